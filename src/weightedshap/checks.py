@@ -1,0 +1,131 @@
+"""Shared validation of arguments, and the sentence for a missing extra.
+
+Every function here returns the checked value or raises an error that says what was expected, what
+came, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["FloatArray", "BoolArray", "IntArray", "UnknownName"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
+
+T = TypeVar("T")
+
+
+class UnknownName(ValueError, KeyError):
+    """A name that no table knows; the message lists the known ones and the nearest."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
+    """Return ``table[name]``, or raise `UnknownName` with the known names and the nearest."""
+    if name in table:
+        return table[name]
+    raise UnknownName(unknown_sentence(kind, name, table))
+
+
+def one_of(kind: str, value: str, known: Iterable[str]) -> str:
+    """Return `value` if it is one of `known`, else raise `UnknownName`."""
+    return look_up(kind, value, {name: name for name in known})
+
+
+def unknown_sentence(kind: str, name: object, known: Iterable[object]) -> str:
+    """``Unknown game 'margnal'. Did you mean 'marginal'? Known: …``."""
+    names = [str(k) for k in known]
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"Unknown {kind} {name!r}.{hint} Known: {', '.join(map(repr, names))}."
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional `module`, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(
+            f'{package} is needed for this and is not installed. Run: pip install "weightedshap[{extra}]"'
+        ) from error
+
+
+def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """A Generator from a Generator, a seed, or None (seed 0: results never depend on the clock)."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is None or isinstance(rng, (int, np.integer)):
+        return np.random.default_rng(0 if rng is None else int(rng))
+    raise TypeError(f"`rng` must be a numpy Generator or an integer seed, not {type(rng).__name__}.")
+
+
+def as_coalitions(coalitions: npt.ArrayLike, d: int) -> BoolArray:
+    """Coalitions as a boolean matrix (m, d), one row per coalition."""
+    array = np.asarray(coalitions)
+    if array.ndim != 2 or array.shape[1] != d:
+        raise ValueError(
+            f"`coalitions` must have shape (m, {d}), one row per coalition and one column per player; "
+            f"got {array.shape}."
+        )
+    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
+        raise ValueError("`coalitions` must be boolean (True = known), or hold only 0 and 1.")
+    return array.astype(np.bool_, copy=False)
+
+
+def as_orders(orders: npt.ArrayLike, d: int) -> IntArray:
+    """Orders of the players as an integer matrix (m, d); every row is a permutation of 0..d−1."""
+    array = np.asarray(orders)
+    if array.ndim != 2 or array.shape[1] != d or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"`orders` must be integers of shape (m, {d}); got {array.dtype} {array.shape}.")
+    if not np.array_equal(np.sort(array, axis=1), np.broadcast_to(np.arange(d), array.shape)):
+        raise ValueError(f"Every row of `orders` must hold each of 0..{d - 1} once.")
+    return array.astype(np.intp, copy=False)
+
+
+def as_outputs(values: Any, n: int, who: str) -> FloatArray:
+    """What a model or game returned for `n` inputs, as floats of shape (n,) or (n, k), all finite.
+
+    Raises
+    ------
+    ValueError
+        For another length, more than two axes, or values that are NaN or infinite.
+    TypeError
+        For values that are not numbers.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{who} must return numbers; got {type(values).__name__} that cannot be turned into floats "
+            f"({error}). Pass `predict=` a function that returns probabilities or values."
+        ) from error
+    if array.ndim not in (1, 2) or array.shape[0] != n:
+        raise ValueError(
+            f"{who} must return one value, or one row of outputs, for each of {n} inputs; got shape {array.shape}."
+        )
+    if not np.isfinite(array).all():
+        bad = int(array.size - np.isfinite(array).sum())
+        raise ValueError(
+            f"{who} returned {bad} NaN or infinite value{'s' if bad > 1 else ''} out of {array.size}. "
+            "An explanation of such values would be meaningless; check the model on the rows it was given."
+        )
+    return array
+
+
+def positive_integer(name: str, value: object) -> int:
+    """`value` as an int of at least one."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"`{name}` must be an integer of at least 1; got {value!r}.")
+    return int(value)

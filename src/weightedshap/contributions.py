@@ -1,0 +1,203 @@
+"""Δ[j, i]: the marginal contribution of every feature at every coalition size (Equation 2).
+
+The index convention of the whole library is set here: ``delta[j - 1, i]`` = Δ_j(x_i). The row is the
+number of features known before x_i is added (0 … d−1), the column is the feature. Rows of a data table
+stand in front of these two axes, outputs of a model behind them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import FloatArray
+
+__all__ = ["Contributions", "Chains"]
+
+
+@dataclass(frozen=True)
+class Chains:
+    """Running means of Δ in c independent chains of draws (Welford's update).
+
+    Attributes
+    ----------
+    counts : (c, d, d) draws in every cell
+    mean : (c, d, d[, k]) their mean; 0 where there are none
+    squares : (c, d, d[, k]) sum of squared deviations from that mean
+    """
+
+    counts: FloatArray
+    mean: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def empty(cls, n_chains: int, d: int, out: tuple[int, ...] = ()) -> Chains:
+        """Chains that have not drawn yet."""
+        return cls(np.zeros((n_chains, d, d)), np.zeros((n_chains, d, d, *out)), np.zeros((n_chains, d, d, *out)))
+
+    def __add__(self, other: Chains) -> Chains:
+        """Both sets of draws, chain by chain (Chan's pairwise update)."""
+        counts = self.counts + other.counts
+        share = _like(np.divide(other.counts, counts, out=np.zeros_like(counts), where=counts > 0), self.mean)
+        gap = other.mean - self.mean
+        squares = self.squares + other.squares + gap**2 * share * _like(self.counts, self.mean)
+        return Chains(counts, self.mean + gap * share, squares)
+
+    def stack(self, other: Chains) -> Chains:
+        """The chains of both, side by side."""
+        pairs = zip((self.counts, self.mean, self.squares), (other.counts, other.mean, other.squares), strict=True)
+        return Chains(*(np.concatenate(pair) for pair in pairs))
+
+    def pooled(self) -> Chains:
+        """All draws as one chain (1, d, d[, k])."""
+        counts = self.counts.sum(0, keepdims=True)
+        weights = _like(self.counts, self.mean)
+        total = _like(np.maximum(counts, 1), self.mean)
+        mean = (weights * self.mean).sum(0, keepdims=True) / total
+        between = (weights * (self.mean - mean) ** 2).sum(0, keepdims=True)
+        return Chains(counts, mean, self.squares.sum(0, keepdims=True) + between)
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """The table Δ with its counts and errors.
+
+    Attributes
+    ----------
+    mean : (d, d[, k])
+        ``mean[j - 1, i]`` = Δ_j(x_i). NaN where the cell was never visited.
+    counts : (d, d[, k])
+        How many draws a cell averages: 0 where unvisited, infinity where Δ is exact.
+    evaluations : int
+        Coalitions on which the game was called.
+    stopped : str
+        Why no more were asked for, in words.
+    chains : Chains or None
+        The independent chains of draws behind the mean; None for an exact table.
+    draws : frozenset of str
+        One fingerprint for each stream of random draws in the table, so that `+` can refuse the same
+        stream twice.
+    """
+
+    mean: FloatArray
+    counts: FloatArray
+    evaluations: int = 0
+    stopped: str = "exact"
+    chains: Chains | None = None
+    draws: frozenset[str] = frozenset()
+
+    @classmethod
+    def known(cls, mean: FloatArray, evaluations: int = 0, stopped: str = "exact") -> Contributions:
+        """A table without sampling error, from a closed form or from enumeration."""
+        return cls(mean, np.full(mean.shape, np.inf), evaluations, stopped)
+
+    @classmethod
+    def sampled(
+        cls, chains: Chains, first: FloatArray, last: FloatArray, evaluations: int, stopped: str, draws: frozenset[str]
+    ) -> Contributions:
+        """The table behind `chains`, with Δ_1 = `first` and Δ_d = `last` (each (d[, k])) known exactly."""
+        pool = chains.pooled()
+        counts = np.broadcast_to(_like(pool.counts[0], pool.mean[0]), pool.mean[0].shape).copy()
+        mean = np.where(counts > 0, pool.mean[0], np.nan)
+        mean[0], mean[-1], counts[0], counts[-1] = first, last, np.inf, np.inf
+        return cls(mean, counts, evaluations, stopped, chains, draws)
+
+    @property
+    def d(self) -> int:
+        """How many players there are."""
+        return int(self.mean.shape[0])
+
+    @property
+    def exact(self) -> bool:
+        """Whether no cell carries sampling error."""
+        return bool(np.isinf(self.counts).all())
+
+    @property
+    def visited(self) -> bool:
+        """Whether every cell has at least one draw."""
+        return bool((self.counts > 0).all())
+
+    @property
+    def standard_error(self) -> FloatArray:
+        """(d, d[, k]) standard error of every cell: 0 where exact, NaN with fewer than two draws."""
+        error = np.zeros_like(self.mean)
+        if self.chains is None:
+            return error
+        pool = self.chains.pooled()
+        n = _like(pool.counts[0], self.mean)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sampled = np.where(n > 1, np.sqrt(pool.squares[0] / (n - 1) / n), np.nan)
+        return np.where(np.isinf(self.counts), 0.0, sampled)
+
+    def standard_error_of(self, w: Any) -> FloatArray:
+        """(d[, k]) standard error of φ_w = Σ_j w_j Δ_j.
+
+        One walk fills cells of many sizes, so the errors of the cells are not independent and must not
+        be added up as if they were. The chains are independent, so the spread of φ_w over the chains
+        tells its error: with c chains it has c − 1 degrees of freedom. NaN where fewer than two chains
+        have visited every cell that w uses.
+        """
+        w = np.asarray(w, dtype=np.float64)
+        if self.chains is None:
+            return np.zeros(self.mean.shape[1:])
+        sampled = ~np.isinf(self.counts.reshape(self.d, -1)).all(axis=1) & (w > 0)
+        full = (self.chains.counts[:, sampled] > 0).all(axis=(1, 2))
+        if not sampled.any():
+            return np.zeros(self.mean.shape[1:])
+        if full.sum() < 2:
+            return np.full(self.mean.shape[1:], np.nan)
+        phi = np.einsum("j,cj...->c...", w[sampled], self.chains.mean[full][:, sampled])
+        share = self.chains.counts[full][:, sampled].mean(axis=(1, 2))
+        share = share / share.sum()
+        return weighted_error(phi, share)
+
+    def __add__(self, other: Contributions) -> Contributions:
+        """The pooled table of two independent sets of draws on the same game."""
+        if not isinstance(other, Contributions):
+            return NotImplemented
+        self._refuse_unpoolable(other)
+        assert self.chains is not None
+        assert other.chains is not None
+        return Contributions.sampled(
+            self.chains.stack(other.chains),
+            self.mean[0],
+            self.mean[-1],
+            self.evaluations + other.evaluations,
+            self.stopped if self.stopped == other.stopped else f"{self.stopped}; {other.stopped}",
+            self.draws | other.draws,
+        )
+
+    def _refuse_unpoolable(self, other: Contributions) -> None:
+        if self.mean.shape != other.mean.shape:
+            raise ValueError(
+                f"Cannot pool contributions of shape {self.mean.shape} with {other.mean.shape}: "
+                "both must come from the same game."
+            )
+        if self.chains is None or other.chains is None:
+            raise ValueError("Cannot pool an exact table: it has no sampling error, so there is nothing to add.")
+        if self.draws & other.draws:
+            raise ValueError(
+                "Cannot pool these tables: they hold the same random draws, and counting them twice would "
+                "understate the error. Draw the second one with another seed."
+            )
+        ends = np.stack([self.mean[[0, -1]], other.mean[[0, -1]]])
+        if not np.allclose(ends[0], ends[1], rtol=1e-6, atol=1e-9 * (1 + np.abs(ends).max())):
+            raise ValueError("Cannot pool these tables: their exact Δ_1 and Δ_d differ, so the games differ.")
+
+
+def weighted_error(estimates: FloatArray, share: FloatArray) -> FloatArray:
+    """Standard error of Σ_c share_c · estimates[c] from the spread of c independent estimates.
+
+    With share ∝ draws, E Σ share (estimate − mean)² = σ² (c − 1) where σ² is the variance of one draw
+    and Var(mean) = σ² / Σ draws, so Var(mean) is that sum divided by c − 1.
+    """
+    mean = np.einsum("c,c...->...", share, estimates)
+    spread = np.einsum("c,c...->...", share, (estimates - mean) ** 2)
+    return np.asarray(np.sqrt(spread / (len(share) - 1)))
+
+
+def _like(cells: FloatArray, values: FloatArray) -> FloatArray:
+    """`cells` with axes of length one appended until it broadcasts against `values`."""
+    return cells.reshape(cells.shape + (1,) * (values.ndim - cells.ndim))

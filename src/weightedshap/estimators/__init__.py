@@ -1,0 +1,55 @@
+"""Game → Δ.
+
+An estimator is a function ``(game, *, rng, …) → Contributions``. To add one, write it and add one line
+to `ESTIMATORS`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weightedshap.checks import look_up
+from weightedshap.contributions import Contributions
+from weightedshap.estimators import stopping
+from weightedshap.estimators.exact import exact
+from weightedshap.estimators.permutation import permutation
+from weightedshap.games.base import checked
+
+__all__ = ["ESTIMATORS", "auto", "exact", "permutation", "stopping"]
+
+Estimator = Callable[..., Contributions]
+
+ENUMERATE_UP_TO = 12
+
+
+def auto(game: Any, *, evaluations: int | None = None, rng: Any = None) -> Contributions:
+    """The game's own Δ; else enumeration up to d = 12 if the budget allows; else `permutation`."""
+    game = checked(game)
+    affordable = evaluations is None or 2**game.d <= evaluations
+    if hasattr(game, "contributions") or (game.d <= ENUMERATE_UP_TO and affordable):
+        return exact(game, rng=rng)
+    return permutation(game, evaluations=evaluations, rng=rng)
+
+
+ESTIMATORS: Mapping[str, Estimator] = {
+    "auto": auto,
+    "exact": exact,
+    "permutation": permutation,
+}
+
+
+def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
+    """An estimator from a name or a function, with the budget bound if it takes one."""
+    if isinstance(estimator, str):
+        estimator = look_up("estimator", estimator, ESTIMATORS)
+    if not callable(estimator):
+        raise TypeError(
+            f"`estimator` must be a name or a function (game, *, rng) → Contributions; got {type(estimator).__name__}."
+        )
+    if evaluations is None:
+        return estimator  # type: ignore[no-any-return]
+    takes_budget = "evaluations" in inspect.signature(estimator).parameters
+    return functools.partial(estimator, evaluations=evaluations) if takes_budget else estimator

@@ -1,0 +1,80 @@
+"""Δ without sampling: the game's own closed form if it has one, else all 2^d coalitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.contributions import Contributions
+from weightedshap.games.base import CheckedGame, checked, known_contributions
+
+__all__ = ["exact", "enumerate_game"]
+
+MOST_PLAYERS = 20
+BATCH = 2**15
+
+
+def exact(game: Any, *, rng: Any = None) -> Contributions:
+    """The game's own Δ if it knows it, else Δ by enumeration of all 2^d coalitions (d ≤ 20).
+
+    `rng` is accepted so that all estimators are called alike; nothing is drawn.
+    """
+    game = checked(game)
+    own = known_contributions(game)
+    return own if own is not None else enumerate_game(game)
+
+
+def enumerate_game(game: Any) -> Contributions:
+    """Δ_j(x_i) of Equation 2 with every coalition evaluated once.
+
+    1. Evaluate v on all 2^d coalitions, in batches.
+    2. For each feature i take v(S ∪ {i}) − v(S) for all S without i.
+    3. Average these differences by the size of S.
+    """
+    game = checked(game)
+    d = game.d
+    if d > MOST_PLAYERS:
+        raise ValueError(
+            f"Enumeration of 2^{d} coalitions is out of reach (at most d = {MOST_PLAYERS}). Use a sampler "
+            "(estimator='permutation'), or a game that knows its own contributions."
+        )
+    values = all_values(game)
+    sizes = np.bitwise_count(np.arange(2 ** (d - 1), dtype=np.uint32)).astype(np.intp)
+    mean = np.stack([_average_by_size(differences(values, i), sizes, d) for i in range(d)], axis=1)
+    reason = f"exact: all {2**d:,} coalitions evaluated"
+    return Contributions.known(mean, evaluations=2**d, stopped=reason)
+
+
+def all_coalitions(d: int, start: int = 0, stop: int | None = None) -> BoolArray:
+    """(m, d) coalitions number `start` … `stop` − 1; player i is bit i of the number."""
+    numbers = np.arange(start, 2**d if stop is None else stop, dtype="<u4")
+    bits = np.unpackbits(numbers.view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
+    return bits[:, :d].astype(np.bool_)
+
+
+def all_values(game: CheckedGame) -> FloatArray:
+    """(2^d[, k]) values of all coalitions, in the numbering of `all_coalitions`."""
+    total = 2**game.d
+    first = game(all_coalitions(game.d, 0, min(BATCH, total)))
+    values = np.empty((total, *first.shape[1:]))
+    values[: len(first)] = first
+    for start in range(len(first), total, BATCH):
+        stop = min(start + BATCH, total)
+        values[start:stop] = game(all_coalitions(game.d, start, stop))
+    return values
+
+
+def differences(values: FloatArray, i: int) -> FloatArray:
+    """(2^{d−1}[, k]) v(S ∪ {i}) − v(S) for all S without i, in the order of S with bit i taken out."""
+    halves = values.reshape(-1, 2, 2**i, *values.shape[1:])
+    return np.asarray(halves[:, 1] - halves[:, 0]).reshape(-1, *values.shape[1:])
+
+
+def _average_by_size(steps: FloatArray, sizes: IntArray, d: int) -> FloatArray:
+    """(d[, k]) mean of the steps by the size of S."""
+    counts = np.bincount(sizes, minlength=d)
+    columns = steps.reshape(len(steps), -1).T
+    sums = [np.bincount(sizes, weights=column, minlength=d) / counts for column in columns]
+    return np.stack(sums, axis=-1).reshape(d, *steps.shape[1:])

@@ -1,0 +1,196 @@
+"""When to stop sampling: rules that look at the progress and answer with a reason, or with None.
+
+Rules are joined with ``|`` (stop when either is content) and ``&`` (when both are):
+
+    stop = standard_error(0.01) | evaluations(100_000)
+
+A rule of your own is a function ``Progress → str | None``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import FloatArray, positive_integer
+from weightedshap.contributions import Chains, Contributions
+from weightedshap.weights import WeightFamily
+
+__all__ = ["Progress", "Rule", "as_rule", "evaluations", "gelman_rubin", "rhat", "seconds", "standard_error"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a stopping rule may look at.
+
+    Attributes
+    ----------
+    chains : the independent chains of draws
+    ends : (2, d[, k]) the exact Δ_1 and Δ_d
+    evaluations : coalitions evaluated so far
+    seconds : time spent so far
+    """
+
+    chains: Chains
+    ends: FloatArray
+    evaluations: int
+    seconds: float
+
+    @cached_property
+    def contributions(self) -> Contributions:
+        """Δ as it stands."""
+        return Contributions.sampled(self.chains, self.ends[0], self.ends[1], self.evaluations, "", frozenset())
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A stopping rule that can be joined with others.
+
+    Attributes
+    ----------
+    decide : Progress → reason in words, or None to go on
+    budget : evaluations that must not be exceeded, or None
+    chains : how many chains the rule wants to see, or None
+    """
+
+    decide: Callable[[Progress], str | None]
+    budget: int | None = None
+    chains: int | None = None
+
+    def __call__(self, progress: Progress) -> str | None:
+        return self.decide(progress)
+
+    def __or__(self, other: Any) -> Rule:
+        other = as_rule(other)
+        return Rule(
+            lambda progress: self(progress) or other(progress),
+            _smallest(self.budget, other.budget),
+            _largest(self.chains, other.chains),
+        )
+
+    def __and__(self, other: Any) -> Rule:
+        other = as_rule(other)
+        both = None if None in (self.budget, other.budget) else _largest(self.budget, other.budget)
+        return Rule(lambda progress: _both(self(progress), other(progress)), both, _largest(self.chains, other.chains))
+
+    __ror__ = __or__
+    __rand__ = __and__
+
+
+def as_rule(rule: Any) -> Rule:
+    """A rule from a rule or from a function Progress → reason or None."""
+    if isinstance(rule, Rule):
+        return rule
+    if callable(rule):
+        return Rule(rule)
+    raise TypeError(f"`stop` must be a stopping rule or a function of the progress; got {type(rule).__name__}.")
+
+
+def gelman_rubin(threshold: float = 1.005, chains: int = 10) -> Rule:
+    """Stop when the largest R̂ over all cells Δ_j(i) is below `threshold`: the rule of the paper.
+
+    The draws are independent, so R̂ − 1 falls with their number alone, whatever the size of the error;
+    `standard_error` is the rule that tells how good the numbers are.
+    """
+    if not threshold > 1:
+        raise ValueError(f"The R̂ threshold must be above 1; got {threshold!r}.")
+    if positive_integer("chains", chains) < 2:
+        raise ValueError("Gelman–Rubin compares chains: it needs at least two.")
+
+    def decide(progress: Progress) -> str | None:
+        inner = rhat(progress.chains)[1:-1]
+        largest = float(inner.max()) if inner.size else 1.0
+        if not largest < threshold:
+            return None
+        return (
+            f"largest R-hat {largest:.5f} < {threshold} over {inner.size} cells in {len(progress.chains.mean)} chains"
+        )
+
+    return Rule(decide, chains=chains)
+
+
+def rhat(chains: Chains) -> FloatArray:
+    """(d, d[, k]) Gelman–Rubin statistic of every cell, √((n−1)/n + (B/n)/s²).
+
+    s² is the mean variance within a chain and B/n the variance of the chain means (Vats & Knudson 2021,
+    Equation 4). A cell that is constant in all chains has R̂ = 1; a cell with fewer than two draws in
+    some chain has R̂ = ∞.
+    """
+    n = chains.counts.reshape(chains.counts.shape + (1,) * (chains.mean.ndim - chains.counts.ndim))
+    least = np.broadcast_to(n, chains.mean.shape).min(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        within = (chains.squares / (n - 1)).mean(axis=0)
+        between = chains.mean.var(axis=0, ddof=1)
+        ratio = np.where(between > 0, between / within, 0.0)
+        statistic = np.sqrt((least - 1) / least + ratio)
+    constant = (within == 0) & (between == 0)
+    return np.where(least < 2, np.inf, np.where(constant, 1.0, statistic))
+
+
+def standard_error(tolerance: float = 0.01, weights: WeightFamily | None = None) -> Rule:
+    """Stop when the largest standard error of φ is at most `tolerance` times the range of φ.
+
+    φ is taken under uniform weights, or under every vector of `weights`. A constant φ of which the
+    error is zero counts as reached.
+    """
+    if not tolerance > 0:
+        raise ValueError(f"`tolerance` must be positive; got {tolerance!r}.")
+
+    def decide(progress: Progress) -> str | None:
+        delta = progress.contributions
+        vectors = np.full((1, delta.d), 1 / delta.d) if weights is None else weights.vectors
+        ratios = [_error_over_range(delta, w) for w in vectors]
+        largest = max(ratios)
+        if not largest <= tolerance:
+            return None
+        return f"largest standard error is {largest:.4f} of the range of φ, at most {tolerance}"
+
+    return Rule(decide)
+
+
+def _error_over_range(delta: Contributions, w: FloatArray) -> float:
+    phi = np.einsum("j,ji...->i...", w, delta.mean)
+    error = delta.standard_error_of(w)
+    if np.isnan(phi).any() or np.isnan(error).any():
+        return np.inf
+    spread = np.ptp(phi, axis=0)
+    largest = error.max(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.where(largest == 0, 0.0, largest / spread)
+    return float(np.max(ratio))
+
+
+def evaluations(n: int) -> Rule:
+    """Stop before more than `n` coalitions have been evaluated: a hard budget."""
+    n = positive_integer("evaluations", n)
+
+    def decide(progress: Progress) -> str | None:
+        spent = f"budget of {n:,} evaluations used"
+        return spent if progress.evaluations >= n else None
+
+    return Rule(decide, budget=n)
+
+
+def seconds(s: float) -> Rule:
+    """Stop at the first look after `s` seconds of sampling."""
+    if not s > 0:
+        raise ValueError(f"`seconds` must be positive; got {s!r}.")
+    return Rule(lambda progress: f"{s:g} seconds passed" if progress.seconds >= s else None)
+
+
+def _both(one: str | None, other: str | None) -> str | None:
+    return f"{one} and {other}" if one and other else None
+
+
+def _smallest(one: int | None, other: int | None) -> int | None:
+    given = [value for value in (one, other) if value is not None]
+    return min(given) if given else None
+
+
+def _largest(one: int | None, other: int | None) -> int | None:
+    given = [value for value in (one, other) if value is not None]
+    return max(given) if given else None

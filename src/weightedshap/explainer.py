@@ -1,0 +1,165 @@
+"""The whole method on one page.
+
+model, background ─▶ game ─▶ Δ contributions ─▶ φ = W·Δ ─▶ T utility ─▶ w*, φ*
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import look_up, one_of, positive_integer
+from weightedshap.estimators import ESTIMATORS, Estimator, as_estimator
+from weightedshap.explanation import Explanation, name_of
+from weightedshap.games import GAMES
+from weightedshap.games.base import GameFunction, GivenGame, checked
+from weightedshap.models import Outputs, as_model
+from weightedshap.rows import Rows, explain_rows
+from weightedshap.tables import Groups, as_table
+from weightedshap.utilities import Utility, as_utility
+from weightedshap.weights import WeightFamily, as_family
+
+__all__ = ["Explainer", "explain"]
+
+
+class Explainer:
+    """WeightedSHAP attributions of a model's predictions.
+
+    The constructor checks every choice and fits the game; calling the explainer only explains.
+
+    Parameters
+    ----------
+    model : anything with ``predict_proba`` or ``predict``, or a function of rows
+    background : rows that the model may see, as an array or a DataFrame
+    game : a name of `GAMES`, a recipe, a fitted game, or a function row → Game
+    estimator : a name of `ESTIMATORS`, or a function (game, *, rng) → Contributions
+    family : a name of `FAMILIES`, a `WeightFamily`, or a function d → WeightFamily
+    utility : a name of `UTILITIES`, or a function (game, f_x) → (phi[m, d] → score[m])
+    select : "per_row", or "shared" for one w for all rows of a call
+    evaluations : budget for each row of a sampled game
+    predict : overrides how the model is called
+    groups : players made of several columns, ``{"address": ["city", "zip"]}``
+    outputs : which outputs of a model with several, by position or name; a list keeps the axis k
+    background_weights : (n,) weights of the background rows
+    keep_contributions : whether Δ stays in the result; "auto" up to 1 GiB
+    random_state : seed; row r draws from its own child of it
+    n_jobs : workers; changes nothing but time
+    progress : "auto" shows a bar for long work in a terminal; True, False
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        background: Any,
+        *,
+        game: Any = "marginal",
+        estimator: Any = "auto",
+        family: Any = "paper",
+        utility: Any = "aup",
+        select: str = "per_row",
+        evaluations: int | None = None,
+        predict: Callable[[Any], Any] | None = None,
+        groups: Groups | None = None,
+        outputs: Outputs = None,
+        background_weights: Any = None,
+        keep_contributions: bool | str = "auto",
+        random_state: int = 0,
+        n_jobs: int | None = 1,
+        progress: bool | str = "auto",
+    ) -> None:
+        self.estimator: Estimator = as_estimator(
+            estimator, evaluations and positive_integer("evaluations", evaluations)
+        )
+        self.in_blocks = estimator in ("auto", "exact", ESTIMATORS["auto"], ESTIMATORS["exact"])
+        self.utility = as_utility(utility)
+        self.select = one_of("selection", select, ("per_row", "shared"))
+        self.keep_contributions = _keeping(keep_contributions)
+        self.random_state, self.n_jobs, self.progress = int(random_state), n_jobs, progress
+        recipe = look_up("game", game, GAMES)() if isinstance(game, str) else game
+        self.background = as_table(background, background_weights, groups)
+        self.family: WeightFamily = as_family(family, self.background.d)
+        self.model = as_model(model, self.background, predict, outputs) if model is not None else None
+        self.game: Any = self._fitted(recipe)
+
+    def __call__(self, X: Any) -> Explanation:
+        """Explain every row of `X`."""
+        rows = self.background.align(X)
+        return explain_rows(Rows(self, self.game, rows, self.game.predict(rows)), rows, self.background.player_names)
+
+    def _fitted(self, recipe: Any) -> Any:
+        if hasattr(recipe, "fit"):
+            return recipe.fit(self.model, self.background, np.random.default_rng(self.random_state))
+        if hasattr(recipe, "at"):
+            return recipe
+        if callable(recipe):
+            return GameFunction(recipe, self.background)
+        raise TypeError(
+            f"`game` must be a name ({', '.join(map(repr, GAMES))}), a recipe with `fit`, a fitted game with `at`, "
+            f"or a function row → Game; got {type(recipe).__name__}."
+        )
+
+    def judging(self, utility: Utility) -> Any:
+        """The fitted game that `utility` looks at: the explained one unless it asks for another."""
+        wanted = getattr(utility, "game", None)
+        return self.game if wanted is None else self._fitted(GAMES[wanted]())
+
+
+def explain(
+    game: Any,
+    *,
+    family: Any = "paper",
+    utility: Any = "aup",
+    estimator: Any = "auto",
+    evaluations: int | None = None,
+    random_state: int = 0,
+) -> Explanation:
+    """Explain one bound game: anything with `d` that maps coalitions (m, d) to values (m[, k]).
+
+    f(x) is the game of all players. The result has one row.
+    """
+    game = checked(game)
+    explainer = _GameExplainer(
+        GivenGame(game),
+        as_estimator(estimator, evaluations),
+        as_family(family, game.d),
+        as_utility(utility),
+        random_state,
+    )
+    names = getattr(game, "player_names", None) or tuple(f"x{i}" for i in range(game.d))
+    rows = np.full((1, game.d), np.nan)
+    return explain_rows(Rows(explainer, explainer.game, rows, explainer.game.predict(rows)), None, tuple(names))
+
+
+@dataclass(frozen=True)
+class _GameExplainer:
+    """The choices of `explain`, in the place of an Explainer."""
+
+    game: GivenGame
+    estimator: Estimator
+    family: WeightFamily
+    utility: Utility
+    random_state: int
+    in_blocks: bool = False
+    select: str = "per_row"
+    keep_contributions: bool | str = "auto"
+    n_jobs: int | None = 1
+    progress: bool | str = False
+    model: Any = None
+
+    def judging(self, utility: Utility) -> Any:
+        wanted = getattr(utility, "game", None)
+        if wanted is not None:
+            raise ValueError(
+                f"The utility {name_of(utility)!r} looks at the {wanted} game, which needs a model and a background: "
+                "use weightedshap.Explainer."
+            )
+        return self.game
+
+
+def _keeping(keep: bool | str) -> bool | str:
+    if keep not in (True, False, "auto"):
+        raise ValueError(f"`keep_contributions` must be True, False or 'auto'; got {keep!r}.")
+    return keep

@@ -1,0 +1,24 @@
+"""v(S): what the model predicts when only the features in S are known.
+
+A recipe (`Marginal()`) is fitted to a model and a background, and the fitted game is aimed at a row:
+
+    game = Marginal().fit(model, background, rng).at(x)     # game(coalitions) → values
+
+To add a game, write a recipe class with ``fit(model, background, rng)`` whose result has ``at(row)`` and
+``predict(rows)``, and add one line to `GAMES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from weightedshap.games.base import FittedGame, FunctionGame, Game, Recipe
+from weightedshap.games.baseline import Baseline
+from weightedshap.games.marginal import Marginal
+
+__all__ = ["GAMES", "Baseline", "FittedGame", "FunctionGame", "Game", "Marginal", "Recipe"]
+
+GAMES: Mapping[str, Callable[[], Recipe]] = {
+    "marginal": Marginal,
+    "baseline": Baseline,
+}

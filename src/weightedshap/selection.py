@@ -1,0 +1,164 @@
+"""Algorithm 1: w* = argmax_w T(φ_w), per row or shared by all rows; and the tie rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import FloatArray, IntArray
+from weightedshap.contributions import weighted_error
+from weightedshap.curves import order_of, recovery_error
+from weightedshap.utilities import Utility, scores_of
+from weightedshap.weights import WeightFamily, first, last, shapley
+
+__all__ = ["Candidates", "Selection", "View", "best_weight", "candidates", "select"]
+
+REFERENCES = ("shapley", "first", "last")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What Algorithm 1 gives for one row."""
+
+    index: int
+    label: str
+    weights: FloatArray  # (d,) w*
+    phi: FloatArray  # (d,) φ*
+    scores: FloatArray  # (m,) T of every weight
+
+
+def select(delta: FloatArray, family: WeightFamily, score: Any) -> Selection:
+    """The weight w* ∈ W whose attribution φ_w has the highest utility T (Algorithm 1).
+
+    1. φ_w(x_i) = Σ_j w_j Δ_j(x_i) for every w ∈ W.
+    2. T(φ_w) for every w.
+    3. w* = argmax; see `best_weight` for ties.
+
+    Parameters
+    ----------
+    delta : (d, d) Δ of one row and output
+    score : phi (m, d) → (m,), as a utility returns it
+    """
+    phi = family.phi(delta)
+    scores = scores_of(score, phi)
+    index = int(best_weight(scores, family))
+    return Selection(index, family.labels[index], family.vectors[index], phi[index], scores)
+
+
+def best_weight(scores: FloatArray, family: WeightFamily) -> IntArray:
+    """Index of the chosen weight for scores (…, m).
+
+    The ranking is all that AUP sees, so equal scores are common. Scores within 1e-12·|best| of the best
+    are tied; of tied weights the one nearest to uniform in L2 is taken, then the lowest index. (The
+    paper's Algorithm 1 keeps the last of them and the authors' program the first.) A weight without a
+    score (NaN: it uses a size that was never visited) cannot be chosen.
+    """
+    usable = np.where(np.isnan(scores), -np.inf, scores)
+    best = usable.max(axis=-1, keepdims=True)
+    if np.isneginf(best).any():
+        raise ValueError("No weight of the family has a score. Raise `evaluations` so that every size is visited.")
+    tied = usable >= best - 1e-12 * np.abs(best)
+    distance = np.sqrt(((family.vectors - 1 / family.d) ** 2).sum(axis=1)).round(12)
+    rank = np.empty(len(family), dtype=np.intp)
+    rank[np.lexsort((np.arange(len(family)), distance))] = np.arange(len(family))
+    return np.asarray(np.where(tied, rank, len(family)).argmin(axis=-1))
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Everything that each weight gives on a block of n rows, for one output.
+
+    The family stands first; weights needed for the reference curves follow where it lacks them.
+
+    Attributes
+    ----------
+    phi : (n, M, d) · orders : (n, M, d) · recovery : (n, M, d + 1) · scores : (n, m)
+    errors : (n, M, d) standard errors of phi; None where Δ is exact
+    reference : positions of the Shapley, first and last weights among the M
+    """
+
+    phi: FloatArray
+    orders: IntArray
+    recovery: FloatArray
+    scores: FloatArray
+    errors: FloatArray | None
+    reference: tuple[int, int, int]
+
+    def __len__(self) -> int:
+        return len(self.phi)
+
+
+def candidates(
+    view: View, delta: FloatArray, replicates: FloatArray | None, family: WeightFamily, utility: Utility
+) -> Candidates:
+    """Attributions, rankings, recovery curves and scores of every weight.
+
+    Parameters
+    ----------
+    view : the games and predictions of n rows
+    delta : (n, d, d)
+    replicates : (n, c, d, d) the same from c independent chains, or None where Δ is exact
+    """
+    full = with_references(family)
+    phi = full.phi(delta)
+    _refuse_unvisited(phi[:, full.index(shapley(family.d).vectors[0])], delta)
+    orders = order_of(np.nan_to_num(phi))
+    recovery = view.recovery(orders)
+    recovery = np.where(np.isnan(phi).any(axis=-1, keepdims=True), np.nan, recovery)
+    if hasattr(utility, "of_recovery"):
+        scores = utility.of_recovery(recovery[:, : len(family)])
+    else:
+        scores = view.scores(utility, phi[:, : len(family)])
+    reference = tuple(full.index(make(family.d).vectors[0]) for make in (shapley, first, last))
+    return Candidates(phi, orders, recovery, scores, _errors(full, replicates), reference)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class View:
+    """One output of the games of n rows: a block of them, or a single row (n = 1).
+
+    Attributes
+    ----------
+    game, f_x : the explained game and its predictions (n,)
+    judge, judge_f_x : those that the utility looks at
+    """
+
+    game: Any
+    f_x: FloatArray
+    judge: Any
+    judge_f_x: FloatArray
+
+    def recovery(self, orders: IntArray) -> FloatArray:
+        """(n, M, d) → (n, M, d + 1) recovery-error curves."""
+        if hasattr(self.game, "rows"):
+            return recovery_error(self.game, orders, self.f_x)
+        return recovery_error(self.game, orders[0], self.f_x[0])[None]
+
+    def scores(self, utility: Utility, phi: FloatArray) -> FloatArray:
+        """(n, m, d) → (n, m) utilities."""
+        if hasattr(self.judge, "rows"):
+            return scores_of(utility(self.judge, self.judge_f_x), phi)
+        return scores_of(utility(self.judge, float(self.judge_f_x[0])), phi[0])[None]
+
+
+def _errors(full: WeightFamily, replicates: FloatArray | None) -> FloatArray | None:
+    if replicates is None:
+        return None
+    phi = np.moveaxis(full.phi(replicates), 1, 0)  # (c, n, M, d)
+    return weighted_error(phi, np.full(len(phi), 1 / len(phi)))
+
+
+def with_references(family: WeightFamily) -> WeightFamily:
+    """The family, and the Shapley, first and last weights where it lacks them."""
+    return family | shapley(family.d) | first(family.d) | last(family.d)
+
+
+def _refuse_unvisited(phi: FloatArray, delta: FloatArray) -> None:
+    if np.isnan(phi).any():
+        sizes = np.flatnonzero(np.isnan(delta).any(axis=(0, 2))) + 1
+        raise ValueError(
+            f"No coalition was drawn for some features at sizes {sizes.tolist()}, so the Shapley value is unknown. "
+            "Raise `evaluations` (the sampler's own error names the least that works)."
+        )

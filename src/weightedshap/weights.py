@@ -1,0 +1,232 @@
+"""W: families of weight vectors over coalition sizes (the w of Equation 5).
+
+A family is a matrix: `vectors[m, d]` with a label for each row. Row entries are non-negative and sum to
+one. Families are joined with ``|``; of equal vectors the first label stays.
+
+To add a family, write a function ``d → WeightFamily`` and add one line to `FAMILIES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import xlog1py, xlogy
+
+from weightedshap.checks import FloatArray, look_up, positive_integer
+
+__all__ = [
+    "FAMILIES",
+    "PAPER_PAIRS",
+    "WeightFamily",
+    "banzhaf",
+    "beta",
+    "beta_grid",
+    "first",
+    "last",
+    "paper",
+    "shapley",
+    "sizes",
+    "wide",
+]
+
+PAPER_PAIRS = ((32, 1), (16, 1), (8, 1), (4, 1), (2, 1), (1, 1), (1, 2), (1, 4), (1, 8), (1, 16), (1, 32))
+"""(α, β) of the paper's Beta weights. The paper says 13 weights and prints 12; Beta(32, 1) is the 13th."""
+
+
+@dataclass(frozen=True)
+class WeightFamily:
+    """Weight vectors with their labels.
+
+    Attributes
+    ----------
+    labels : m names
+    vectors : (m, d) non-negative rows that sum to one
+    """
+
+    labels: tuple[str, ...]
+    vectors: FloatArray
+
+    def __post_init__(self) -> None:
+        vectors = np.array(self.vectors, dtype=np.float64, ndmin=2)
+        labels = (self.labels,) if isinstance(self.labels, str) else tuple(str(label) for label in self.labels)
+        _check_vectors(labels, vectors)
+        vectors.setflags(write=False)
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "vectors", vectors)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def d(self) -> int:
+        """Number of coalition sizes, equal to the number of players."""
+        return int(self.vectors.shape[1])
+
+    def __or__(self, other: WeightFamily) -> WeightFamily:
+        """Both families; of equal vectors the first label stays."""
+        if not isinstance(other, WeightFamily):
+            return NotImplemented
+        if other.d != self.d:
+            raise ValueError(f"Cannot join weights for d = {self.d} with weights for d = {other.d}.")
+        labels, vectors = list(self.labels), list(self.vectors)
+        for label, vector in zip(other.labels, other.vectors, strict=True):
+            if _index_of(vector, vectors) is None:
+                labels.append(label)
+                vectors.append(vector)
+        return WeightFamily(tuple(labels), np.array(vectors))
+
+    def index(self, vector: FloatArray) -> int | None:
+        """Where `vector` stands in the family, or None."""
+        return _index_of(vector, self.vectors)
+
+    def phi(self, delta: FloatArray) -> FloatArray:
+        """φ_w(x_i) = Σ_j w_j Δ_j(x_i) for every w (Equation 5): (…, d, d) → (…, m, d).
+
+        Cells that w does not use (w_j = 0) may be NaN; a w that uses one gives NaN.
+        """
+        if not np.isnan(delta).any():
+            return np.asarray(self.vectors @ delta)
+        used = np.asarray(self.vectors @ np.nan_to_num(delta))
+        touched = (self.vectors > 0).astype(float) @ np.isnan(delta)
+        return np.where(touched > 0, np.nan, used)
+
+
+def _check_vectors(labels: tuple[str, ...], vectors: FloatArray) -> None:
+    if vectors.ndim != 2 or vectors.shape[1] < 1 or len(labels) != len(vectors) or not len(labels):
+        raise ValueError(
+            f"A family needs one label for each row of `vectors` (m, d); got {len(labels)} labels and shape "
+            f"{vectors.shape}."
+        )
+    if not np.isfinite(vectors).all() or (vectors < 0).any():
+        label = labels[int(np.flatnonzero(~(np.isfinite(vectors) & (vectors >= 0)).all(axis=1))[0])]
+        raise ValueError(f"Weights must be finite and not negative; {label!r} is not.")
+    totals = vectors.sum(axis=1)
+    if np.abs(totals - 1).max() > 1e-9:
+        worst = int(np.abs(totals - 1).argmax())
+        raise ValueError(
+            f"Weights must sum to one; {labels[worst]!r} sums to {totals[worst]:.6g}. Divide it by its sum."
+        )
+
+
+def _index_of(vector: FloatArray, vectors: Iterable[FloatArray]) -> int | None:
+    for index, known in enumerate(vectors):
+        if np.abs(known - vector).max() < 1e-12:
+            return index
+    return None
+
+
+def beta(d: int, alpha: float, beta: float) -> WeightFamily:
+    """w_j = C(d−1, j−1) · B(j+β−1, d−j+α) / B(α, β), the paper's Beta weight.
+
+    α and β stand in the paper's order: Beta(16, 1) favours small coalitions, Beta(1, 16) large ones,
+    Beta(1, 1) is uniform and gives the Shapley value. The vector is built from the ratios
+    ``w_{j+1}/w_j = (d−j)/j · (j+β−1)/(d−j+α−1)`` in log space, so nothing overflows at any d.
+
+    Examples
+    --------
+    >>> beta(3, 1, 1).vectors.round(3)
+    array([[0.333, 0.333, 0.333]])
+    """
+    d = positive_integer("d", d)
+    if not (np.isfinite([alpha, beta]).all() and alpha > 0 and beta > 0):
+        raise ValueError(f"Beta weights need α > 0 and β > 0; got α = {alpha!r}, β = {beta!r}.")
+    j = np.arange(1, d, dtype=np.float64)
+    steps = np.log((d - j) / j) + np.log((j + beta - 1) / (d - j + alpha - 1))
+    return WeightFamily((f"Beta({alpha:g},{beta:g})",), _from_log(np.concatenate([[0.0], np.cumsum(steps)])))
+
+
+def _from_log(log_weights: FloatArray) -> FloatArray:
+    """exp of log weights, scaled to sum to one."""
+    weights = np.exp(log_weights - log_weights.max())
+    return np.asarray(weights / weights.sum())
+
+
+def beta_grid(d: int, values: Sequence[float] = (1, 2, 4, 8, 16, 32)) -> WeightFamily:
+    """Beta(α, β) for all pairs of `values`, from small coalitions to large ones."""
+    pairs = sorted(((a, b) for a in values for b in values), key=lambda pair: (pair[1] / pair[0], sum(pair)))
+    return _joined(beta(d, a, b) for a, b in pairs)
+
+
+def banzhaf(d: int, p: float = 0.5) -> WeightFamily:
+    """w_j = C(d−1, j−1) p^{j−1} (1−p)^{d−j}: each other feature is known with probability p.
+
+    p = 1/2 gives the Banzhaf value, p → 0 the first and p → 1 the last contributions.
+    """
+    d = positive_integer("d", d)
+    if not 0 <= p <= 1:
+        raise ValueError(f"Banzhaf weights need a probability 0 ≤ p ≤ 1; got {p!r}.")
+    j = np.arange(1, d + 1, dtype=np.float64)
+    steps = np.log((d - j[:-1]) / j[:-1])
+    log_binomial = np.concatenate([[0.0], np.cumsum(steps)])
+    return WeightFamily((f"Banzhaf({p:g})",), _from_log(log_binomial + xlogy(j - 1, p) + xlog1py(d - j, -p)))
+
+
+def sizes(d: int) -> WeightFamily:
+    """The d unit vectors: each Δ_j by itself."""
+    d = positive_integer("d", d)
+    return WeightFamily(tuple(f"size {j}" for j in range(1, d + 1)), np.eye(d))
+
+
+def first(d: int) -> WeightFamily:
+    """All weight on Δ_1: the feature alone."""
+    return WeightFamily(("first",), np.eye(positive_integer("d", d))[:1])
+
+
+def last(d: int) -> WeightFamily:
+    """All weight on Δ_d: the feature left out of all."""
+    return WeightFamily(("last",), np.eye(positive_integer("d", d))[-1:])
+
+
+def shapley(d: int) -> WeightFamily:
+    """Equal weight on every size: the Shapley value (Equation 3)."""
+    return WeightFamily(("Shapley",), np.full((1, positive_integer("d", d)), 1.0 / d))
+
+
+def paper(d: int) -> WeightFamily:
+    """The paper's 13 weights: first, Beta(32,1) … Beta(1,1) … Beta(1,32), last.
+
+    For d = 1 they are all the same vector, and one label stays.
+    """
+    return first(d) | _joined(beta(d, a, b) for a, b in PAPER_PAIRS) | last(d)
+
+
+def wide(d: int) -> WeightFamily:
+    """The paper's 13, a grid of two-sided Beta weights, and weighted Banzhaf for p = 0.1 … 0.9."""
+    return paper(d) | beta_grid(d) | _joined(banzhaf(d, p) for p in np.linspace(0.1, 0.9, 9).round(1))
+
+
+def _joined(families: Iterable[WeightFamily]) -> WeightFamily:
+    families = iter(families)
+    joined = next(families)
+    for family in families:
+        joined = joined | family
+    return joined
+
+
+FAMILIES: Mapping[str, Callable[[int], WeightFamily]] = {
+    "paper": paper,
+    "wide": wide,
+    "sizes": sizes,
+    "shapley": shapley,
+    "banzhaf": banzhaf,
+    "first": first,
+    "last": last,
+}
+
+
+def as_family(family: Any, d: int) -> WeightFamily:
+    """A family for d players from a name, a `WeightFamily`, or a function d → WeightFamily."""
+    if isinstance(family, str):
+        family = look_up("weight family", family, FAMILIES)
+    made = family if isinstance(family, WeightFamily) else family(d) if callable(family) else None
+    if not isinstance(made, WeightFamily):
+        raise TypeError(
+            "`family` must be a name, a WeightFamily, or a function d → WeightFamily; "
+            f"got {type(family if made is None else made).__name__}."
+        )
+    if made.d != d:
+        raise ValueError(f"The weight family is made for d = {made.d} players but the game has {d}.")
+    return made
