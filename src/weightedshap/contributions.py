@@ -120,6 +120,14 @@ class Contributions:
         return bool((self.counts > 0).all())
 
     @property
+    def replicates(self) -> FloatArray | None:
+        """(c, d, d[, k]) Δ from each chain by itself, NaN where it has no draws; None for an exact table."""
+        if self.chains is None:
+            return None
+        drawn = np.where(_like(self.chains.counts, self.chains.mean) > 0, self.chains.mean, np.nan)
+        return np.where(np.isinf(self.counts), self.mean, drawn)
+
+    @property
     def standard_error(self) -> FloatArray:
         """(d, d[, k]) standard error of every cell: 0 where exact, NaN with fewer than two draws."""
         error = np.zeros_like(self.mean)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.games.base import checked, prefixes
 
-__all__ = ["along", "area", "exclusion_error", "order_of", "recovery_error"]
+__all__ = ["along", "area", "exclusion_error", "mean_interval", "order_of", "recovery_error"]
 
 
 def order_of(phi: FloatArray) -> IntArray:
@@ -66,3 +67,15 @@ def area(curve: FloatArray) -> FloatArray:
 def _against(f_x: FloatArray | float) -> FloatArray:
     """f(x) ready to broadcast over orders and sizes."""
     return np.asarray(f_x, dtype=np.float64)[..., None, None]
+
+
+def mean_interval(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean over the first axis (rows), and half the width of its 95 % interval (Student's t).
+
+    The half-width is NaN for a single row, which says nothing about others.
+    """
+    n = len(values)
+    mean = np.asarray(values.mean(axis=0))
+    if n < 2:
+        return mean, np.full_like(mean, np.nan)
+    return mean, np.asarray(stdtrit(n - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(n))

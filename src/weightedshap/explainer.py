@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import look_up, one_of, positive_integer
+from weightedshap.checks import look_up, one_of
 from weightedshap.estimators import ESTIMATORS, Estimator, as_estimator
 from weightedshap.explanation import Explanation, name_of
 from weightedshap.games import GAMES
@@ -70,9 +70,7 @@ class Explainer:
         n_jobs: int | None = 1,
         progress: bool | str = "auto",
     ) -> None:
-        self.estimator: Estimator = as_estimator(
-            estimator, evaluations and positive_integer("evaluations", evaluations)
-        )
+        self.estimator: Estimator = as_estimator(estimator, evaluations)
         self.in_blocks = estimator in ("auto", "exact", ESTIMATORS["auto"], ESTIMATORS["exact"])
         self.utility = as_utility(utility)
         self.select = one_of("selection", select, ("per_row", "shared"))

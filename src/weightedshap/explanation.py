@@ -160,6 +160,8 @@ def choose(scored: Sequence[Candidates], family: WeightFamily, select: str) -> C
 def join(blocks: Sequence[Chosen | Sequence[Candidates]], family: WeightFamily, axis: bool) -> dict[str, Any]:
     """The fields of an Explanation that depend on the chosen weight, from blocks that `choose` settled."""
     settled = [b for b in blocks if isinstance(b, dict)] or _shared(blocks, family)  # type: ignore[arg-type]
+    if any("standard_errors" in block for block in settled):  # rows that know their own Δ have none
+        settled = [{"standard_errors": np.zeros_like(block["values"]), **block} for block in settled]
     arrays = {name: np.concatenate([block[name] for block in settled]) for name in settled[0]}
     joined: dict[str, Any] = arrays if axis else {name: array[..., 0] for name, array in arrays.items()}
     joined["reference_curves"] = {name: joined.pop(name + " curve") for name in REFERENCES}

@@ -26,6 +26,8 @@ class Model:
     original : the object the user passed
     output_names : names of the outputs explained
     space : "probability", "margin" or "value", the scale of the numbers
+    n_raw, chosen, has_axis : how many outputs there are, which are explained, whether the axis k is there
+    custom : whether `predict` overrides the model's own method
     """
 
     predict: Callable[[Any], Any]
@@ -35,6 +37,7 @@ class Model:
     n_raw: int
     chosen: tuple[int, ...]
     has_axis: bool
+    custom: bool = False
 
     def __call__(self, rows: Any) -> FloatArray:
         """Predictions of the chosen outputs; the axis k is there only if several are explained."""
@@ -61,14 +64,14 @@ def as_model(
         return model
     call, space = _how_to_call(model, predict)
     _check_width(model, background)
-    call = _feeding(call, model)
+    call = feeding(call, model)
     probe = background.take(slice(0, 2))
     raw = _two_axes(as_outputs(call(probe), len(probe), "The model"))
     names = _output_names(model, raw.shape[1], space)
     binary = space == "probability" and raw.shape[1] == 2
     chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(raw.shape[1])))
     picked = tuple(names[o] for o in chosen)
-    return Model(call, model, picked, space, raw.shape[1], chosen, has_axis)
+    return Model(call, model, picked, space, raw.shape[1], chosen, has_axis, predict is not None)
 
 
 def _how_to_call(model: Any, predict: Callable[[Any], Any] | None) -> tuple[Callable[[Any], Any], str]:
@@ -76,6 +79,8 @@ def _how_to_call(model: Any, predict: Callable[[Any], Any] | None) -> tuple[Call
         if not callable(predict):
             raise TypeError(f"`predict` must be a function of rows; got {type(predict).__name__}.")
         return predict, "value"
+    if type(model).__name__ == "Booster" and type(model).__module__.startswith("xgboost"):
+        return _xgboost_booster(model), "value"
     if hasattr(model, "predict_proba"):
         return model.predict_proba, "probability"
     if hasattr(model, "predict"):
@@ -88,7 +93,19 @@ def _how_to_call(model: Any, predict: Callable[[Any], Any] | None) -> tuple[Call
     )
 
 
-def _feeding(call: Callable[[Any], Any], model: Any) -> Callable[[Any], Any]:
+def _xgboost_booster(model: Any) -> Callable[[Any], Any]:
+    """A bare XGBoost booster, which wants its own kind of matrix."""
+    import xgboost
+
+    def predict(rows: Any) -> Any:
+        frame = isinstance(rows, pd.DataFrame)
+        names = None if frame else model.feature_names
+        return model.predict(xgboost.DMatrix(rows, feature_names=names, enable_categorical=frame))
+
+    return predict
+
+
+def feeding(call: Callable[[Any], Any], model: Any) -> Callable[[Any], Any]:
     """`call`, handed the kind of rows that a scikit-learn style `model` was fitted on."""
     width = getattr(model, "n_features_in_", None)
     if width is None:

@@ -6,7 +6,7 @@ Results never depend on how the work is spread: row r always draws from its own 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import joblib
@@ -31,8 +31,8 @@ def map_blocks(
     n_jobs: int | None = 1,
     progress: bool | str = "auto",
     description: str = "explaining",
-) -> list[Result]:
-    """``[function(task) for task in tasks]``, in order; `sizes` are the rows of each, for the bar.
+) -> Iterator[Result]:
+    """``function(task)`` for each task, in order; `sizes` are the rows of each, for the bar.
 
     Threads are preferred, because the compiled loops release the lock; inside a
     ``joblib.parallel_config(backend=…)`` block the named backend is used instead.
@@ -42,12 +42,10 @@ def map_blocks(
     else:
         workers = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
         results = workers(joblib.delayed(function)(task) for task in tasks)
-    done = []
     with bar(sum(sizes), description, progress) as shown:
         for size, result in zip(sizes, results, strict=True):
-            done.append(result)
             shown.update(size)
-    return done
+            yield result
 
 
 def bar(total: int | None, description: str, progress: bool | str, unit: str = "row") -> Any:

@@ -18,7 +18,7 @@ from weightedshap.contributions import Contributions
 from weightedshap.explanation import Chosen, Explanation, choose, join, name_of
 from weightedshap.games.base import checked, output_of, row_of
 from weightedshap.parallel import map_blocks, row_generator
-from weightedshap.selection import Candidates, View, candidates
+from weightedshap.selection import Candidates, View, candidates, with_references
 from weightedshap.utilities import Utility
 from weightedshap.weights import WeightFamily
 
@@ -58,7 +58,7 @@ class Rows:
 
     def parts(self, in_blocks: bool) -> list[slice]:
         """The rows of each block."""
-        cell = 8 * len(self.outputs) * self.d**2
+        cell = max(8 * len(self.outputs) * self.d**2, getattr(self.fitted, "row_bytes", 0))
         size = min(max(1, BLOCK_BYTES // cell), BLOCK_ROWS) if in_blocks else 1
         return [slice(start, min(start + size, len(self.rows))) for start in range(0, len(self.rows), size)]
 
@@ -66,23 +66,25 @@ class Rows:
         """The game of a block of rows, or of one row."""
         if in_blocks:
             return self.fitted.block(self.rows[part])
-        return checked(self.fitted.at(row_of(self.rows, part.start)))
+        game = checked(self.fitted.at(row_of(self.rows, part.start)))
+        if game.d != self.d:
+            raise ValueError(
+                f"The game at row {part.start} has {game.d} players but the background has {self.d}. Pass a background "
+                "with one column, or one group of columns, for each player."
+            )
+        return game
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Δ of a block of n rows and what it cost."""
+    """Δ of a block of n rows, the attributions of every weight, and what it cost."""
 
+    phi: FloatArray | None  # (n, M, d[, k]) under the weights of `with_references`
     delta: FloatArray | None  # (n, d, d[, k])
     ends: FloatArray  # (n, 2[, k]) game(∅) and game([d])
     evaluations: list[int]
     stopped: list[str]
-    replicates: FloatArray | None = None  # (n, c, d, d[, k]) chain means, where sampled
-
-    def kept(self, keep: bool, n: int) -> Estimate:
-        """Without Δ if it is not to be kept, and without chains that would exceed the limit for n rows."""
-        small = keep and self.replicates is not None and self.replicates.nbytes * n <= KEEP_BYTES
-        return replace(self, delta=self.delta if keep else None, replicates=self.replicates if small else None)
+    replicates: FloatArray | None = None  # (n, c, d, d[, k]) Δ by chain, where sampled
 
 
 @dataclass(frozen=True)
@@ -97,21 +99,25 @@ def explain_rows(call: Rows, data: Any, names: tuple[str, ...]) -> Explanation:
     """Estimate Δ of every row, weigh it, and put the blocks together."""
     explainer, utility, axis = call.explainer, call.explainer.utility, call.f_x.ndim == 2
     judge = call.judged_by(utility)
-    keep = _keeps(explainer.keep_contributions, call)
+    delta = _table(explainer.keep_contributions, call)
     parts = call.parts(call.in_blocks(utility, judge))
     sizes = [part.stop - part.start for part in parts]
-    work = partial(_explain_block, call, judge, keep)
-    blocks = map_blocks(work, parts, sizes, explainer.n_jobs, explainer.progress)
-    estimates = [block.estimate for block in blocks]
+    work = partial(_explain_block, call, judge, delta is not None)
+    estimates, chosen = [], []
+    for part, block in zip(parts, map_blocks(work, parts, sizes, explainer.n_jobs, explainer.progress), strict=True):
+        if delta is not None:
+            delta[part] = block.estimate.delta
+        estimates.append(replace(block.estimate, delta=None, phi=None))
+        chosen.append(block.chosen)
     ends = np.concatenate([estimate.ends for estimate in estimates])
     return Explanation(
-        **join([block.chosen for block in blocks], explainer.family, axis),
+        **join(chosen, explainer.family, axis),
         base_values=ends[:, 0],
         predictions=call.f_x,
         data=data,
         feature_names=names,
         output_names=tuple(getattr(call.fitted, "output_names", (f"output {o}" for o in call.outputs))),
-        contributions=_joined(estimates, "delta"),
+        contributions=delta,
         family=explainer.family,
         n_evaluations=np.concatenate([estimate.evaluations for estimate in estimates]),
         stopped=tuple(reason for estimate in estimates for reason in estimate.stopped),
@@ -119,8 +125,8 @@ def explain_rows(call: Rows, data: Any, names: tuple[str, ...]) -> Explanation:
         endpoint_gaps=_endpoint_gaps(call, ends),
         utility=name_of(utility),
         select=explainer.select,
-        notes=_notes(explainer.keep_contributions, keep),
-        replicates=_joined(estimates, "replicates"),
+        notes=_notes(explainer.keep_contributions, delta is not None),
+        replicates=_joined_replicates(estimates),
         _weigh=partial(_reweigh, call),
     )
 
@@ -130,42 +136,69 @@ def _explain_block(call: Rows, judge: Rows, keep: bool, part: slice) -> Block:
     explainer = call.explainer
     in_blocks = call.in_blocks(explainer.utility, judge)
     game = call.game(part, in_blocks)
-    estimate = _read_block(game) if in_blocks else _estimate_row(call, game, part.start)
+    estimate = _read_block(game, explainer.family, keep) if in_blocks else _estimate_row(call, game, part.start)
     scored = _score(call, judge, part, game, estimate, explainer.family, explainer.utility)
     chosen = choose(scored, explainer.family, explainer.select)
-    return Block(estimate.kept(keep, len(call.rows)), chosen)
+    chains = estimate.replicates
+    if chains is not None and not (keep and chains.nbytes * len(call.rows) <= KEEP_BYTES):
+        estimate = replace(estimate, replicates=None)
+    return Block(estimate, chosen)
 
 
 def _estimate_row(call: Rows, game: Any, row: int) -> Estimate:
+    """Δ of one row by the estimator."""
     found: Contributions = call.explainer.estimator(game, rng=row_generator(call.explainer.random_state, row))
     ends = game(np.array([[False] * game.d, [True] * game.d]))
-    replicates = None
-    if found.chains is not None:
-        replicates = found.chains.mean.copy()
-        replicates[:, [0, -1]] = found.mean[[0, -1]]
-        replicates = replicates[None]
-    return Estimate(found.mean[None], ends[None], [found.evaluations], [found.stopped], replicates)
+    _refuse_unvisited(found)
+    delta = found.mean[None]
+    replicates = None if found.replicates is None else found.replicates[None]
+    phi = attributions(delta, call.explainer.family)
+    return Estimate(phi, delta, ends[None], [found.evaluations], [found.stopped], replicates)
 
 
-def _read_block(game: Any) -> Estimate:
+def _refuse_unvisited(found: Contributions) -> None:
+    """Uniform weights use every cell, so each must have been visited."""
+    if found.visited:
+        return
+    d = len(found.mean)
+    sizes = np.unique(np.argwhere(found.counts == 0)[:, 0]) + 1
+    raise ValueError(
+        f"No coalition was drawn for some features at sizes {sizes.tolist()}, so the Shapley value is unknown. Raise "
+        f"`evaluations`: {d * (d - 3) + 2 * d + 2:,} visit every feature at every size once."
+    )
+
+
+def _read_block(game: Any, family: WeightFamily, keep: bool) -> Estimate:
+    """φ of many rows from the game's own Δ, and Δ itself only if it is kept."""
+    vectors = with_references(family).vectors
+    read = game.semivalues(np.concatenate([vectors, np.eye(game.d)]) if keep else vectors)
+    delta = read[:, len(vectors) :] if keep else None
     reason = "exact: the game's own contributions"
-    return Estimate(game.delta(), game.ends(), [0] * game.rows, [reason] * game.rows)
+    return Estimate(read[:, : len(vectors)], delta, game.ends(), [0] * game.rows, [reason] * game.rows)
+
+
+def attributions(delta: FloatArray, family: WeightFamily) -> FloatArray:
+    """(n, d, d[, k]) → (n, M, d[, k]) under the weights of `with_references`."""
+    full = with_references(family)
+    if delta.ndim == 3:
+        return full.phi(delta)
+    return np.moveaxis(full.phi(np.moveaxis(delta, -1, 1)), 1, -1)
 
 
 def _score(
     call: Rows, judge: Rows, part: slice, game: Any, known: Estimate, family: WeightFamily, utility: Utility
 ) -> list[Candidates]:
     """Candidates of every output, on one-output views of the games."""
-    assert known.delta is not None
+    assert known.phi is not None
     judging = game if judge is call else judge.game(part, call.in_blocks(utility, judge))
     if call.f_x.ndim == 1:
         view = View(game, call.f_x[part], judging, judge.f_x[part])
-        return [candidates(view, known.delta, known.replicates, family, utility)]
+        return [candidates(view, known.phi, known.replicates, family, utility)]
     scored = []
     for o in call.outputs:
         view = View(output_of(game, o), call.f_x[part, o], output_of(judging, o), judge.f_x[part, o])
         chains = None if known.replicates is None else known.replicates[..., o]
-        scored.append(candidates(view, known.delta[..., o], chains, family, utility))
+        scored.append(candidates(view, known.phi[..., o], chains, family, utility))
     return scored
 
 
@@ -177,19 +210,22 @@ def _reweigh(
     in_blocks = call.in_blocks(utility, judge)
     blocks = []
     for part in call.parts(in_blocks):
-        known = Estimate(delta[part], delta[:0], [], [], None if chains is None else chains[part])
+        replicates = None if chains is None else chains[part]
+        known = Estimate(attributions(delta[part], family), None, delta[:0], [], [], replicates)
         scored = _score(call, judge, part, call.game(part, in_blocks), known, family, utility)
         blocks.append(choose(scored, family, select))
     return join(blocks, family, call.f_x.ndim == 2)
 
 
-def _joined(estimates: Sequence[Estimate], name: str) -> FloatArray | None:
-    arrays = [getattr(estimate, name) for estimate in estimates]
-    return None if any(array is None for array in arrays) else np.concatenate(arrays)
+def _table(keep: bool | str, call: Rows) -> FloatArray | None:
+    """Room for Δ of all rows, (n, d, d[, k]); None if it is not to be kept, or too large to keep unasked."""
+    wanted = bool(keep) if keep != "auto" else 8 * call.d**2 * call.f_x.size <= KEEP_BYTES
+    return np.empty((len(call.rows), call.d, call.d, *call.f_x.shape[1:])) if wanted else None
 
 
-def _keeps(keep: bool | str, call: Rows) -> bool:
-    return bool(keep) if keep != "auto" else 8 * call.d**2 * call.f_x.size <= KEEP_BYTES
+def _joined_replicates(estimates: Sequence[Estimate]) -> FloatArray | None:
+    arrays = [estimate.replicates for estimate in estimates]
+    return None if any(array is None for array in arrays) else np.concatenate(arrays)  # type: ignore[arg-type]
 
 
 def _notes(asked: bool | str, kept: bool) -> tuple[str, ...]:

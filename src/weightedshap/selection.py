@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.contributions import weighted_error
 from weightedshap.curves import order_of, recovery_error
 from weightedshap.utilities import Utility, scores_of
 from weightedshap.weights import WeightFamily, first, last, shapley
@@ -91,19 +90,18 @@ class Candidates:
 
 
 def candidates(
-    view: View, delta: FloatArray, replicates: FloatArray | None, family: WeightFamily, utility: Utility
+    view: View, phi: FloatArray, replicates: FloatArray | None, family: WeightFamily, utility: Utility
 ) -> Candidates:
     """Attributions, rankings, recovery curves and scores of every weight.
 
     Parameters
     ----------
     view : the games and predictions of n rows
-    delta : (n, d, d)
-    replicates : (n, c, d, d) the same from c independent chains, or None where Δ is exact
+    phi : (n, M, d) attributions under the weights of `with_references`
+    replicates : (n, c, d, d) Δ from c independent chains, or None where it is exact
     """
     full = with_references(family)
-    phi = full.phi(delta)
-    _refuse_unvisited(phi[:, full.index(shapley(family.d).vectors[0])], delta)
+    reference = tuple(full.index(make(family.d).vectors[0]) for make in (shapley, first, last))
     orders = order_of(np.nan_to_num(phi))
     recovery = view.recovery(orders)
     recovery = np.where(np.isnan(phi).any(axis=-1, keepdims=True), np.nan, recovery)
@@ -111,8 +109,7 @@ def candidates(
         scores = utility.of_recovery(recovery[:, : len(family)])
     else:
         scores = view.scores(utility, phi[:, : len(family)])
-    reference = tuple(full.index(make(family.d).vectors[0]) for make in (shapley, first, last))
-    return Candidates(phi, orders, recovery, scores, _errors(full, replicates), reference)  # type: ignore[arg-type]
+    return Candidates(phi, orders, recovery, scores, _errors(full, phi, replicates), reference)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -143,22 +140,21 @@ class View:
         return scores_of(utility(self.judge, float(self.judge_f_x[0])), phi[0])[None]
 
 
-def _errors(full: WeightFamily, replicates: FloatArray | None) -> FloatArray | None:
+def _errors(full: WeightFamily, phi: FloatArray, replicates: FloatArray | None) -> FloatArray | None:
+    """(n, M, d) from the spread over the chains that visited all cells a weight uses; NaN with fewer than two.
+
+    Chains count alike. Their walks differ by one at most, so this is at most a little too careful.
+    """
     if replicates is None:
         return None
-    phi = np.moveaxis(full.phi(replicates), 1, 0)  # (c, n, M, d)
-    return weighted_error(phi, np.full(len(phi), 1 / len(phi)))
+    deviation = np.moveaxis(full.phi(replicates), 1, 0) - phi  # (c, n, M, d)
+    usable = ~np.isnan(deviation).any(axis=-1, keepdims=True)
+    n = usable.sum(axis=0)  # (n, M, 1)
+    centre = deviation.sum(axis=0, where=usable) / np.maximum(n, 1)
+    variance = ((deviation - centre) ** 2).sum(axis=0, where=usable) / np.maximum(n * (n - 1), 1)
+    return np.where(n > 1, np.sqrt(variance), np.nan)
 
 
 def with_references(family: WeightFamily) -> WeightFamily:
     """The family, and the Shapley, first and last weights where it lacks them."""
     return family | shapley(family.d) | first(family.d) | last(family.d)
-
-
-def _refuse_unvisited(phi: FloatArray, delta: FloatArray) -> None:
-    if np.isnan(phi).any():
-        sizes = np.flatnonzero(np.isnan(delta).any(axis=(0, 2))) + 1
-        raise ValueError(
-            f"No coalition was drawn for some features at sizes {sizes.tolist()}, so the Shapley value is unknown. "
-            "Raise `evaluations` (the sampler's own error names the least that works)."
-        )

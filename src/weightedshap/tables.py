@@ -222,21 +222,20 @@ def _listed(names: Sequence[str], most: int = 8) -> str:
 
 def _same_categories(frame: pd.DataFrame, like: pd.DataFrame, who: str) -> pd.DataFrame:
     """Category columns of `frame` with the categories of `like`; an unseen one is an error."""
-    changed = {}
+    aligned = frame.copy(deep=False)
     for column, reference in zip(frame.columns, like.columns, strict=True):
         dtype = like[reference].dtype
         if not isinstance(dtype, pd.CategoricalDtype) or frame[column].dtype == dtype:
             continue
-        cast = frame[column].astype(dtype)
-        unseen = frame[column][cast.isna() & frame[column].notna()]
+        values = frame[column]
+        unseen = values[values.notna() & ~values.isin(dtype.categories)]
         if len(unseen):
             raise ValueError(
                 f"`{who}` has a category in column {str(column)!r} that the background never saw: "
                 f"{unseen.iloc[0]!r}. Known: {_listed([str(c) for c in dtype.categories])}."
             )
-        changed[column] = cast
-    frame = frame.assign(**{str(k): v for k, v in changed.items()}) if changed else frame
-    return frame.set_axis(like.columns, axis=1)
+        aligned[column] = values.astype(dtype)
+    return aligned.set_axis(like.columns, axis=1)
 
 
 def _weighted_mean(data: FloatArray, weights: FloatArray) -> FloatArray:
@@ -271,11 +270,16 @@ def _players(names: tuple[str, ...], groups: Groups | None) -> tuple[tuple[IntAr
     """The players: the given groups first met in column order, and each other column by itself."""
     owner: dict[int, str] = {}
     for label, members in _labelled(groups):
+        if len(members) == 0:
+            raise ValueError(f"The group {label!r} has no columns. Name at least one, or leave it out.")
         for member in members:
             column = _position(member, names)
             if column in owner:
                 raise ValueError(f"Column {names[column]!r} is in two groups, {owner[column]!r} and {label!r}.")
             owner[column] = label
+    taken = [name for column, name in enumerate(names) if column not in owner and name in owner.values()]
+    if taken:
+        raise ValueError(f"The group {taken[0]!r} is named like a column outside it. Give the group another name.")
     columns: dict[str, list[int]] = {}
     for column, name in enumerate(names):
         columns.setdefault(owner.get(column, name), []).append(column)

@@ -78,6 +78,9 @@ def scores_of(score: Score, phi: FloatArray) -> FloatArray:
         raise ValueError(
             f"The utility must return one score for each attribution, shape {phi.shape[:-1]}; got {values.shape}."
         )
-    if np.isnan(values[usable]).any():
-        raise ValueError("The utility returned NaN. A score must be a number, larger for a better attribution.")
+    if not np.isfinite(values[usable]).all():
+        raise ValueError(
+            "The utility returned NaN or an infinite score. A score must be a finite number, larger for a better "
+            "attribution."
+        )
     return np.where(usable, values, np.nan)

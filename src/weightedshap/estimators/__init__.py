@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from weightedshap.checks import look_up
+from weightedshap.checks import look_up, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.estimators import stopping
 from weightedshap.estimators.exact import exact
@@ -51,5 +51,6 @@ def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
         )
     if evaluations is None:
         return estimator  # type: ignore[no-any-return]
+    evaluations = positive_integer("evaluations", evaluations)
     takes_budget = "evaluations" in inspect.signature(estimator).parameters
     return functools.partial(estimator, evaluations=evaluations) if takes_budget else estimator

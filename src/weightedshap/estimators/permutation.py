@@ -55,12 +55,13 @@ def permutation(
     one_of("kind of orders", orders, ("cyclic", "independent"))
     rule = _rule(stop, evaluations, game.d)
     if game.d <= 3:  # sizes 0, 1, d−1 and d are all there is
+        _refuse_small_budget(rule, game.d, 2**game.d)
         return enumerate_game(game)
     draws = frozenset([_fingerprint(rng)])
     started, before = time.monotonic(), game.evaluations
     walks = game.d if orders == "cyclic" else 1
     cost = walks * (game.d - 3)
-    _refuse_small_budget(rule, game.d, cost if orders == "cyclic" else 0)
+    _refuse_small_budget(rule, game.d, 2 * game.d + 2 + (cost if orders == "cyclic" else 0))
     ends = Ends.of(game)
     state = Chains.empty(rule.chains or positive_integer("chains", chains), game.d, ends.out)
     while True:
@@ -137,12 +138,10 @@ def _draw(
     base = np.stack([rng.permutation(d) for _ in active])  # (a, d)
     shifts = (np.arange(d)[None, :] + np.arange(walks)[:, None]) % d  # (walks, d)
     orders = base[:, shifts].reshape(-1, d)  # (a·walks, d)
-    steps = walk(game, ends, orders).reshape(len(active), walks, d, *ends.out)
+    cells = (np.repeat(active, walks)[:, None], np.arange(d), orders)  # no cell twice in a chain
     drawn = Chains.empty(len(state.mean), d, ends.out)
-    for chain, chain_orders, chain_steps in zip(active, orders.reshape(len(active), walks, d), steps, strict=True):
-        cell = (np.broadcast_to(np.arange(d), chain_orders.shape), chain_orders)
-        drawn.counts[chain][cell] = 1.0
-        drawn.mean[chain][cell] = chain_steps
+    drawn.counts[cells] = 1.0
+    drawn.mean[cells] = walk(game, ends, orders)
     return drawn
 
 
@@ -153,8 +152,7 @@ def _rule(stop: Any, evaluations: int | None, d: int) -> Rule:
     return standard_error(0.01) | evaluation_budget(max(20_000, 20 * d * d)) if stop is None else as_rule(stop)
 
 
-def _refuse_small_budget(rule: Rule, d: int, block: int) -> None:
-    least = 2 * d + 2 + block
+def _refuse_small_budget(rule: Rule, d: int, least: int) -> None:
     if rule.budget is not None and rule.budget < least:
         raise ValueError(
             f"A budget of {rule.budget:,} evaluations is too small: at d = {d} permutation sampling needs at "

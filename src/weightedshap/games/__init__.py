@@ -11,14 +11,30 @@ To add a game, write a recipe class with ``fit(model, background, rng)`` whose r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from weightedshap.games.base import FittedGame, FunctionGame, Game, Recipe
 from weightedshap.games.baseline import Baseline
 from weightedshap.games.marginal import Marginal
+from weightedshap.games.tree_model import TreeModel
+from weightedshap.games.tree_surrogate import TreeSurrogate
 
-__all__ = ["GAMES", "Baseline", "FittedGame", "FunctionGame", "Game", "Marginal", "Recipe"]
+__all__ = [
+    "GAMES",
+    "Baseline",
+    "FittedGame",
+    "FunctionGame",
+    "Game",
+    "Marginal",
+    "Recipe",
+    "TreeModel",
+    "TreeSurrogate",
+]
 
 GAMES: Mapping[str, Callable[[], Recipe]] = {
+    "tree_surrogate": TreeSurrogate,
     "marginal": Marginal,
     "baseline": Baseline,
+    "tree_interventional": partial(TreeModel, removal="interventional"),
+    "tree_path": partial(TreeModel, removal="path"),
 }

@@ -54,8 +54,8 @@ class GameBlock(Protocol):
     def ends(self) -> FloatArray:
         """(n, 2[, k]) game(∅) and game([d])."""
 
-    def delta(self) -> FloatArray:
-        """(n, d, d[, k]) the exact Δ."""
+    def semivalues(self, vectors: FloatArray) -> FloatArray:
+        """(m, d) weight vectors → (n, m, d[, k]) exact φ_w; the unit vectors give Δ itself."""
 
     def along(self, orders: IntArray) -> FloatArray:
         """(n, m, d) orders → (n, m, d + 1[, k])."""

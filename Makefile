@@ -1,0 +1,56 @@
+# One word per job. Every target makes .venv and installs what it needs, once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+PINNED := pyproject.toml constraints.txt
+
+.PHONY: help demo test test-slow test-all check bench docs clean
+
+help:  ## show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
+
+demo: $(VENV)/.base  ## explain a small model and draw demo.png (no torch needed)
+	$(BIN)/weightedshap demo
+
+test: $(VENV)/.full  ## the tests, without the slow ones
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/.full  ## only the slow tests
+	$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
+
+test-all: $(VENV)/.full  ## all tests
+	$(BIN)/python -m pytest -n 2
+
+check: $(VENV)/.full  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.base  ## evaluations and seconds of the estimators
+	$(BIN)/python benchmarks/core.py
+
+docs: $(VENV)/.docs  ## the documentation as a site
+	$(BIN)/python -m mkdocs build --strict --quiet
+
+clean:  ## remove .venv and everything that was built
+	rm -rf $(VENV) build dist site demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: $(PINNED) | $(BIN)/python
+	@echo "Installing weightedshap into $(VENV) …"
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.full: $(PINNED) | $(BIN)/python
+	@echo "Installing weightedshap, its extras and the tools for tests into $(VENV) (a few minutes) …"
+	$(PIP) --editable ".[all,dev]"
+	@touch $@ $(VENV)/.base
+
+$(VENV)/.docs: $(PINNED) | $(BIN)/python
+	@echo "Installing the tools for the documentation into $(VENV) …"
+	$(PIP) --editable ".[docs]"
+	@touch $@

@@ -1,0 +1,220 @@
+"""Algorithm 2: walks, chains, ends, budgets and reasons."""
+
+import numpy as np
+import pytest
+
+from tests.oracles import CountingGame, additive, random_game
+from weightedshap.checks import UnknownName
+from weightedshap.estimators import ESTIMATORS, as_estimator, auto, exact, permutation
+from weightedshap.estimators.permutation import Ends, walk
+from weightedshap.estimators.stopping import Rule, evaluations, gelman_rubin, standard_error
+from weightedshap.games.base import checked
+
+D = 6
+ENDS, BLOCK = 2 * D + 2, D * (D - 3)  # evaluations of the ends, and of one drawn order with its cyclic shifts
+
+
+def sample(budget=ENDS + 10 * BLOCK, **choices):
+    return permutation(random_game(D), evaluations=budget, **choices)
+
+
+def test_cyclic_shifts_visit_every_cell_equally_often():
+    inner = sample().counts[1:-1]
+    assert (inner == 10).all()
+
+
+def test_one_block_visits_every_cell_once():
+    table = sample(ENDS + BLOCK)
+    assert (table.counts[1:-1] == 1).all()
+    assert table.evaluations == ENDS + BLOCK
+
+
+def test_independent_orders_visit_one_cell_of_each_size_and_player_per_walk():
+    inner = sample(ENDS + 40 * (D - 3), orders="independent").counts[1:-1]
+    assert (inner.sum(axis=0) > 0).all()
+    assert (inner.sum(axis=1) == 40).all()
+    assert inner.min() != inner.max()
+
+
+def test_cells_that_independent_orders_miss_are_nan():
+    table = sample(ENDS + (D - 3), orders="independent")
+    np.testing.assert_array_equal(np.isnan(table.mean), table.counts == 0)
+    assert not table.visited
+
+
+def test_a_walk_steps_from_nothing_to_all():
+    game = random_game(D)
+    orders = np.array([[3, 1, 0, 5, 2, 4], [0, 1, 2, 3, 4, 5]])
+    steps = walk(checked(game), Ends.of(checked(game)), orders)
+    known = [order[:k] for order in orders for k in range(D + 1)]
+    values = game(np.array([np.isin(np.arange(D), players) for players in known])).reshape(2, D + 1)
+    np.testing.assert_allclose(steps, np.diff(values, axis=1), atol=1e-14)
+
+
+def test_the_ends_are_evaluated_once_and_shared_by_all_walks():
+    game = CountingGame(random_game(D))
+    permutation(game, evaluations=ENDS + 5 * BLOCK, rng=0)
+    sizes = np.array(game.asked).sum(axis=1)
+    assert np.isin(sizes, [0, 1, D - 1, D]).sum() == ENDS
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_few_players_are_enumerated(d):
+    table = permutation(random_game(d), rng=0)
+    assert table.exact
+    np.testing.assert_array_equal(table.mean, exact(random_game(d)).mean)
+
+
+@pytest.mark.parametrize(("d", "least"), [(1, 2), (2, 4), (3, 8), (4, 14), (D, ENDS + BLOCK)])
+def test_the_least_budget_named_is_the_least_that_works(d, least):
+    with pytest.raises(ValueError, match=f"at d = {d} permutation sampling needs at least {least}"):
+        permutation(random_game(d), evaluations=least - 1)
+    game = CountingGame(random_game(d))
+    assert permutation(game, evaluations=least).visited
+    assert len(game.asked) == least
+
+
+@pytest.mark.parametrize("budget", [ENDS + BLOCK, ENDS + 2 * BLOCK - 1, 100, 500])
+@pytest.mark.parametrize("orders", ["cyclic", "independent"])
+def test_a_budget_is_used_as_far_as_whole_draws_go(budget, orders):
+    cost = BLOCK if orders == "cyclic" else D - 3
+    game = CountingGame(random_game(D))
+    permutation(game, evaluations=budget, orders=orders)
+    assert budget - cost < len(game.asked) <= budget
+
+
+def test_a_budget_in_the_stopping_rule_is_as_hard():
+    game = CountingGame(random_game(D))
+    permutation(game, stop=standard_error(1e-9) | evaluations(100))
+    assert len(game.asked) <= 100
+
+
+def test_the_smaller_of_two_budgets_counts():
+    game = CountingGame(random_game(D))
+    permutation(game, stop=evaluations(500), evaluations=100)
+    assert len(game.asked) <= 100
+
+
+def test_a_rule_may_stop_before_the_budget():
+    table = sample(10_000, stop=standard_error(0.2))
+    assert table.evaluations < 10_000
+    assert "standard error" in table.stopped
+
+
+def test_the_reason_tells_of_the_budget():
+    assert sample(100).stopped == "budget of 100 evaluations used (86; one more draw costs 18)"
+    assert sample(ENDS + BLOCK).stopped == "budget of 32 evaluations used"
+
+
+def test_a_users_own_rule_is_asked_and_its_reason_kept():
+    table = permutation(random_game(D), stop=lambda progress: "tea time" if progress.evaluations > 50 else None)
+    assert table.stopped == "tea time"
+
+
+def test_without_a_rule_sampling_stops_at_a_small_standard_error():
+    table = permutation(additive(np.arange(8.0)).game)
+    assert table.stopped == "largest standard error is 0.0000 of the range of φ, at most 0.01"
+
+
+def test_the_rule_says_how_many_chains_there_are():
+    table = permutation(random_game(D), stop=gelman_rubin(1.5, chains=4), rng=0)
+    assert len(table.chains.mean) == 4
+    assert "in 4 chains" in table.stopped
+
+
+def test_chains_can_be_asked_for():
+    assert len(sample(chains=3).chains.mean) == 3
+
+
+def test_a_budget_that_does_not_go_round_is_shared_by_the_least_drawn_chains():
+    per_chain = sample(ENDS + 13 * BLOCK).chains.counts[:, 2, 2]
+    assert sorted(per_chain) == [1] * 7 + [2] * 3
+
+
+@pytest.mark.parametrize(("orders", "budget"), [("cyclic", 400), ("independent", 1_600)])
+def test_standard_errors_of_phi_tell_the_true_spread(orders, budget):
+    game, w = random_game(5), np.full(5, 0.2)
+    truth = w @ exact(game).mean
+    tables = [permutation(game, evaluations=budget, rng=seed, orders=orders) for seed in range(120)]
+    errors = np.array([w @ table.mean - truth for table in tables])
+    claimed = np.array([table.standard_error_of(w) for table in tables])
+    ratio = np.sqrt((errors**2).mean(axis=0) / (claimed**2).mean(axis=0))
+    assert (ratio > 0.75).all()
+    assert (ratio < 1.25).all()
+
+
+def test_sampling_has_no_bias():
+    game = random_game(5)
+    tables = [permutation(game, evaluations=100, rng=seed).mean for seed in range(200)]
+    error = np.mean(tables, axis=0) - exact(game).mean
+    spread = np.std(tables, axis=0, ddof=1) / np.sqrt(200)
+    assert (np.abs(error) <= 4 * spread + 1e-12).all()
+
+
+def test_an_integer_seed_is_a_generator():
+    np.testing.assert_array_equal(sample(rng=3).mean, sample(rng=np.random.default_rng(3)).mean)
+
+
+def test_an_unknown_kind_of_orders_is_refused():
+    with pytest.raises(UnknownName, match="Did you mean 'cyclic'"):
+        sample(orders="cyclc")
+
+
+@pytest.mark.parametrize("budget", [0, -5, 10.5])
+def test_a_budget_is_a_positive_integer(budget):
+    with pytest.raises(ValueError, match="`evaluations` must be an integer of at least 1"):
+        sample(budget)
+
+
+def test_a_rule_must_be_a_rule():
+    with pytest.raises(TypeError, match="`stop` must be a stopping rule"):
+        permutation(random_game(D), stop=0.01)
+
+
+@pytest.mark.parametrize(("d", "budget", "is_exact"), [(12, None, True), (7, 128, True), (7, 127, False)])
+def test_auto_enumerates_what_the_budget_allows(d, budget, is_exact):
+    assert auto(random_game(d), evaluations=budget, rng=0).exact is is_exact
+
+
+def test_auto_samples_beyond_twelve_players():
+    table = auto(additive(np.arange(13.0)).game, rng=0)
+    assert not table.exact
+    np.testing.assert_allclose(table.mean, np.tile(np.arange(13.0), (13, 1)), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_is_taken_by_name_or_as_a_function(name):
+    assert as_estimator(name) is as_estimator(ESTIMATORS[name]) is ESTIMATORS[name]
+
+
+def test_an_unknown_estimator_is_told_the_nearest():
+    with pytest.raises(UnknownName, match="Did you mean 'permutation'"):
+        as_estimator("permutations")
+
+
+def test_anything_else_is_no_estimator():
+    with pytest.raises(TypeError, match="`estimator` must be a name or a function"):
+        as_estimator(3)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_budget_bound_to_an_estimator_is_a_positive_integer(name):
+    with pytest.raises(ValueError, match="`evaluations` must be an integer of at least 1"):
+        as_estimator(name, 0)
+
+
+def test_a_budget_is_bound_only_where_it_is_taken():
+    mine = lambda game, *, rng: exact(game)
+    assert as_estimator(mine, 100) is mine
+    assert as_estimator("permutation", 100)(random_game(D), rng=0).evaluations <= 100
+
+
+def test_a_rule_without_a_budget_never_ends_before_its_reason():
+    looks = []
+
+    def patient(progress):
+        looks.append(progress.evaluations)
+        return "enough" if len(looks) == 3 else None
+
+    permutation(random_game(D), stop=Rule(patient), rng=0)
+    assert looks == [ENDS, ENDS + 10 * BLOCK, ENDS + 20 * BLOCK]

@@ -1,0 +1,147 @@
+"""What all games share: the user's function as a game, checks and counts, one output of several, prefixes."""
+
+import numpy as np
+import pytest
+
+from tests.oracles import CountingGame, additive, random_game
+from weightedshap import curves
+from weightedshap.estimators import exact
+from weightedshap.games import FunctionGame
+from weightedshap.games.base import GameFunction, GivenGame, check_orders, checked, output_of, prefixes
+from weightedshap.tables import as_table
+
+ALL = np.array([[False, False], [True, False], [False, True], [True, True]])
+
+
+def test_a_function_of_coalitions_is_a_game():
+    game = FunctionGame(lambda coalitions: coalitions @ np.array([1.0, 2.0]), 2)
+    assert game(ALL).tolist() == [0, 1, 2, 3]
+
+
+def test_a_game_takes_zeros_and_ones():
+    assert additive([1.0, 2.0]).game(np.array([[1, 0], [1, 1]])).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("coalitions", [[[True]], [True, False], [[True, False, True]]])
+def test_a_function_game_refuses_coalitions_of_another_shape(coalitions):
+    with pytest.raises(ValueError, match=r"shape \(m, 2\)"):
+        additive([1.0, 2.0]).game(np.array(coalitions))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_game_that_returns_no_finite_number_is_refused(bad):
+    with pytest.raises(ValueError, match="The game returned 4 NaN or infinite values out of 4"):
+        checked(FunctionGame(lambda coalitions: np.full(len(coalitions), bad), 2))(ALL)
+
+
+def test_a_game_that_returns_another_length_is_refused():
+    with pytest.raises(ValueError, match="The game must return one value"):
+        checked(CountingGame(FunctionGame(lambda coalitions: np.zeros(3), 2)))(ALL)
+
+
+def test_a_game_that_changes_its_number_of_outputs_is_refused():
+    game = checked(FunctionGame(lambda coalitions: np.zeros((len(coalitions), len(coalitions))), 2))
+    game(ALL)
+    with pytest.raises(ValueError, match=r"outputs of shape \(3,\) where it returned \(4,\) before"):
+        game(ALL[:3])
+
+
+def test_evaluations_are_counted():
+    game = checked(random_game(2))
+    game(ALL)
+    game(ALL[:3])
+    assert game.evaluations == 7
+
+
+def test_checking_twice_is_checking_once():
+    game = checked(random_game(2))
+    assert checked(game) is game
+
+
+def test_what_cannot_be_called_is_no_game():
+    with pytest.raises(TypeError, match="must be callable on coalitions"):
+        checked(3)
+
+
+def test_a_bare_function_is_told_how_to_become_a_game():
+    with pytest.raises(TypeError, match=r"needs an integer attribute `d`.*FunctionGame\(function, d\)"):
+        checked(lambda coalitions: coalitions.sum(axis=1))
+
+
+@pytest.mark.parametrize("d", [2.0, True, "2"])
+def test_a_number_of_players_that_is_no_integer_is_refused(d):
+    with pytest.raises(TypeError, match="integer attribute `d`"):
+        checked(FunctionGame(lambda coalitions: coalitions.sum(axis=1), d))
+
+
+def test_a_game_without_players_is_refused():
+    with pytest.raises(ValueError, match="at least one player"):
+        checked(FunctionGame(lambda coalitions: coalitions.sum(axis=1), 0))
+
+
+def test_prefixes_grow_one_player_at_a_time():
+    grown = prefixes(np.array([[2, 0, 1]]))
+    assert grown[0].astype(int).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1]]
+
+
+def test_orders_are_checked_against_the_players():
+    with pytest.raises(ValueError, match=r"each of 0\.\.1 once"):
+        check_orders(random_game(2), [[0, 0]])
+
+
+class WalkingGame(CountingGame):
+    """A game with its own `along` and `contributions`."""
+
+    def along(self, orders):
+        return np.full((*orders.shape[:-1], self.d + 1, 2), [7.0, 8.0])
+
+    def contributions(self):
+        return exact(additive([5.0, 5.0]).game)
+
+
+def test_a_checked_game_keeps_the_games_own_walk_and_contributions():
+    game = checked(WalkingGame(random_game(2)))
+    assert (curves.along(game, np.array([[0, 1]]))[..., 0] == 7).all()
+    assert (exact(game).mean == 5).all()
+    assert game.evaluations == 0
+
+
+def test_a_checked_game_does_not_invent_what_the_game_lacks():
+    game = checked(random_game(2))
+    assert not hasattr(game, "along")
+    assert not hasattr(game, "contributions")
+
+
+def test_one_output_of_a_game_is_a_game():
+    game = random_game(3, outputs=(2,))
+    coalitions = np.eye(3, dtype=bool)
+    view = output_of(game, 1)
+    assert view.d == 3
+    np.testing.assert_array_equal(view(coalitions), game(coalitions)[:, 1])
+    assert not hasattr(view, "along")
+
+
+def test_one_output_of_a_game_keeps_the_games_own_walk():
+    walk = curves.along(output_of(WalkingGame(random_game(2, outputs=(2,))), 1), np.array([[0, 1]]))
+    assert walk.tolist() == [[8, 8, 8]]
+
+
+def test_a_game_with_a_cheaper_view_of_one_output_is_asked_for_it():
+    class Viewed(CountingGame):
+        def output(self, index):
+            return f"output {index}"
+
+    assert output_of(Viewed(random_game(2)), 3) == "output 3"
+
+
+def test_a_given_game_is_the_same_at_every_row_and_predicts_its_whole():
+    fitted = GivenGame(additive([1.0, 2.0]).game)
+    assert fitted.at(0) is fitted.at(1)
+    assert fitted.predict(np.zeros((3, 2))).tolist() == [3, 3, 3]
+
+
+def test_a_function_of_rows_makes_one_game_for_each_row():
+    fitted = GameFunction(lambda row: additive(row).game, as_table(np.zeros((1, 2))))
+    rows = np.array([[1.0, 2.0], [10.0, 20.0]])
+    assert fitted.predict(rows).tolist() == [3, 30]
+    assert fitted.at(rows[1:])(ALL).tolist() == [0, 10, 20, 30]

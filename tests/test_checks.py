@@ -1,0 +1,124 @@
+"""Arguments are checked, and errors say what was expected, what came, and what to do."""
+
+import numpy as np
+import pytest
+
+from weightedshap import checks
+
+TABLE = {"marginal": 1, "baseline": 2}
+
+
+def test_a_known_name_is_looked_up():
+    assert checks.look_up("game", "baseline", TABLE) == 2
+
+
+def test_an_unknown_name_is_told_the_nearest_and_all_known():
+    with pytest.raises(checks.UnknownName) as caught:
+        checks.look_up("game", "margnal", TABLE)
+    assert str(caught.value) == "Unknown game 'margnal'. Did you mean 'marginal'? Known: 'marginal', 'baseline'."
+
+
+def test_an_unknown_name_far_from_all_is_told_the_known_ones_only():
+    with pytest.raises(checks.UnknownName, match=r"^Unknown game 'zzz'\. Known: 'marginal', 'baseline'\.$"):
+        checks.look_up("game", "zzz", TABLE)
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError])
+def test_an_unknown_name_is_both_a_value_error_and_a_key_error(kind):
+    with pytest.raises(kind, match="Known: 'a', 'b'"):
+        checks.one_of("choice", "c", ("a", "b"))
+
+
+def test_a_missing_extra_is_named_with_the_command_that_installs_it():
+    with pytest.raises(ImportError, match=r'no_such_module is needed .* pip install "weightedshap\[neural\]"'):
+        checks.require("no_such_module.part", "neural")
+
+
+def test_a_present_extra_is_imported():
+    assert checks.require("json", "none").dumps([1]) == "[1]"
+
+
+def test_a_generator_is_kept_and_a_seed_becomes_one():
+    rng = np.random.default_rng(3)
+    assert checks.as_generator(rng) is rng
+    assert checks.as_generator(3).random() == np.random.default_rng(3).random()
+    assert checks.as_generator(np.int64(3)).random() == np.random.default_rng(3).random()
+
+
+def test_no_generator_means_seed_zero():
+    assert checks.as_generator(None).random() == np.random.default_rng(0).random()
+
+
+def test_another_kind_of_randomness_is_refused():
+    with pytest.raises(TypeError, match="numpy Generator or an integer seed, not RandomState"):
+        checks.as_generator(np.random.RandomState(0))
+
+
+def test_coalitions_may_be_zeros_and_ones():
+    coalitions = checks.as_coalitions([[0, 1], [1, 1]], 2)
+    assert coalitions.dtype == bool
+    assert coalitions.tolist() == [[False, True], [True, True]]
+
+
+@pytest.mark.parametrize("coalitions", [[True, False], [[True]], [[[True, False]]]])
+def test_coalitions_of_another_shape_are_refused(coalitions):
+    with pytest.raises(ValueError, match=r"shape \(m, 2\)"):
+        checks.as_coalitions(coalitions, 2)
+
+
+@pytest.mark.parametrize("coalitions", [[[0, 2]], [[0.5, 1.0]], [[np.nan, 1.0]]])
+def test_coalitions_of_other_numbers_are_refused(coalitions):
+    with pytest.raises(ValueError, match="only 0 and 1"):
+        checks.as_coalitions(coalitions, 2)
+
+
+def test_orders_are_permutations():
+    assert checks.as_orders([[1, 0, 2]], 3).tolist() == [[1, 0, 2]]
+
+
+@pytest.mark.parametrize("orders", [[[0, 0, 1]], [[1, 2, 3]], [[-1, 0, 1]]])
+def test_orders_that_are_no_permutations_are_refused(orders):
+    with pytest.raises(ValueError, match=r"each of 0\.\.2 once"):
+        checks.as_orders(orders, 3)
+
+
+@pytest.mark.parametrize("orders", [[0, 1, 2], [[0, 1]], [[0.0, 1.0, 2.0]]])
+def test_orders_of_another_shape_or_type_are_refused(orders):
+    with pytest.raises(ValueError, match=r"integers of shape \(m, 3\)"):
+        checks.as_orders(orders, 3)
+
+
+@pytest.mark.parametrize("values", [[1, 2], [[1.0], [2.0]], [[True, False], [False, True]]])
+def test_outputs_become_floats(values):
+    outputs = checks.as_outputs(values, 2, "The model")
+    assert outputs.dtype == np.float64
+    np.testing.assert_array_equal(outputs, values)
+
+
+@pytest.mark.parametrize("values", [1.0, [1.0], [1.0, 2.0, 3.0], np.zeros((2, 1, 1))])
+def test_outputs_of_another_length_are_refused(values):
+    with pytest.raises(ValueError, match="for each of 2 inputs; got shape"):
+        checks.as_outputs(values, 2, "The model")
+
+
+@pytest.mark.parametrize(("values", "said"), [([1, np.nan], "1 NaN or infinite value "), ([np.inf, -np.inf], "2 NaN")])
+def test_outputs_that_are_not_finite_are_refused_and_counted(values, said):
+    with pytest.raises(ValueError, match=f"The model returned {said}.*out of 2"):
+        checks.as_outputs(values, 2, "The model")
+
+
+@pytest.mark.parametrize("values", [["yes", "no"], [None, {}]])
+def test_outputs_that_are_no_numbers_are_refused(values):
+    with pytest.raises(TypeError, match="must return numbers"):
+        checks.as_outputs(values, 2, "The model")
+
+
+@pytest.mark.parametrize("value", [1, np.int32(7)])
+def test_a_positive_integer_is_kept(value):
+    assert checks.positive_integer("n", value) == value
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "3", None])
+def test_anything_else_is_no_positive_integer(value):
+    with pytest.raises(ValueError, match="`n` must be an integer of at least 1"):
+        checks.positive_integer("n", value)

@@ -1,0 +1,99 @@
+"""Predictions along orders, and the errors and areas read off them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from tests.axioms.strategies import games, seeds
+from tests.oracles import CountingGame, additive, random_game, value
+from weightedshap import curves
+
+ORDERS = np.array([[2, 0, 1], [0, 1, 2], [2, 0, 1]])
+
+
+def test_features_are_ranked_by_size_whatever_the_sign():
+    assert curves.order_of(np.array([1.0, -3.0, 2.0])).tolist() == [1, 2, 0]
+
+
+def test_equal_features_keep_the_lower_index_first():
+    assert curves.order_of(np.array([1.0, 2.0, -1.0, -2.0, 0.0, -0.0])).tolist() == [1, 3, 0, 2, 4, 5]
+    assert curves.order_of(np.zeros(50)).tolist() == list(range(50))
+
+
+def test_many_attributions_are_ranked_at_once():
+    phi = np.random.default_rng(0).normal(size=(2, 3, 4))
+    one_by_one = [[curves.order_of(row).tolist() for row in block] for block in phi]
+    assert curves.order_of(phi).tolist() == one_by_one
+
+
+@given(game=games(1, 5), seed=seeds)
+def test_a_walk_is_the_game_on_growing_coalitions(game, seed):
+    order = np.random.default_rng(seed).permutation(game.d)
+    expected = [value(game, order[:k]) for k in range(game.d + 1)]
+    np.testing.assert_array_equal(curves.along(game, order[None])[0], expected)
+
+
+def test_each_distinct_coalition_is_evaluated_once():
+    game = CountingGame(random_game(3))
+    curves.along(game, ORDERS)
+    assert len(game.asked) == len(set(game.asked)) == 6  # ∅, 2, 02, 012, 0, 01
+
+
+def test_a_walk_over_many_players_tells_coalitions_apart():
+    game = additive(np.arange(20.0)).game
+    orders = np.array([np.arange(20), np.arange(20)[::-1]])
+    expected = np.concatenate([np.zeros((2, 1)), np.cumsum(orders, axis=1)], axis=1)
+    np.testing.assert_array_equal(curves.along(game, orders), expected)
+
+
+def test_several_outputs_are_walked_side_by_side():
+    game = random_game(3, outputs=(2,))
+    walked = curves.along(game, ORDERS)
+    assert walked.shape == (3, 4, 2)
+    for o in range(2):
+        np.testing.assert_array_equal(walked[..., o], curves.along(type(game)(game.values[:, o]), ORDERS))
+
+
+def test_a_game_with_its_own_walk_is_asked():
+    class Walking(CountingGame):
+        def along(self, orders):
+            return np.full((len(orders), 4), 7.0)
+
+    game = Walking(random_game(3))
+    assert (curves.along(game, ORDERS) == 7).all()
+    assert game.asked == []
+
+
+def test_recovery_and_exclusion_errors_of_an_additive_game():
+    game = additive([1.0, 2.0, 4.0]).game
+    assert curves.recovery_error(game, ORDERS[:1], 7.0).tolist() == [[7, 3, 2, 0]]
+    assert curves.exclusion_error(game, ORDERS[:1], 7.0).tolist() == [[0, 4, 5, 7]]
+
+
+@given(game=games(1, 5), seed=seeds)
+def test_exclusion_is_the_error_without_the_first_k(game, seed):
+    order = np.random.default_rng(seed).permutation(game.d)
+    expected = [abs(0.3 - value(game, order[k:])) for k in range(game.d + 1)]
+    np.testing.assert_allclose(curves.exclusion_error(game, order[None], 0.3)[0], expected, atol=1e-15)
+
+
+def test_the_area_leaves_the_empty_coalition_out_and_divides_by_nothing():
+    assert curves.area(np.array([[100.0, 1.0, 2.0], [100.0, 3.0, 4.0]])).tolist() == [3, 7]
+
+
+def test_the_mean_of_rows_has_students_interval():
+    values = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0]])
+    mean, half = curves.mean_interval(values)
+    np.testing.assert_allclose(mean, [3, 5])
+    np.testing.assert_allclose(half, [4.302653 * 2 / np.sqrt(3), 0], rtol=1e-6)
+
+
+def test_one_row_has_a_mean_and_no_interval():
+    mean, half = curves.mean_interval(np.array([[1.0, 2.0]]))
+    assert mean.tolist() == [1, 2]
+    assert np.isnan(half).all()
+
+
+def test_a_game_that_answers_badly_on_the_way_is_refused():
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        curves.along(type(random_game(2))(np.array([0.0, 1.0, np.nan, 2.0])), np.array([[1, 0]]))

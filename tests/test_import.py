@@ -1,0 +1,32 @@
+"""`import weightedshap` is light: no optional package, and not many modules (counted, not timed)."""
+
+import subprocess
+import sys
+
+MOST_MODULES = 1_100  # measured: about 900, of which pandas, numpy and scipy are 500
+
+SCRIPT = "import sys, weightedshap; print(*sys.modules)"
+
+HEAVY = ("torch", "shap", "shapiq", "matplotlib.pyplot", "xgboost", "catboost", "polars", "plotly", "dask", "ray")
+
+
+def imported_modules():
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT], capture_output=True, text=True, check=True, env=environment()
+    )
+    return set(answer.stdout.split())
+
+
+def environment():
+    """This process's search path, so that the package under test is the one imported."""
+    return {"PYTHONPATH": ":".join(path for path in sys.path if path)}
+
+
+def test_importing_loads_the_package_and_no_optional_one():
+    modules = imported_modules()
+    assert "weightedshap.explainer" in modules
+    assert [name for name in HEAVY if name in modules] == []
+
+
+def test_importing_stays_light():
+    assert len(imported_modules()) < MOST_MODULES

@@ -1,0 +1,55 @@
+"""The README tells the truth: its Python runs, its commands exist, its table names every part."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+import weightedshap as ws
+from weightedshap.estimators import ESTIMATORS
+from weightedshap.games import GAMES
+from weightedshap.utilities import UTILITIES
+from weightedshap.weights import FAMILIES
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
+
+
+def test_the_python_runs_from_top_to_bottom():
+    names: dict[str, object] = {}
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), names)
+    plt.close("all")
+    explanation = names["explanation"]
+    assert isinstance(explanation, ws.Explanation)
+    assert explanation.values.shape == (10, 10)
+    assert ws.explain(names["vote"]).shapley[0] == pytest.approx([1 / 3] * 3)
+
+
+def test_the_commands_are_targets_of_the_makefile():
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    commands = re.findall(r"^make ([a-z-]+)", "\n".join(blocks("sh")), re.M)
+    assert commands == ["demo", "test"]
+    assert set(commands) <= set(targets)
+
+
+@pytest.mark.parametrize("table", [GAMES, ESTIMATORS, FAMILIES, UTILITIES], ids=["games", "estimators", "W", "T"])
+def test_every_registered_name_is_in_the_table(table):
+    assert [name for name in table if f'`"{name}"`' not in README] == []
+
+
+def test_files_it_points_to_exist():
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+    assert targets
+    assert [target for target in targets if not (ROOT / target).exists()] == []

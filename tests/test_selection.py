@@ -1,0 +1,157 @@
+"""Algorithm 1: the argmax, ties, and weights that cannot be chosen."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.axioms.strategies import games
+from tests.oracles import random_game
+from weightedshap.estimators import exact
+from weightedshap.selection import View, best_weight, candidates, select, with_references
+from weightedshap.utilities import aup
+from weightedshap.weights import WeightFamily, beta, first, last, paper, shapley, sizes
+
+D = 5
+PAPER = paper(D)
+UNIFORM = PAPER.labels.index("Beta(1,1)")
+
+
+def scores(**of):
+    """Scores of the paper's family: 0, except for the given positions."""
+    values = np.zeros(len(PAPER))
+    for position, score in of.items():
+        values[int(position.removeprefix("at_"))] = score
+    return values
+
+
+def view_of(game, f_x=None):
+    f_x = np.atleast_1d(game.values[-1] if f_x is None else f_x)
+    return View(game, f_x, game, f_x)
+
+
+def test_the_highest_score_wins():
+    assert best_weight(scores(at_3=1.0, at_7=2.0), PAPER) == 7
+
+
+def test_negative_scores_are_compared_too():
+    assert best_weight(scores(at_3=-1.0) - 5, PAPER) != 3
+
+
+def test_if_all_are_tied_uniform_wins():
+    assert best_weight(scores(), PAPER) == UNIFORM
+
+
+def test_of_tied_weights_the_nearest_to_uniform_wins():
+    assert PAPER.labels[best_weight(scores(at_1=1.0, at_9=1.0), PAPER)] == "Beta(1,8)"
+
+
+@pytest.mark.parametrize("distance", range(1, 7))
+def test_mirrored_weights_tie_exactly_and_the_lower_index_wins(distance):
+    low, high = UNIFORM - distance, UNIFORM + distance
+    assert best_weight(scores(**{f"at_{high}": 1.0, f"at_{low}": 1.0}), PAPER) == low
+
+
+@pytest.mark.parametrize("d", [2, 3, 10, 61, 200])
+def test_mirrored_weights_tie_for_any_number_of_players(d):
+    family = paper(d)
+    values = np.zeros(13)
+    values[[2, 10]] = 1.0
+    assert best_weight(values, family) == 2
+
+
+@pytest.mark.parametrize(("gap", "tied"), [(0.5e-12, True), (2e-12, False)])
+@pytest.mark.parametrize("best", [1.0, -1.0, 1e6, -1e6])
+def test_scores_within_a_hair_of_the_best_are_tied(gap, tied, best):
+    values = np.full(13, best - abs(best))
+    values[3], values[UNIFORM] = best, best - gap * abs(best)
+    assert best_weight(values, PAPER) == (UNIFORM if tied else 3)
+
+
+def test_rows_are_settled_each_by_itself():
+    assert best_weight(np.stack([scores(at_3=1.0), scores(), scores(at_12=1.0)]), PAPER).tolist() == [3, UNIFORM, 12]
+
+
+def test_a_weight_without_a_score_cannot_be_chosen():
+    values = np.full(13, np.nan)
+    values[[0, 12]] = -5.0, -4.0
+    assert best_weight(values, PAPER) == 12
+
+
+def test_no_score_at_all_is_an_error():
+    with pytest.raises(ValueError, match="No weight of the family has a score"):
+        best_weight(np.full((2, 13), np.nan), PAPER)
+
+
+@given(game=games(2, 5))
+def test_selection_is_the_argmax_of_the_utility(game):
+    family, f_x = paper(game.d), game.values[-1]
+    chosen = select(exact(game).mean, family, aup(game, f_x))
+    phi = family.phi(exact(game).mean)
+    by_hand = np.array([aup(game, f_x)(phi[m : m + 1])[0] for m in range(len(family))])
+    assert chosen.scores[chosen.index] == pytest.approx(by_hand.max(), rel=1e-12)
+    assert chosen.label == family.labels[chosen.index]
+    np.testing.assert_array_equal(chosen.weights, family.vectors[chosen.index])
+    np.testing.assert_allclose(chosen.phi, chosen.weights @ exact(game).mean, atol=1e-12)
+
+
+@given(game=games(2, 5), extra=st.lists(st.tuples(st.floats(0.2, 9), st.floats(0.2, 9)), min_size=1, max_size=4))
+def test_more_weights_never_choose_worse(game, extra):
+    delta, score = exact(game).mean, aup(game, game.values[-1])
+    small = shapley(game.d)
+    large = small
+    for a, b in extra:
+        large = large | beta(game.d, a, b)
+    few, many = (select(delta, family, score) for family in (small, large))
+    assert many.scores[many.index] >= few.scores[few.index]
+
+
+def test_references_are_joined_where_the_family_lacks_them():
+    assert with_references(sizes(3)).labels == ("size 1", "size 2", "size 3", "Shapley")
+    assert with_references(paper(3)).labels == paper(3).labels
+
+
+def test_candidates_know_their_references():
+    family = WeightFamily(("mine",), np.array([[0.0, 0.5, 0.5, 0.0, 0.0]]))
+    game = random_game(D)
+    delta = exact(game).mean
+    found = candidates(view_of(game), delta[None], None, family, aup)
+    assert found.scores.shape == (1, 1)
+    uniform, alone, left_out = (found.phi[0, position] for position in found.reference)
+    np.testing.assert_allclose(uniform, delta.mean(axis=0))
+    np.testing.assert_allclose(alone, delta[0])
+    np.testing.assert_allclose(left_out, delta[-1])
+    assert found.errors is None
+
+
+def test_a_weight_on_an_unvisited_size_cannot_be_chosen():
+    delta = exact(random_game(D)).mean.copy()
+    delta[2, 1] = np.nan
+    chosen = select(delta, sizes(D), lambda phi: np.array([0.0, 0.0, 1.0, 0.0, 0.0]))
+    assert np.isnan(chosen.scores[2])
+    assert chosen.label == "size 1"
+
+
+def test_an_unvisited_size_hits_uniform_and_is_an_error_that_names_the_size():
+    delta = exact(random_game(D)).mean.copy()
+    delta[2, 1] = np.nan
+    with pytest.raises(ValueError, match=r"sizes \[3\].*Raise `evaluations`"):
+        candidates(view_of(random_game(D)), delta[None], None, first(D) | last(D), aup)
+
+
+def test_errors_come_from_the_chains_that_visited_all_cells_a_weight_uses():
+    rng = np.random.default_rng(0)
+    replicates = rng.normal(size=(1, 4, D, D))
+    replicates[0, 3, 2, 0] = np.nan
+    delta = np.nanmean(replicates, axis=1)
+    errors = candidates(view_of(random_game(D)), delta, replicates, shapley(D) | first(D), aup).errors[0]
+    complete = replicates[0, :3].mean(axis=1)
+    np.testing.assert_allclose(errors[0], complete.std(axis=0, ddof=1) / np.sqrt(3))
+    np.testing.assert_allclose(errors[1], replicates[0, :, 0].std(axis=0, ddof=1) / np.sqrt(4))
+
+
+def test_the_error_is_unknown_where_one_chain_is_all_there_is():
+    replicates = np.full((1, 3, D, D), np.nan)
+    replicates[0, 0] = 1.0
+    errors = candidates(view_of(random_game(D)), np.ones((1, D, D)), replicates, shapley(D), aup).errors
+    assert np.isnan(errors).all()

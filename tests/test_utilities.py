@@ -1,0 +1,129 @@
+"""Utilities: their equations, their signs, and a user's own."""
+
+import numpy as np
+import pytest
+
+import weightedshap as ws
+from tests.oracles import additive, normal_rows, product_model, random_game, value
+from weightedshap.checks import UnknownName
+from weightedshap.curves import order_of
+from weightedshap.utilities import UTILITIES, as_utility, aup, exclusion, masked_inclusion, scores_of
+
+GAME, F_X = random_game(5), 0.7
+PHI = np.random.default_rng(0).normal(size=(4, 5))
+
+
+def summed(which):
+    """Σ_{k=1..d} |f(x) − v(…)| of the coalitions that `which` makes of a ranking and k."""
+    orders = [order_of(phi).tolist() for phi in PHI]
+    return [sum(abs(F_X - value(GAME, which(order, k))) for k in range(1, 6)) for order in orders]
+
+
+def test_aup_is_minus_the_area_under_the_recovery_error():
+    expected = -np.array(summed(lambda order, k: order[:k]))
+    np.testing.assert_allclose(aup(GAME, F_X)(PHI), expected, rtol=1e-12)
+
+
+def test_exclusion_is_plus_the_area_without_the_top_features():
+    expected = summed(lambda order, k: order[k:])
+    np.testing.assert_allclose(exclusion(GAME, F_X)(PHI), expected, rtol=1e-12)
+
+
+def test_masked_inclusion_is_aup_on_the_baseline_game():
+    assert masked_inclusion.game == "baseline"
+    np.testing.assert_array_equal(masked_inclusion(GAME, F_X)(PHI), aup(GAME, F_X)(PHI))
+
+
+@pytest.mark.parametrize("utility", [aup, exclusion, masked_inclusion])
+def test_only_the_ranking_by_size_is_seen(utility):
+    score = utility(GAME, F_X)
+    np.testing.assert_array_equal(score(-3 * PHI), score(PHI))
+
+
+@pytest.mark.parametrize("utility", [aup, exclusion, masked_inclusion])
+def test_the_right_ranking_scores_best(utility):
+    oracle = additive([1.0, 5.0, 3.0])
+    score = utility(oracle.game, 9.0)
+    right, wrong = score(np.array([[1.0, 5.0, 3.0], [5.0, 1.0, 3.0]]))
+    assert right > wrong
+
+
+def test_masked_inclusion_judges_on_the_baseline_and_explains_the_games_own_curves():
+    background, X = normal_rows(9), normal_rows(3, seed=1)
+    choices = {"game": "marginal", "utility": "masked_inclusion"}
+    explanation = ws.Explainer(product_model, background, **choices)(X)
+    family, mean = explanation.family, background.mean(axis=0)
+    for row, x in enumerate(X):
+        phi = family.phi(explanation.contributions[row])
+        ranks = np.argsort(order_of(phi), axis=1)
+        f_x = product_model(x[None])
+        top = [product_model(np.where(ranks < k, x, mean)) for k in range(1, 5)]
+        np.testing.assert_allclose(explanation.scores[row], -np.abs(f_x - top).sum(axis=0), atol=1e-12)
+    marginal = ws.Explainer(product_model, background, game="marginal")(X)
+    np.testing.assert_array_equal(explanation.reference_curves["shapley"], marginal.reference_curves["shapley"])
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+def test_a_utility_is_taken_by_name_or_as_a_function(name):
+    assert as_utility(name) is as_utility(UTILITIES[name]) is UTILITIES[name]
+
+
+def test_an_unknown_utility_is_told_the_nearest():
+    with pytest.raises(UnknownName, match="Did you mean 'exclusion'"):
+        as_utility("exclusions")
+
+
+def test_anything_else_is_no_utility():
+    with pytest.raises(TypeError, match="`utility` must be a name or a function"):
+        as_utility(3)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_utility_that_returns_no_finite_score_is_refused(bad):
+    with pytest.raises(ValueError, match="returned NaN or an infinite score"):
+        scores_of(lambda phi: np.where(np.arange(4) == 2, bad, 1.0), PHI)
+
+
+@pytest.mark.parametrize("returned", [0.0, np.zeros(3), np.zeros((4, 5))])
+def test_a_utility_that_returns_another_shape_is_refused(returned):
+    with pytest.raises(ValueError, match=r"one score for each attribution, shape \(4,\)"):
+        scores_of(lambda phi: returned, PHI)
+
+
+def test_an_attribution_that_is_not_known_has_no_score_and_is_shown_to_nobody():
+    phi = PHI.copy()
+    phi[1, 3] = np.nan
+    seen = []
+
+    def score(attributions):
+        seen.append(attributions)
+        return np.arange(4.0)
+
+    np.testing.assert_array_equal(scores_of(score, phi), [0, np.nan, 2, 3])
+    assert not np.isnan(seen[0]).any()
+
+
+@pytest.mark.parametrize("select", ["per_row", "shared"])
+def test_a_users_own_utility_chooses_the_weight(select):
+    def largest(game, f_x):
+        return lambda phi: phi[:, 0]
+
+    explainer = ws.Explainer(product_model, normal_rows(9), game="marginal", utility=largest, select=select)
+    explanation = explainer(normal_rows(4, seed=1))
+    phi = explanation.family.phi(explanation.contributions)[..., 0]
+    best = phi.max(axis=1) if select == "per_row" else phi[:, phi.mean(axis=0).argmax()]
+    np.testing.assert_allclose(explanation.values[:, 0], best)
+    np.testing.assert_allclose(explanation.scores, phi)
+    assert explanation.utility == "largest"
+
+
+def test_a_users_utility_is_given_one_output_of_the_game_and_its_prediction():
+    seen = []
+
+    def watching(game, f_x):
+        seen.append((game(np.ones((1, 3), dtype=bool)).tolist(), f_x))
+        return lambda phi: np.zeros(len(phi))
+
+    game = random_game(3, outputs=(2,))
+    ws.explain(game, utility=watching)
+    assert seen == [([v], v) for v in game.values[-1]]
