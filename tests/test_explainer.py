@@ -59,6 +59,11 @@ def test_a_row_keeps_its_numbers_as_long_as_it_keeps_its_place():
     np.testing.assert_array_equal(sampling()(X).values[1:], sampling()(changed).values[1:])
 
 
+def test_equal_rows_in_different_places_are_drawn_apart():
+    twice = sampling()(X[[0, 0]]).contributions
+    assert not np.array_equal(twice[0], twice[1])
+
+
 def test_exact_rows_keep_their_numbers_in_any_place():
     same(explainer()(X), explainer()(X[[3, 1]]), [3, 1])
 
@@ -305,9 +310,9 @@ def test_too_small_a_budget_names_the_least_that_works():
         explainer(estimator="permutation", evaluations=13)(X)
 
 
-def test_sizes_that_were_never_visited_are_an_error_that_names_them():
+def test_sizes_never_visited_are_an_error_that_names_them_and_the_least_budget():
     walks = functools.partial(ws.estimators.permutation, orders="independent", evaluations=11)
-    with pytest.raises(ValueError, match=r"at sizes \[2, 3\].*Raise `evaluations`"):
+    with pytest.raises(ValueError, match=r"at sizes \[2, 3\].*Raise `evaluations`: 14 "):
         explainer(estimator=walks)(X)
 
 

@@ -10,7 +10,7 @@ from tests.oracles import random_game
 from weightedshap.estimators import exact
 from weightedshap.selection import View, best_weight, candidates, select, with_references
 from weightedshap.utilities import aup
-from weightedshap.weights import WeightFamily, beta, first, last, paper, shapley, sizes
+from weightedshap.weights import WeightFamily, beta, first, paper, shapley, sizes
 
 D = 5
 PAPER = paper(D)
@@ -25,9 +25,12 @@ def scores(**of):
     return values
 
 
-def view_of(game, f_x=None):
-    f_x = np.atleast_1d(game.values[-1] if f_x is None else f_x)
-    return View(game, f_x, game, f_x)
+def candidates_of(family, delta, replicates=None):
+    """The candidates of one row of a random game, given its Δ (1, d, d)."""
+    game = random_game(D)
+    f_x = game.values[-1:]
+    phi = with_references(family).phi(delta)
+    return candidates(View(game, f_x, game, f_x), phi, replicates, family, aup)
 
 
 def test_the_highest_score_wins():
@@ -113,9 +116,8 @@ def test_references_are_joined_where_the_family_lacks_them():
 
 def test_candidates_know_their_references():
     family = WeightFamily(("mine",), np.array([[0.0, 0.5, 0.5, 0.0, 0.0]]))
-    game = random_game(D)
-    delta = exact(game).mean
-    found = candidates(view_of(game), delta[None], None, family, aup)
+    delta = exact(random_game(D)).mean
+    found = candidates_of(family, delta[None])
     assert found.scores.shape == (1, 1)
     uniform, alone, left_out = (found.phi[0, position] for position in found.reference)
     np.testing.assert_allclose(uniform, delta.mean(axis=0))
@@ -132,11 +134,12 @@ def test_a_weight_on_an_unvisited_size_cannot_be_chosen():
     assert chosen.label == "size 1"
 
 
-def test_an_unvisited_size_hits_uniform_and_is_an_error_that_names_the_size():
+def test_candidates_on_an_unvisited_size_have_no_score_and_no_curve():
     delta = exact(random_game(D)).mean.copy()
     delta[2, 1] = np.nan
-    with pytest.raises(ValueError, match=r"sizes \[3\].*Raise `evaluations`"):
-        candidates(view_of(random_game(D)), delta[None], None, first(D) | last(D), aup)
+    found = candidates_of(sizes(D), delta[None])
+    assert np.isnan(found.scores[0]).tolist() == [False, False, True, False, False]
+    assert np.isnan(found.recovery[0, :D]).all(axis=1).tolist() == [False, False, True, False, False]
 
 
 def test_errors_come_from_the_chains_that_visited_all_cells_a_weight_uses():
@@ -144,7 +147,7 @@ def test_errors_come_from_the_chains_that_visited_all_cells_a_weight_uses():
     replicates = rng.normal(size=(1, 4, D, D))
     replicates[0, 3, 2, 0] = np.nan
     delta = np.nanmean(replicates, axis=1)
-    errors = candidates(view_of(random_game(D)), delta, replicates, shapley(D) | first(D), aup).errors[0]
+    errors = candidates_of(shapley(D) | first(D), delta, replicates).errors[0]
     complete = replicates[0, :3].mean(axis=1)
     np.testing.assert_allclose(errors[0], complete.std(axis=0, ddof=1) / np.sqrt(3))
     np.testing.assert_allclose(errors[1], replicates[0, :, 0].std(axis=0, ddof=1) / np.sqrt(4))
@@ -153,5 +156,5 @@ def test_errors_come_from_the_chains_that_visited_all_cells_a_weight_uses():
 def test_the_error_is_unknown_where_one_chain_is_all_there_is():
     replicates = np.full((1, 3, D, D), np.nan)
     replicates[0, 0] = 1.0
-    errors = candidates(view_of(random_game(D)), np.ones((1, D, D)), replicates, shapley(D), aup).errors
+    errors = candidates_of(shapley(D), np.ones((1, D, D)), replicates).errors
     assert np.isnan(errors).all()

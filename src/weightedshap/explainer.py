@@ -55,7 +55,7 @@ class Explainer:
         model: Any,
         background: Any,
         *,
-        game: Any = "marginal",
+        game: Any = "tree_surrogate",
         estimator: Any = "auto",
         family: Any = "paper",
         utility: Any = "aup",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from weightedshap.checks import FloatArray, as_outputs, unknown_sentence
 from weightedshap.tables import Table
 
 __all__ = ["Model", "as_model"]
+
+BATCH_BYTES = 2**26
 
 Outputs = int | str | Sequence[int | str] | None
 
@@ -41,6 +43,9 @@ class Model:
 
     def __call__(self, rows: Any) -> FloatArray:
         """Predictions of the chosen outputs; the axis k is there only if several are explained."""
+        at_most = max(1, BATCH_BYTES // (8 * rows.shape[1]))
+        if len(rows) > at_most:
+            return np.concatenate([self(part) for part in _parts(rows, at_most)])
         raw = _two_axes(as_outputs(self.predict(rows), len(rows), "The model"))
         if raw.shape[1] != self.n_raw:
             raise ValueError(
@@ -72,6 +77,12 @@ def as_model(
     chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(raw.shape[1])))
     picked = tuple(names[o] for o in chosen)
     return Model(call, model, picked, space, raw.shape[1], chosen, has_axis, predict is not None)
+
+
+def _parts(rows: Any, size: int) -> Iterator[Any]:
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        yield rows.iloc[part] if isinstance(rows, pd.DataFrame) else rows[part]
 
 
 def _how_to_call(model: Any, predict: Callable[[Any], Any] | None) -> tuple[Callable[[Any], Any], str]:

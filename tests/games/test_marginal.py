@@ -47,9 +47,11 @@ def test_the_empty_game_is_the_mean_prediction_and_the_whole_game_the_rows():
 
 
 @pytest.mark.parametrize("model", [product_model, three_outputs])
-@pytest.mark.parametrize("batch_bytes", [1, 32, 100, 8 * 4 * 7, 1_000, 2**20])
-def test_values_do_not_depend_on_the_batches_in_any_bit(model, batch_bytes):
-    np.testing.assert_array_equal(game(model, batch_bytes=batch_bytes)(ALL), game(model)(ALL))
+@pytest.mark.parametrize("n", [7, 300])
+@pytest.mark.parametrize("batch_bytes", [32, 100, 8 * 4 * 7, 8 * 4 * 300, 40_000])
+def test_values_do_not_depend_on_the_batches_in_any_bit(model, n, batch_bytes):
+    small, large = (game(model, normal_rows(n), batch_bytes=size) for size in (batch_bytes, 2**20))
+    np.testing.assert_array_equal(small(ALL), large(ALL))
 
 
 @pytest.mark.parametrize("batch_bytes", [32, 100, 8 * 4 * 7, 1_000])

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_coalitions, as_orders
 from weightedshap.contributions import Contributions
 
-__all__ = ["Ensemble", "LeafBlock", "PathBlock", "RowGame", "Tree", "pack"]
+__all__ = ["Ensemble", "LeafBlock", "PathBlock", "RowGame", "Tree", "mask_game", "pack"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -291,6 +291,24 @@ class PathBlock(_Block):
     """Path-dependent games; parts are the directions of the rows and the arrays of `Paths`."""
 
     kernels = ("values_of_paths", "along_paths", "semivalues_of_paths")
+
+
+def mask_game(ensembles: Sequence[Ensemble], d: int, axis: bool = False) -> RowGame:
+    """The game whose value of a coalition is what ensembles trained on 0/1 masks predict for it.
+
+    Player i is column i; known players are 1 and hidden ones 0. Its Δ is exact, so an ensemble fitted to
+    sampled evaluations of a costly game can be read out at once.
+    """
+    from weightedshap.games import _tree_kernels as kernels
+
+    parts, widest = [], 0
+    for e in ensembles:
+        known, hidden = e.directions(np.ones((1, d))), e.directions(np.zeros((1, d)))
+        trees = e.roots, e.left, e.right, e.column, e.value, d, e.depth
+        parts.append(kernels.list_leaves(known, hidden, np.ones(1), *trees))
+        widest = max(widest, e.widest(e.column, d))
+    offsets = tuple(e.offset for e in ensembles)
+    return RowGame(LeafBlock(tuple(parts), offsets, Coefficients.of(d, widest), d, 1, axis))
 
 
 @dataclass(frozen=True)

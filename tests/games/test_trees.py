@@ -1,0 +1,145 @@
+"""Ensembles as flat arrays: every read-out equals the definition, for trees no library would grow."""
+
+import functools
+from math import comb
+
+import lightgbm
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.games.trees import deepest, random_ensemble, reference_value
+from weightedshap.curves import along
+from weightedshap.estimators.exact import all_coalitions, enumerate_game
+from weightedshap.games import FunctionGame
+from weightedshap.games import _tree_kernels as kernels
+from weightedshap.games._tree_readers import lightgbm_tree
+from weightedshap.games._trees import Coefficients, LeafBlock, PathBlock, Paths, RowGame, mask_game, pack
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def leaf_game(ensemble, x, Z, weights, d, patterns=False):
+    """The game of hidden features taken from the rows of Z, by walking trees or by background patterns."""
+    goes, absent = ensemble.directions(x[None]), ensemble.directions(Z)
+    player = ensemble.column
+    if patterns:
+        p = Paths.of(ensemble, player, d)
+        found = kernels.background_patterns(absent, weights, p.start, p.edge_start, p.edge, 2**20)
+        part = kernels.list_pattern_leaves(goes, p.value, p.start, p.member, p.edge_start, p.edge, *found)
+    else:
+        e = ensemble
+        part = kernels.list_leaves(goes, absent, weights, e.roots, e.left, e.right, player, e.value, d, e.depth)
+    widest = ensemble.widest(player, d)
+    return RowGame(LeafBlock((part,), (ensemble.offset,), Coefficients.of(d, widest), d, 1, False))
+
+
+def path_game(ensemble, x, d):
+    paths = Paths.of(ensemble, ensemble.column, d)
+    part = (ensemble.directions(x[None]), *paths.arrays)
+    return RowGame(PathBlock((part,), (ensemble.offset,), Coefficients.of(d, paths.widest), d, 1, False))
+
+
+def assert_reads_out(game, rng):
+    """Δ and walks of `game` agree with its own values on coalitions."""
+    by_call = FunctionGame(game, game.d)
+    delta = enumerate_game(by_call).mean
+    scale = max(np.abs(delta).max(), 1e-300)
+    np.testing.assert_allclose(game.contributions().mean / scale, delta / scale, atol=1e-10)
+    orders = np.array([rng.permutation(game.d) for _ in range(3)])
+    np.testing.assert_allclose(game.along(orders), along(by_call, orders), rtol=1e-12, atol=1e-12)
+
+
+@given(seed=seeds, d=st.integers(1, 8), depth=st.integers(0, 12))
+def test_interventional_values_and_contributions_equal_the_definition(seed, d, depth):
+    rng = np.random.default_rng(seed)
+    ensemble = random_ensemble(rng, d, depth)
+    x, Z = rng.integers(-1, 5, size=d).astype(float), rng.integers(-1, 5, size=(6, d)).astype(float)
+    x[rng.random(d) < 0.2] = np.nan
+    weights = rng.dirichlet(np.ones(6))
+    coalitions = all_coalitions(d)
+    expected = [weights @ [reference_value(ensemble, np.where(s, x, z)) for z in Z] for s in coalitions]
+    for patterns in (False, True):
+        game = leaf_game(ensemble, x, Z, weights, d, patterns)
+        np.testing.assert_allclose(game(coalitions), expected, rtol=1e-12, atol=1e-12)
+        assert_reads_out(game, rng)
+
+
+@given(seed=seeds, d=st.integers(1, 8), depth=st.integers(0, 12))
+def test_path_dependent_values_and_contributions_equal_the_definition(seed, d, depth):
+    rng = np.random.default_rng(seed)
+    ensemble = random_ensemble(rng, d, depth)
+    x = rng.integers(-1, 5, size=d).astype(float)
+    game = path_game(ensemble, x, d)
+    coalitions = all_coalitions(d)
+    expected = [reference_value(ensemble, x, known) for known in coalitions]
+    np.testing.assert_allclose(game(coalitions), expected, rtol=1e-12, atol=1e-12)
+    assert_reads_out(game, rng)
+
+
+@given(seed=seeds, d=st.integers(1, 10))
+def test_uniform_weights_add_up_to_the_gap_between_the_ends(seed, d):
+    rng = np.random.default_rng(seed)
+    game = path_game(random_ensemble(rng, d, 8), rng.normal(size=d), d)
+    full, empty = game(np.array([[True] * d, [False] * d]))
+    assert game.contributions().mean.mean(axis=0).sum() == pytest.approx(full - empty, abs=1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 12])
+def test_coefficients_are_ratios_of_binomials(d):
+    table = Coefficients.of(d, d)
+    for s in range(1, d + 1):
+        for t in range(1, s + 1):
+            expected = [comb(d - s, j - t) / comb(d - 1, j - 1) if j >= t else 0.0 for j in range(1, d + 1)]
+            np.testing.assert_allclose(table.table[table.level[s] + t - 1], expected, rtol=1e-13)
+
+
+def test_coefficients_neither_overflow_nor_lose_digits_at_three_thousand_players():
+    d, s, t = 3000, 60, 30
+    table = Coefficients.of(d, 60)
+    exact = [float(comb(d - s, j - t) * 10**40 // comb(d - 1, j - 1)) / 1e40 for j in (100, 1500, 2900)]
+    ours = table.table[table.level[s] + t - 1][[99, 1499, 2899]]
+    np.testing.assert_allclose(ours, exact, rtol=1e-12, atol=1e-38)
+
+
+def test_a_very_deep_chain_of_splits_keeps_its_digits():
+    d = 14
+    ensemble = deepest(d, repeats=5)
+    x = np.ones(d)
+    assert_reads_out(path_game(ensemble, x, d), np.random.default_rng(0))
+    assert_reads_out(leaf_game(ensemble, x, np.zeros((1, d)), np.ones(1), d), np.random.default_rng(0))
+
+
+def test_division_of_polynomials_keeps_all_digits_near_one_and_near_zero():
+    ratios = np.array([1 - 1e-9, 1 - 1e-6, 0.999, 0.5, 1e-7, 0.0, 1e-12] + [0.97] * 20)
+    for left_out in range(len(ratios)):
+        product, expected = (
+            functools.reduce(lambda p, r: np.convolve(p, [r, 1.0]), r, np.ones(1))
+            for r in (ratios, np.delete(ratios, left_out))
+        )
+        quotient = np.empty(len(ratios) + 1)
+        kernels.divide(np.append(product, 0.0), len(ratios), ratios[left_out], quotient)
+        np.testing.assert_allclose(quotient[: len(ratios)], expected, rtol=1e-9, atol=1e-300)
+
+
+def test_trees_on_masks_are_read_out_as_the_game_they_predict():
+    rng, d = np.random.default_rng(3), 9
+    masks = rng.random((600, d)) < rng.random((600, 1))
+    values = masks[:, 0] * masks[:, 1] * 2.0 + masks[:, 2] - masks[:, 3] * masks[:, 4] * masks[:, 5]
+    parameters = {"objective": "regression", "num_leaves": 12, "min_data_in_leaf": 3, "verbose": -1, "num_threads": 1}
+    booster = lightgbm.train(parameters, lightgbm.Dataset(masks.astype(float), values), 15)
+    trees = [lightgbm_tree(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]
+    game = mask_game([pack(trees)], d)
+    coalitions = all_coalitions(d)
+    np.testing.assert_allclose(game(coalitions), booster.predict(coalitions.astype(float)), atol=1e-12)
+    assert_reads_out(game, rng)
+
+
+def test_a_background_with_too_many_patterns_says_so():
+    rng, d = np.random.default_rng(0), 6
+    ensemble = random_ensemble(rng, d, 6)
+    paths = Paths.of(ensemble, ensemble.column, d)
+    absent = ensemble.directions(rng.normal(size=(50, d)))
+    found = kernels.background_patterns(absent, np.full(50, 0.02), paths.start, paths.edge_start, paths.edge, 3)
+    assert found[0][0] == -1

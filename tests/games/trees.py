@@ -1,0 +1,79 @@
+"""Random ensembles, and what they predict by the plainest walk one can write."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weightedshap.games._trees import Tree, pack
+
+
+def random_tree(rng, d, depth):
+    """A tree that repeats columns, splits on categories, treats zero as missing, and has empty branches."""
+    left, right, column, threshold, nan_left, value, cover = [], [], [], [], [], [], []
+    categories = {}
+    waiting = [(0, 100.0)]
+    while len(left) < len(waiting):
+        level, weight = waiting[len(left)]
+        split = level < depth and rng.random() < 0.8 and len(waiting) < 120
+        node = len(left)
+        left.append(len(waiting) if split else -1)
+        right.append(len(waiting) + 1 if split else -1)
+        if split:
+            share = rng.choice([0.0, 1.0, rng.random(), rng.random()])
+            waiting += [(level + 1, weight * share), (level + 1, weight * (1 - share))]
+            if rng.random() < 0.3:
+                categories[node] = rng.choice(70, size=rng.integers(1, 5), replace=False).tolist()
+                categories[node] += rng.integers(0, 5, size=1).tolist()
+        column.append(int(rng.integers(d)))
+        threshold.append(float(rng.integers(-1, 5)))
+        nan_left.append(bool(rng.random() < 0.5))
+        value.append(0.0 if split or rng.random() < 0.1 else float(rng.normal()))
+        cover.append(weight)
+    zero_missing = rng.random(len(left)) < 0.2
+    side = bool(rng.random() < 0.5)
+    return Tree(left, right, column, threshold, nan_left, value, cover, zero_missing, categories, side)
+
+
+def random_ensemble(rng, d, depth, trees=3):
+    return pack([random_tree(rng, d, depth) for _ in range(trees)], offset=float(rng.normal()))
+
+
+def deepest(d, repeats):
+    """One chain of splits that asks all players, over and over: right goes on, left is a leaf."""
+    inner = d * repeats
+    left = [v for node in range(inner) for v in (2 * node + 1, -1)] + [-1]
+    right = [v for node in range(inner) for v in (2 * node + 2, -1)] + [-1]
+    column = [v for node in range(inner) for v in (node % d, 0)] + [0]
+    threshold = [v for node in range(inner) for v in (0.5, 0.0)] + [0.0]
+    value = [v for node in range(inner) for v in (0.0, np.sin(node))] + [1.0]
+    cover = [v for node in range(inner) for v in (0.95**node, 0.05 * 0.95**node)] + [0.95**inner]
+    return pack([Tree(left, right, column, threshold, [False] * len(left), value, cover)])
+
+
+def reference_value(ensemble, x, known=None):
+    """Σ of trees at x; if `known` is given, splits on other columns average both sides by cover."""
+
+    def goes_left(node):
+        v = x[ensemble.column[node]]
+        slot = ensemble.cat_slot[node]
+        if np.isnan(v):
+            return ensemble.nan_left[node]
+        if slot >= 0:
+            words = ensemble.cat_words[ensemble.cat_start[slot] : ensemble.cat_start[slot + 1]]
+            member = v >= 0 and v < 32 * len(words) and bool(int(words[int(v) // 32]) >> (int(v) % 32) & 1)
+            return member == ensemble.member_left[slot]
+        if ensemble.zero_missing[node] and v == 0:
+            return ensemble.nan_left[node]
+        return v <= ensemble.threshold[node]
+
+    def value(node):
+        if ensemble.left[node] < 0:
+            return ensemble.value[node]
+        children = ensemble.left[node], ensemble.right[node]
+        if known is None or known[ensemble.column[node]]:
+            return value(children[0] if goes_left(node) else children[1])
+        if ensemble.cover[node] == 0:
+            return 0.0
+        return sum(ensemble.cover[c] / ensemble.cover[node] * value(c) for c in children)
+
+    return ensemble.offset + sum(value(root) for root in ensemble.roots)
