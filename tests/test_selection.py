@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.axioms.strategies import games
 from tests.oracles import random_game
 from weightedshap.estimators import exact
-from weightedshap.selection import View, best_weight, candidates, select, with_references
+from weightedshap.selection import View, best_weight, candidates, select
 from weightedshap.utilities import aup
 from weightedshap.weights import WeightFamily, beta, first, paper, shapley, sizes
 
@@ -29,7 +29,7 @@ def candidates_of(family, delta, replicates=None):
     """The candidates of one row of a random game, given its Δ (1, d, d)."""
     game = random_game(D)
     f_x = game.values[-1:]
-    phi = with_references(family).phi(delta)
+    phi = family.with_references.phi(delta)
     return candidates(View(game, f_x, game, f_x), phi, replicates, family, aup)
 
 
@@ -110,8 +110,8 @@ def test_more_weights_never_choose_worse(game, extra):
 
 
 def test_references_are_joined_where_the_family_lacks_them():
-    assert with_references(sizes(3)).labels == ("size 1", "size 2", "size 3", "Shapley")
-    assert with_references(paper(3)).labels == paper(3).labels
+    assert sizes(3).with_references.labels == ("size 1", "size 2", "size 3", "Shapley")
+    assert paper(3).with_references.labels == paper(3).labels
 
 
 def test_candidates_know_their_references():

@@ -18,7 +18,7 @@ from weightedshap.contributions import Contributions
 from weightedshap.explanation import Chosen, Explanation, choose, join, name_of
 from weightedshap.games.base import checked, output_of, row_of
 from weightedshap.parallel import map_blocks, row_generator
-from weightedshap.selection import Candidates, View, candidates, with_references
+from weightedshap.selection import Candidates, View, candidates
 from weightedshap.utilities import Utility
 from weightedshap.weights import WeightFamily
 
@@ -79,7 +79,7 @@ class Rows:
 class Estimate:
     """Δ of a block of n rows, the attributions of every weight, and what it cost."""
 
-    phi: FloatArray | None  # (n, M, d[, k]) under the weights of `with_references`
+    phi: FloatArray | None  # (n, M, d[, k]) under the weights of `family.with_references`
     delta: FloatArray | None  # (n, d, d[, k])
     ends: FloatArray  # (n, 2[, k]) game(∅) and game([d])
     evaluations: list[int]
@@ -170,7 +170,7 @@ def _refuse_unvisited(found: Contributions) -> None:
 
 def _read_block(game: Any, family: WeightFamily, keep: bool) -> Estimate:
     """φ of many rows from the game's own Δ, and Δ itself only if it is kept."""
-    vectors = with_references(family).vectors
+    vectors = family.with_references.vectors
     read = game.semivalues(np.concatenate([vectors, np.eye(game.d)]) if keep else vectors)
     delta = read[:, len(vectors) :] if keep else None
     reason = "exact: the game's own contributions"
@@ -178,8 +178,8 @@ def _read_block(game: Any, family: WeightFamily, keep: bool) -> Estimate:
 
 
 def attributions(delta: FloatArray, family: WeightFamily) -> FloatArray:
-    """(n, d, d[, k]) → (n, M, d[, k]) under the weights of `with_references`."""
-    full = with_references(family)
+    """(n, d, d[, k]) → (n, M, d[, k]) under the weights of `family.with_references`."""
+    full = family.with_references
     if delta.ndim == 3:
         return full.phi(delta)
     return np.moveaxis(full.phi(np.moveaxis(delta, -1, 1)), 1, -1)

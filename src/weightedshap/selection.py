@@ -10,7 +10,7 @@ import numpy as np
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.curves import order_of, recovery_error
 from weightedshap.utilities import Utility, scores_of
-from weightedshap.weights import WeightFamily, first, last, shapley
+from weightedshap.weights import WeightFamily
 
 __all__ = ["Candidates", "Selection", "View", "best_weight", "candidates", "select"]
 
@@ -59,10 +59,7 @@ def best_weight(scores: FloatArray, family: WeightFamily) -> IntArray:
     if np.isneginf(best).any():
         raise ValueError("No weight of the family has a score. Raise `evaluations` so that every size is visited.")
     tied = usable >= best - 1e-12 * np.abs(best)
-    distance = np.sqrt(((family.vectors - 1 / family.d) ** 2).sum(axis=1)).round(12)
-    rank = np.empty(len(family), dtype=np.intp)
-    rank[np.lexsort((np.arange(len(family)), distance))] = np.arange(len(family))
-    return np.asarray(np.where(tied, rank, len(family)).argmin(axis=-1))
+    return np.asarray(np.where(tied, family.nearness, len(family)).argmin(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -97,19 +94,18 @@ def candidates(
     Parameters
     ----------
     view : the games and predictions of n rows
-    phi : (n, M, d) attributions under the weights of `with_references`
+    phi : (n, M, d) attributions under the weights of `family.with_references`
     replicates : (n, c, d, d) Δ from c independent chains, or None where it is exact
     """
-    full = with_references(family)
-    reference = tuple(full.index(make(family.d).vectors[0]) for make in (shapley, first, last))
-    orders = order_of(np.nan_to_num(phi))
+    orders = order_of(np.nan_to_num(phi) if np.isnan(phi).any() else phi)
     recovery = view.recovery(orders)
     recovery = np.where(np.isnan(phi).any(axis=-1, keepdims=True), np.nan, recovery)
     if hasattr(utility, "of_recovery"):
         scores = utility.of_recovery(recovery[:, : len(family)])
     else:
         scores = view.scores(utility, phi[:, : len(family)])
-    return Candidates(phi, orders, recovery, scores, _errors(full, phi, replicates), reference)  # type: ignore[arg-type]
+    errors = _errors(family.with_references, phi, replicates)
+    return Candidates(phi, orders, recovery, scores, errors, family.reference_positions)
 
 
 @dataclass(frozen=True)
@@ -153,8 +149,3 @@ def _errors(full: WeightFamily, phi: FloatArray, replicates: FloatArray | None) 
     centre = deviation.sum(axis=0, where=usable) / np.maximum(n, 1)
     variance = ((deviation - centre) ** 2).sum(axis=0, where=usable) / np.maximum(n * (n - 1), 1)
     return np.where(n > 1, np.sqrt(variance), np.nan)
-
-
-def with_references(family: WeightFamily) -> WeightFamily:
-    """The family, and the Shapley, first and last weights where it lacks them."""
-    return family | shapley(family.d) | first(family.d) | last(family.d)

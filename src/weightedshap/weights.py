@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from weightedshap.checks import FloatArray, look_up, positive_integer
+from weightedshap.checks import FloatArray, IntArray, look_up, positive_integer
 
 __all__ = [
     "FAMILIES",
@@ -77,6 +78,29 @@ class WeightFamily:
                 labels.append(label)
                 vectors.append(vector)
         return WeightFamily(tuple(labels), np.array(vectors))
+
+    @cached_property
+    def with_references(self) -> WeightFamily:
+        """The family, and the Shapley, first and last weights where it lacks them."""
+        return self | shapley(self.d) | first(self.d) | last(self.d)
+
+    @cached_property
+    def reference_positions(self) -> tuple[int, int, int]:
+        """Where the Shapley, first and last weights stand in `with_references`."""
+        known = self.with_references
+        uniform, one, all_but_one = (known.index(make(self.d).vectors[0]) for make in REFERENCES)
+        assert uniform is not None
+        assert one is not None
+        assert all_but_one is not None
+        return uniform, one, all_but_one
+
+    @cached_property
+    def nearness(self) -> IntArray:
+        """(m,) rank of each weight by its L2 distance from uniform, of equals the lower index first."""
+        distance = np.sqrt(((self.vectors - 1 / self.d) ** 2).sum(axis=1)).round(12)
+        rank = np.empty(len(self), dtype=np.intp)
+        rank[np.lexsort((np.arange(len(self)), distance))] = np.arange(len(self))
+        return rank
 
     def index(self, vector: FloatArray) -> int | None:
         """Where `vector` stands in the family, or None."""
@@ -205,6 +229,8 @@ def _joined(families: Iterable[WeightFamily]) -> WeightFamily:
         joined = joined | family
     return joined
 
+
+REFERENCES = (shapley, first, last)
 
 FAMILIES: Mapping[str, Callable[[int], WeightFamily]] = {
     "paper": paper,

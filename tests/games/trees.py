@@ -67,8 +67,8 @@ def reference_value(ensemble, x, known=None):
         return v <= ensemble.threshold[node]
 
     def value(node):
-        if ensemble.left[node] < 0:
-            return ensemble.value[node]
+        if node >= len(ensemble.left):
+            return ensemble.value[node - len(ensemble.left)]
         children = ensemble.left[node], ensemble.right[node]
         if known is None or known[ensemble.column[node]]:
             return value(children[0] if goes_left(node) else children[1])

@@ -45,8 +45,10 @@ class Encoding:
 
     def __call__(self, rows: Any) -> FloatArray:
         """(n, c) float64 without NaN."""
-        columns = [self._numbers(_column(rows, c), c) for c in range(len(self.names))]
-        X = np.stack(columns, axis=1)
+        if isinstance(rows, np.ndarray) and not self.ranks:
+            X = np.asarray(rows, dtype=np.float64)
+        else:
+            X = np.stack([self._numbers(_column(rows, c), c) for c in range(len(self.names))], axis=1)
         if np.isinf(X).any():
             name = self.names[int(np.nonzero(np.isinf(X))[1][0])]
             raise ValueError(

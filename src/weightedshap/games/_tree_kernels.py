@@ -8,6 +8,9 @@ once for each row; Δ, values along orders, and values of coalitions are sums ov
 
 Leaves of n rows are stored one after another: row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has
 value ``c[l]`` and members ``member[start[l] : start[l + 1]]``, the first ``n_known[l]`` of which are A.
+
+Inner nodes of all trees are numbered first, then the leaves: a node is a leaf if it is not smaller than
+``n_inner = left.shape[0]``, and its value is ``value[node − n_inner]``.
 """
 
 from __future__ import annotations
@@ -53,16 +56,15 @@ def plain_directions(X, column, threshold, nan_left):
 
 
 @njit(nogil=True, cache=True)
-def any_directions(X, left, column, threshold, nan_left, zero_missing, cat_slot, cat_start, cat_words, member_left):
+def any_directions(X, column, threshold, nan_left, zero_missing, cat_slot, cat_start, cat_words, member_left):
     """(n, nodes): whether each row goes left at each inner node, for every kind of split."""
-    out = np.zeros((X.shape[0], left.shape[0]), np.bool_)
+    out = np.empty((X.shape[0], column.shape[0]), np.bool_)
     for r in range(X.shape[0]):
-        for node in range(left.shape[0]):
-            if left[node] >= 0:
-                out[r, node] = goes_left(
-                    node, X[r, column[node]], threshold, nan_left, zero_missing, cat_slot, cat_start, cat_words,
-                    member_left,
-                )  # fmt: skip
+        for node in range(column.shape[0]):
+            out[r, node] = goes_left(
+                node, X[r, column[node]], threshold, nan_left, zero_missing, cat_slot, cat_start, cat_words,
+                member_left,
+            )  # fmt: skip
     return out
 
 
@@ -73,28 +75,28 @@ def walk_trees(goes, roots, left, right, value, out):
         total = 0.0
         for root in roots:
             node = root
-            while left[node] >= 0:
+            while node < left.shape[0]:
                 node = left[node] if goes[r, node] else right[node]
-            total += value[node]
+            total += value[node - left.shape[0]]
         out[r] += total
 
 
 @njit(nogil=True, cache=True)
 def longest_path(roots, left, right):
     """Splits on the longest way from a root to a leaf."""
-    waiting, level = np.empty(left.shape[0] + 1, np.int32), np.zeros(left.shape[0], np.int32)
+    n_inner = left.shape[0]
+    waiting, level = np.empty(n_inner + 2, np.int32), np.empty(n_inner + 2, np.int32)
     longest = 0
     for root in roots:
-        waiting[0], top = root, 1
+        waiting[0], level[0], top = root, 0, 1
         while top > 0:
             top -= 1
-            node = waiting[top]
-            if left[node] < 0:
-                longest = max(longest, level[node])
-                continue
-            level[left[node]], level[right[node]] = level[node] + 1, level[node] + 1
-            waiting[top], waiting[top + 1] = left[node], right[node]
-            top += 2
+            node, depth = waiting[top], level[top]
+            longest = max(longest, depth)
+            if node < n_inner:
+                waiting[top], waiting[top + 1] = left[node], right[node]
+                level[top], level[top + 1] = depth + 1, depth + 1
+                top += 2
     return longest
 
 
@@ -112,7 +114,7 @@ def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_p
 
     `x_left` (n, nodes) and `z_left` (B, nodes) tell which rows go left at each inner node.
     """
-    n = x_left.shape[0]
+    n, n_inner = x_left.shape[0], left.shape[0]
     side = np.zeros(n_players, np.uint8)
     path, known = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int64)
     stack_node, stack_length = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int64)
@@ -127,7 +129,7 @@ def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_p
             for root in roots:
                 node, length, top = root, 0, 0
                 while True:
-                    while left[node] >= 0:
+                    while node < n_inner:
                         if present[node] == absent[node]:
                             node = left[node] if present[node] else right[node]
                             continue
@@ -150,7 +152,7 @@ def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_p
                         member[low if known[q] else high - 1] = path[q]
                         low += known[q]
                         high -= 1 - known[q]
-                    c[leaves], n_known[leaves] = value[node] * z_weight[b], low - members
+                    c[leaves], n_known[leaves] = value[node - n_inner] * z_weight[b], low - members
                     members += length
                     leaves += 1
                     start[leaves] = members
@@ -260,6 +262,17 @@ def along_leaves(first, c, n_known, start, member, orders, out):
 
 
 @njit(nogil=True, cache=True)
+def ends_of_leaves(first, c, n_known, start, out):
+    """Add to ``out[r]`` the values of no players and of all players at row r."""
+    for r in range(out.shape[0]):
+        for leaf in range(first[r], first[r + 1]):
+            if n_known[leaf] == 0:
+                out[r, 0] += c[leaf]
+            if n_known[leaf] == start[leaf + 1] - start[leaf]:
+                out[r, 1] += c[leaf]
+
+
+@njit(nogil=True, cache=True)
 def values_of_leaves(first, c, n_known, start, member, coalitions, out):
     """Add to ``out[r, q]`` the value of coalition q at row r."""
     for r in range(out.shape[0]):
@@ -288,6 +301,7 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
     edge_start, edge : the splits of member q are ``edge[edge_start[q] : edge_start[q + 1]]``, each written
         as 2·node + (1 if the way goes left)
     """
+    n_inner = left.shape[0]
     slot = np.full(n_players, -1, np.int32)
     way, turn = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int32)
     c, start = np.empty(1024), np.zeros(1025, np.int64)
@@ -297,7 +311,7 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
     for root in roots:
         node, length = root, 0
         while True:
-            while left[node] >= 0:
+            while node < n_inner:
                 way[length], turn[length] = node, 1
                 length += 1
                 node = left[node]
@@ -327,7 +341,7 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
                         edges += 1
                 edge_start[q + 1] = edges
                 slot[member[q]] = -1
-            c[leaves] = value[node]
+            c[leaves] = value[node - n_inner]
             leaves += 1
             start[leaves] = members
             while length > 0 and turn[length - 1] == 0:

@@ -47,9 +47,15 @@ class Tree:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Σ of trees + offset, for one output: the trees' nodes one after another.
+    """Σ of trees + offset, for one output: the inner nodes of all trees, then their leaves.
 
-    ``single`` says that values are compared after rounding to float32.
+    Attributes
+    ----------
+    roots : (T,) root of each tree
+    left, right, column, threshold, nan_left, zero_missing, cat_slot : (I,) of inner nodes
+    cat_start, cat_words, member_left : sets of categories as bits, and which side their members go
+    value : (L,) of leaves · cover : (I + L,) training weight of all nodes
+    single : whether values are compared after rounding to float32
     """
 
     roots: Int32
@@ -71,7 +77,7 @@ class Ensemble:
     @property
     def n_leaves(self) -> int:
         """Leaves of all trees."""
-        return int((self.left < 0).sum())
+        return len(self.value)
 
     @cached_property
     def depth(self) -> int:
@@ -82,7 +88,7 @@ class Ensemble:
 
     def widest(self, player: Int32, d: int) -> int:
         """An upper bound on the distinct players that one path asks about."""
-        used = np.unique(player[self.left >= 0]).size
+        used = np.unique(player).size
         return min(self.depth, used, d)
 
     def directions(self, X: FloatArray) -> BoolArray:
@@ -116,36 +122,48 @@ class Ensemble:
     @property
     def _splits(self) -> tuple[Any, ...]:
         return (
-            self.left, self.column, self.threshold, self.nan_left, self.zero_missing, self.cat_slot, self.cat_start,
+            self.column, self.threshold, self.nan_left, self.zero_missing, self.cat_slot, self.cat_start,
             self.cat_words, self.member_left,
         )  # fmt: skip
 
 
 def pack(trees: Sequence[Tree], scale: float = 1.0, offset: float = 0.0, single: bool = False) -> Ensemble:
-    """The nodes of `trees` one after another, leaf values times `scale`."""
-    sizes = np.array([np.size(tree.left) for tree in trees], dtype=np.int64)
-    roots = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int32) if len(trees) else np.zeros(0, np.int32)
-    slots, starts, words, sides = _packed_categories(trees, roots, int(sizes.sum()))
+    """The nodes of `trees`, inner ones first, leaf values times `scale`."""
+    sizes = [np.size(tree.left) for tree in trees]
+    roots = np.cumsum([0, *sizes])[:-1]
 
-    def joined(name: str, dtype: Any) -> Any:
-        parts = [np.asarray(getattr(tree, name), dtype=dtype) for tree in trees]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype)
+    def joined(parts: Any, dtype: Any) -> Any:
+        return np.concatenate([np.zeros(0, dtype), *(np.asarray(part, dtype=dtype) for part in parts)])
 
     def children(name: str) -> Any:
-        moved = [np.asarray(getattr(t, name), np.int64) for t in trees]
-        return np.concatenate([np.where(c >= 0, c + r, -1) for c, r in zip(moved, roots, strict=True)] or [np.zeros(0)])
+        return joined((np.asarray(getattr(tree, name)) + r for tree, r in zip(trees, roots, strict=True)), np.int64)
 
-    zero = [np.zeros(n, bool) if t.zero_missing is None else t.zero_missing for t, n in zip(trees, sizes, strict=True)]
-    left = children("left").astype(np.int32)
-    value = np.where(left < 0, joined("value", np.float64) * scale, 0.0)
+    is_leaf = joined((np.asarray(tree.left) < 0 for tree in trees), np.bool_)
+    inner, leaf = np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)
+    number = np.empty(len(is_leaf), dtype=np.int32)
+    number[inner], number[leaf] = np.arange(len(inner)), len(inner) + np.arange(len(leaf))
+    zero = (np.zeros(n) if t.zero_missing is None else t.zero_missing for t, n in zip(trees, sizes, strict=True))
+    slots, cat_start, cat_words, member_left = _packed_categories(trees, roots, len(is_leaf))
     return Ensemble(
-        roots, left, children("right").astype(np.int32), joined("column", np.int32), joined("threshold", np.float64),
-        joined("nan_left", np.bool_), np.concatenate(zero or [np.zeros(0)]).astype(np.bool_), slots, starts, words,
-        sides, value, joined("cover", np.float64), offset, single,
-    )  # fmt: skip
+        number[roots.astype(np.intp)],
+        number[children("left")[inner]],
+        number[children("right")[inner]],
+        joined((tree.column for tree in trees), np.int32)[inner],
+        joined((tree.threshold for tree in trees), np.float64)[inner],
+        joined((tree.nan_left for tree in trees), np.bool_)[inner],
+        joined(zero, np.bool_)[inner],
+        slots[inner],
+        cat_start,
+        cat_words,
+        member_left,
+        joined((tree.value for tree in trees), np.float64)[leaf] * scale,
+        joined((tree.cover for tree in trees), np.float64)[np.concatenate([inner, leaf])],
+        offset,
+        single,
+    )
 
 
-def _packed_categories(trees: Sequence[Tree], roots: Int32, n_nodes: int) -> tuple[Int32, Int64, Any, BoolArray]:
+def _packed_categories(trees: Sequence[Tree], roots: Any, n_nodes: int) -> tuple[Int32, Int64, Any, BoolArray]:
     """Sets of categories as bits: slot of each node, where each slot's words begin, the words, the side."""
     slots = np.full(n_nodes, -1, dtype=np.int32)
     starts, words = [0], [np.zeros(0, np.uint32)]
@@ -160,22 +178,6 @@ def _packed_categories(trees: Sequence[Tree], roots: Int32, n_nodes: int) -> tup
             starts.append(starts[-1] + len(bits))
             sides.append(tree.categories_left)
     return slots, np.array(starts, np.int64), np.concatenate(words), np.array(sides, dtype=np.bool_)
-
-
-@dataclass(frozen=True)
-class Leaves:
-    """Living leaves of n rows for one output; the arrays are described in `_tree_kernels`."""
-
-    first: Int64
-    c: FloatArray
-    n_known: Int32
-    start: Int64
-    member: Int32
-    offset: float
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        return self.first, self.c, self.n_known, self.start, self.member
 
 
 @dataclass(frozen=True)
@@ -276,15 +278,26 @@ class _Block:
         return np.stack(stacked, axis=-1) if self.axis else stacked[0]
 
     def _kernel(self, which: int) -> Any:
-        from weightedshap.games import _tree_kernels
+        return getattr(self._kernels, self.kernels[which])
 
-        return getattr(_tree_kernels, self.kernels[which])
+    @property
+    def _kernels(self) -> Any:
+        from weightedshap.games import _tree_kernels  # numba is loaded when trees are
+
+        return _tree_kernels
 
 
 class LeafBlock(_Block):
-    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅]; parts are the arrays of `Leaves`."""
+    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅]; parts are the lists that `_tree_kernels` makes."""
 
     kernels = ("values_of_leaves", "along_leaves", "semivalues_of_leaves")
+
+    def ends(self) -> FloatArray:
+        """(n, 2[, k]) game(∅) and game([d])."""
+        stacked = [np.full((self.rows, 2), offset) for offset in self.offsets]
+        for (first, c, n_known, start, _), out in zip(self.parts, stacked, strict=True):
+            self._kernels.ends_of_leaves(first, c, n_known, start, out)
+        return np.stack(stacked, axis=-1) if self.axis else stacked[0]
 
 
 class PathBlock(_Block):

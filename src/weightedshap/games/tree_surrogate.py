@@ -201,7 +201,7 @@ class FittedTreeSurrogate(FittedOnTable):
     @property
     def row_bytes(self) -> int:
         """About how much the lists of one row take."""
-        return 48 * sum(e.n_leaves for e in self.ensembles)
+        return 16 * sum(e.n_leaves for e in self.ensembles)
 
     def at(self, row: Any) -> RowGame:
         """The game at one row."""
