@@ -27,8 +27,9 @@ check: $(VENV)/.full  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.base  ## evaluations and seconds of the estimators
+bench: $(VENV)/.full  ## speed and memory of estimators and tree games (the paper's data in WEIGHTEDSHAP_DATA)
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/trees.py
 
 docs: $(VENV)/.docs  ## the documentation as a site
 	$(BIN)/python -m mkdocs build --strict --quiet

@@ -32,9 +32,9 @@ N_PERMUTATIONS = 4096
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the trees are trained; the defaults are the recommended recipe."""
+    """How the trees are trained; the defaults are those of `TreeSurrogate`."""
 
-    masks: int = 128  # per row, as long as there are at most `rows` masked rows
+    masks: int = 32  # per row, as long as there are at most `rows` masked rows
     rows: int = 200_000
     leaves: int = 63
     trees: int = 150
@@ -52,7 +52,7 @@ RECIPES: dict[str, Recipe] = {
     "recommended": RECOMMENDED,
     "8 masks": replace(RECOMMENDED, masks=8),
     "16 masks": replace(RECOMMENDED, masks=16),
-    "32 masks": replace(RECOMMENDED, masks=32),
+    "128 masks": replace(RECOMMENDED, masks=128),
     "at most 400k masked rows": replace(RECOMMENDED, rows=400_000),
     "masks in complementary pairs": replace(RECOMMENDED, antithetic=True),
     "300 trees of 31 leaves": replace(RECOMMENDED, leaves=31, trees=300),

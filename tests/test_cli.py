@@ -13,12 +13,6 @@ import weightedshap as ws
 from weightedshap import cli
 
 
-@pytest.fixture(autouse=True)
-def _small_budget(monkeypatch):
-    monkeypatch.setattr(cli, "EVALUATIONS", 2_600)
-    monkeypatch.setattr(cli, "BACKGROUND_ROWS", 12)
-
-
 def run(*arguments: str):
     return CliRunner().invoke(cli.main, arguments, catch_exceptions=False)
 
@@ -34,10 +28,7 @@ def test_help_names_the_commands():
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     output = tmp_path_factory.mktemp("demo") / "figure.png"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "EVALUATIONS", 2_600)
-        patch.setattr(cli, "BACKGROUND_ROWS", 12)
-        return run("demo", "--rows", "3", "--output", str(output)), output
+    return run("demo", "--rows", "3", "--output", str(output)), output
 
 
 def test_demo_writes_the_figure_and_says_where(demo):

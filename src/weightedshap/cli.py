@@ -16,8 +16,6 @@ from weightedshap.plots import chosen_shares, recovery, weights
 
 __all__ = ["main"]
 
-BACKGROUND_ROWS = 30
-EVALUATIONS = 8_200
 TOP = 8
 
 
@@ -29,7 +27,7 @@ def main() -> None:
 
 @main.command()
 @click.option("--output", default="demo.png", show_default=True, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--rows", default=20, show_default=True, type=click.IntRange(1, 171), help="Held-out rows to explain.")
+@click.option("--rows", default=171, show_default=True, type=click.IntRange(1, 171), help="Held-out rows to explain.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of split, model and sampling.")
 @click.option("--quiet", is_flag=True, help="Only write the figure.")
 def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
@@ -40,9 +38,7 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
     _check_output(output)
     started = time.monotonic()
     model, background, X = trained_model(rows, seed)
-    explainer = ws.Explainer(
-        model, background, evaluations=EVALUATIONS, random_state=seed, progress=False if quiet else "auto"
-    )
+    explainer = ws.Explainer(model, background, random_state=seed, progress=False if quiet else "auto")
     explanation = explainer(X)
     if not quiet:
         for part in (_what(explanation), _areas(explanation), _shares(explanation), _top_features(explanation)):
@@ -73,7 +69,7 @@ def trained_model(rows: int, seed: int) -> tuple[Any, Any, Any]:
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     X_train, X_test, y_train, _ = train_test_split(X, y, test_size=171, random_state=seed, stratify=y)
     model = LGBMClassifier(n_estimators=60, n_jobs=1, random_state=seed, verbose=-1).fit(X_train, y_train)
-    return model, X_train.iloc[:BACKGROUND_ROWS], X_test.iloc[:rows]
+    return model, X_train, X_test.iloc[:rows]
 
 
 def demo_figure(explanation: ws.Explanation) -> Any:
@@ -89,7 +85,8 @@ def demo_figure(explanation: ws.Explanation) -> Any:
 
 def _what(explanation: ws.Explanation) -> str:
     n, d = explanation.values.shape[:2]
-    facts = {name: value for name, value in explanation.game_info.items() if isinstance(value, (str, int, float))}
+    shown = ("game", "space", "background_rows", "trees", "relative_error")
+    facts = {name: explanation.game_info[name] for name in shown if name in explanation.game_info}
     reasons = list(dict.fromkeys(explanation.stopped))
     others = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
     lines = [
@@ -145,7 +142,7 @@ def _ranked(explanation: ws.Explanation, phi: FloatArray) -> list[str]:
 
 def _more(explainer: ws.Explainer, explanation: ws.Explanation, X: Any, seed: int) -> str:
     wide = explanation.reweight("wide")
-    alone = ws.explain(explainer.game.at(X.iloc[:1]), evaluations=EVALUATIONS, random_state=seed)
+    alone = ws.explain(explainer.game.at(X.iloc[:1]), random_state=seed)
     leading = explanation.feature_names[alone.orders[0, 0]]
     lines = [
         "The same contributions under other weights, and one game by itself",

@@ -157,17 +157,39 @@ def choose(scored: Sequence[Candidates], family: WeightFamily, select: str) -> C
     return _picked(scored, [best_weight(output.scores, family) for output in scored], family)
 
 
-def join(blocks: Sequence[Chosen | Sequence[Candidates]], family: WeightFamily, axis: bool) -> dict[str, Any]:
-    """The fields of an Explanation that depend on the chosen weight, from blocks that `choose` settled."""
-    settled = [b for b in blocks if isinstance(b, dict)] or _shared(blocks, family)  # type: ignore[arg-type]
-    if any("standard_errors" in block for block in settled):  # rows that know their own Δ have none
-        settled = [{"standard_errors": np.zeros_like(block["values"]), **block} for block in settled]
-    arrays = {name: np.concatenate([block[name] for block in settled]) for name in settled[0]}
-    joined: dict[str, Any] = arrays if axis else {name: array[..., 0] for name, array in arrays.items()}
-    joined["reference_curves"] = {name: joined.pop(name + " curve") for name in REFERENCES}
-    joined["weight_labels"] = np.asarray(family.labels)[joined.pop("index")]
-    joined.setdefault("standard_errors", None)
-    return joined
+class Joined:
+    """Blocks of rows that `choose` settled, put together as they come: no block is held any longer than that."""
+
+    def __init__(self, n: int, family: WeightFamily) -> None:
+        self.n, self.family = n, family
+        self.arrays: dict[str, Any] = {}
+        self.waiting: list[tuple[slice, Sequence[Candidates]]] = []
+
+    def add(self, part: slice, block: Chosen | Sequence[Candidates]) -> None:
+        """The rows `part` of all n."""
+        if isinstance(block, dict):
+            for name, array in block.items():
+                self._room(name, array)[part] = array
+        else:
+            self.waiting.append((part, block))
+
+    def fields(self, axis: bool) -> dict[str, Any]:
+        """The fields of an Explanation that depend on the chosen weight."""
+        if self.waiting:
+            parts, blocks = zip(*self.waiting, strict=True)
+            for part, block in zip(parts, _shared(blocks, self.family), strict=True):
+                self.add(part, block)
+        joined = self.arrays if axis else {name: array[..., 0] for name, array in self.arrays.items()}
+        joined["reference_curves"] = {name: joined.pop(name + " curve") for name in REFERENCES}
+        joined["weight_labels"] = np.asarray(self.family.labels)[joined.pop("index")]
+        joined.setdefault("standard_errors", None)
+        return joined
+
+    def _room(self, name: str, like: FloatArray) -> FloatArray:
+        """The array of all rows; zero where nothing is added: rows that know their own Δ have no errors."""
+        if name not in self.arrays:
+            self.arrays[name] = np.zeros((self.n, *like.shape[1:]), dtype=like.dtype)
+        return np.asarray(self.arrays[name])
 
 
 def _shared(blocks: Sequence[Sequence[Candidates]], family: WeightFamily) -> list[Chosen]:

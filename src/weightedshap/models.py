@@ -94,6 +94,8 @@ def _how_to_call(model: Any, predict: Callable[[Any], Any] | None) -> tuple[Call
         return _xgboost_booster(model), "value"
     if hasattr(model, "predict_proba"):
         return model.predict_proba, "probability"
+    if type(model).__name__ == "Booster" and type(model).__module__.startswith("lightgbm"):
+        return model.predict, _lightgbm_space(model)
     if hasattr(model, "predict"):
         return model.predict, "value"
     if callable(model):
@@ -102,6 +104,13 @@ def _how_to_call(model: Any, predict: Callable[[Any], Any] | None) -> tuple[Call
         f"Cannot call a {type(model).__name__} as a model: it has no `predict_proba` or `predict` and is no "
         "function. Pass `predict=`, a function of rows."
     )
+
+
+def _lightgbm_space(model: Any) -> str:
+    """The scale of what a bare LightGBM booster predicts, by the objective in its text form."""
+    text = model.model_to_string(num_iteration=1)
+    objective = text.partition("\nobjective=")[2].partition("\n")[0]
+    return "probability" if objective.startswith(("binary", "multiclass", "cross_entropy")) else "value"
 
 
 def _xgboost_booster(model: Any) -> Callable[[Any], Any]:

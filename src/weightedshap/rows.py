@@ -15,7 +15,7 @@ import numpy as np
 
 from weightedshap.checks import FloatArray
 from weightedshap.contributions import Contributions
-from weightedshap.explanation import Chosen, Explanation, choose, join, name_of
+from weightedshap.explanation import Chosen, Explanation, Joined, choose, name_of
 from weightedshap.games.base import checked, output_of, row_of
 from weightedshap.parallel import map_blocks, row_generator
 from weightedshap.selection import Candidates, View, candidates
@@ -103,15 +103,15 @@ def explain_rows(call: Rows, data: Any, names: tuple[str, ...]) -> Explanation:
     parts = call.parts(call.in_blocks(utility, judge))
     sizes = [part.stop - part.start for part in parts]
     work = partial(_explain_block, call, judge, delta is not None)
-    estimates, chosen = [], []
+    estimates, joined = [], Joined(len(call.rows), explainer.family)
     for part, block in zip(parts, map_blocks(work, parts, sizes, explainer.n_jobs, explainer.progress), strict=True):
         if delta is not None:
             delta[part] = block.estimate.delta
         estimates.append(replace(block.estimate, delta=None, phi=None))
-        chosen.append(block.chosen)
+        joined.add(part, block.chosen)
     ends = np.concatenate([estimate.ends for estimate in estimates])
     return Explanation(
-        **join(chosen, explainer.family, axis),
+        **joined.fields(axis),
         base_values=ends[:, 0],
         predictions=call.f_x,
         data=data,
@@ -208,13 +208,13 @@ def _reweigh(
     """Weigh a Δ that is known already, for `Explanation.reweight`."""
     judge = call.judged_by(utility)
     in_blocks = call.in_blocks(utility, judge)
-    blocks = []
+    joined = Joined(len(call.rows), family)
     for part in call.parts(in_blocks):
         replicates = None if chains is None else chains[part]
         known = Estimate(attributions(delta[part], family), None, delta[:0], [], [], replicates)
         scored = _score(call, judge, part, call.game(part, in_blocks), known, family, utility)
-        blocks.append(choose(scored, family, select))
-    return join(blocks, family, call.f_x.ndim == 2)
+        joined.add(part, choose(scored, family, select))
+    return joined.fields(call.f_x.ndim == 2)
 
 
 def _table(keep: bool | str, call: Rows) -> FloatArray | None:

@@ -266,6 +266,35 @@ def test_a_frame_with_categories_is_read_as_the_model_coded_it():
     np.testing.assert_allclose(explanation.predictions, model.predict(frame[50:55]))
 
 
+@both_removals
+def test_categorical_splits_of_xgboost_are_read(removal):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=300), "b": rng.normal(size=300), "c": rng.choice(list("stuvw"), 300)})
+    frame["c"] = frame["c"].astype("category")
+    frame.loc[::9, "a"] = np.nan
+    y = frame["a"].fillna(0.0) * frame["c"].isin(["s", "w"]).to_numpy() + frame["b"]
+    model = xgboost.XGBRegressor(n_estimators=8, max_depth=4, max_cat_to_onehot=2, enable_categorical=True, n_jobs=1)
+    fitted = TreeModel(removal).fit(model.fit(frame, y), frame[:20])
+    assert (fitted.ensembles[0].cat_slot >= 0).any()
+    rows = frame[100:110]
+    everything = np.ones((1, 3), dtype=bool)
+    ours = np.concatenate([fitted.at(rows[r : r + 1])(everything) for r in range(10)])
+    np.testing.assert_allclose(ours, model.predict(rows), atol=1e-6)
+    assert_reads_out(fitted.at(rows[:1]))
+
+
+@both_removals
+def test_a_deep_forest_on_many_columns_adds_up(removal):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2000))
+    model = forests.RandomForestRegressor(4, max_features=0.1, random_state=0).fit(X, X[:, :50].sum(axis=1))
+    assert max(tree.get_depth() for tree in model.estimators_) > 12
+    explanation = ws.Explainer(model, X[:6], game=f"tree_{removal}")(X[10:12])
+    assert explanation.values.shape == (2, 2000)
+    game_full = explanation.predictions + explanation.endpoint_gaps["full"]
+    np.testing.assert_allclose(explanation.shapley.sum(axis=1), game_full - explanation.base_values, atol=1e-9)
+
+
 def test_blocks_of_rows_give_what_single_rows_give():
     model, X = read("lightgbm")
     fitted = TreeModel().fit(model, X[:10])

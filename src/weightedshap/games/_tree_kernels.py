@@ -180,48 +180,65 @@ def semivalues_of_leaves(first, c, n_known, start, member, table, level, out):
     hidden member −c · K(s, a + 1), where K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1) and row
     ``level[s] + t − 1`` of `table` is K(s, t) times the weight vectors.
     """
-    gathered = np.zeros((level[-1] + 1, out.shape[2]))
+    gathered, slot, met = gathering(level, out.shape[2])
     for r in range(out.shape[0]):
-        widest = 0
+        widest, n_met = 0, 0
         for leaf in range(first[r], first[r + 1]):
             size, a = start[leaf + 1] - start[leaf], n_known[leaf]
             if size == 0:
                 continue
             widest = max(widest, size)
             cell = level[size] + a - 1
-            for q in range(start[leaf], start[leaf] + a):
-                gathered[cell, member[q]] += c[leaf]
-            for q in range(start[leaf] + a, start[leaf + 1]):
-                gathered[cell + 1, member[q]] -= c[leaf]
-        spread(gathered, widest, table, level, out[r])
+            for q in range(start[leaf], start[leaf + 1]):
+                p = member[q]
+                if slot[p] < 0:
+                    slot[p], met[n_met] = n_met, p
+                    n_met += 1
+                if q < start[leaf] + a:
+                    gathered[cell, slot[p]] += c[leaf]
+                else:
+                    gathered[cell + 1, slot[p]] -= c[leaf]
+        spread(gathered, widest, table, level, slot, met[:n_met], out[r])
 
 
 @njit(nogil=True, cache=True)
-def spread(gathered, widest, table, level, out):
-    """``out[q, i] = Σ_{s,t} gathered[level[s] + t − 1, i] · table[level[s] + t − 1, q]``; zeroes `gathered`.
+def gathering(level, d):
+    """Room for leaf values by (s, t) and player, and the players met so far: slot of each, and who they are."""
+    return np.zeros((level[-1] + 1, d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
 
-    By Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1), so all that was gathered is first carried up
-    to the widest leaf, and only its rows of the table are needed.
+
+@njit(nogil=True, cache=True)
+def spread(gathered, widest, table, level, slot, met, out):
+    """``out[q, met[i]] = Σ_{s,t} gathered[level[s] + t − 1, i] · table[level[s] + t − 1, q]``, 0 for others.
+
+    Leaves `gathered` and `slot` as `gathering` made them. By Pascal's rule
+    K(s, t) = K(s + 1, t) + K(s + 1, t + 1), so all that was gathered is first carried up to the widest leaf,
+    and only its rows of the table are needed.
     """
-    d = out.shape[1]
+    n_met = met.shape[0]
+    line = np.empty(n_met)
     for s in range(1, widest):
         for t in range(s):
             here, below, above = gathered[level[s] + t], gathered[level[s + 1] + t], gathered[level[s + 1] + t + 1]
-            for i in range(d):
+            for i in range(n_met):
                 g = here[i]
                 below[i] += g
                 above[i] += g
                 here[i] = 0.0
     top = level[widest]
     for q in range(out.shape[0]):
-        row = out[q]
-        row[:] = 0.0
+        line[:] = 0.0
         for t in range(widest):
             share, here = table[top + t, q], gathered[top + t]
             if share != 0.0:
-                for i in range(d):
-                    row[i] += share * here[i]
-    gathered[top : top + widest] = 0.0
+                for i in range(n_met):
+                    line[i] += share * here[i]
+        out[q, :] = 0.0
+        for i in range(n_met):
+            out[q, met[i]] = line[i]
+    gathered[top : top + widest, :n_met] = 0.0
+    for p in met:
+        slot[p] = -1
 
 
 @njit(nogil=True, cache=True)
@@ -486,13 +503,14 @@ def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, t
     Δ_j(i) gains c (a_i − r_i) Σ_t q_t K(p, t + 1)[j]. Only members with a_k = 1 carry y; of the others
     only the product of their r_k is needed, because a_i − r_i = −r_i completes it.
     """
-    gathered = np.zeros((level[-1] + 1, out.shape[2]))
+    gathered, slot, met = gathering(level, out.shape[2])
     widest = 0
     for leaf in range(value.shape[0]):
         widest = max(widest, start[leaf + 1] - start[leaf])
     active = np.empty(widest, np.bool_)
     product, quotient = np.empty(widest + 1), np.empty(widest + 1)
     for r in range(out.shape[0]):
+        n_met = 0
         for leaf in range(value.shape[0]):
             base, size = start[leaf], start[leaf + 1] - start[leaf]
             if size == 0 or value[leaf] == 0.0:
@@ -513,7 +531,11 @@ def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, t
                 continue
             cell = level[size]
             for q in range(size):
-                i = member[base + q]
+                p = member[base + q]
+                if slot[p] < 0:
+                    slot[p], met[n_met] = n_met, p
+                    n_met += 1
+                i = slot[p]
                 if active[q]:
                     divide(product, degree, ratio[base + q], quotient)
                     gain = scale * (1.0 - ratio[base + q])
@@ -522,7 +544,7 @@ def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, t
                 else:
                     for t in range(degree + 1):
                         gathered[cell + t, i] -= scale * product[t]
-        spread(gathered, widest, table, level, out[r])
+        spread(gathered, widest, table, level, slot, met[:n_met], out[r])
 
 
 @njit(nogil=True, cache=True)

@@ -19,6 +19,7 @@ from weightedshap.tables import Table
 __all__ = ["TreeSurrogate"]
 
 ORDERS = 4096
+SMALL = 2_000_000  # cells below which threads cost more than they bring
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class TreeSurrogate:
     trees, leaves, rate, bins : of LightGBM
     patience : trees without a lower held-out error before stopping
     held_out : share of the distinct rows that are held out, at least 50 rows where there are 150
-    n_jobs : threads of LightGBM; 0 for all cores
+    n_jobs : threads of LightGBM; 0 for all cores, or one where the table is small
     """
 
     masks: int = 32
@@ -86,7 +87,7 @@ class TreeSurrogate:
             "bin_construct_sample_cnt": 50_000,
             "enable_bundle": False,
             "seed": int(rng.integers(2**31)),
-            "num_threads": self.n_jobs,
+            "num_threads": self.n_jobs or (1 if seen.X.size < SMALL else 0),
             "deterministic": True,
             "force_row_wise": True,
             "verbose": -1,
@@ -206,6 +207,11 @@ class FittedTreeSurrogate(FittedOnTable):
     def at(self, row: Any) -> RowGame:
         """The game at one row."""
         return RowGame(self.block(self.background.align(row, "row")))
+
+    def masked(self, rows: Any, coalitions: BoolArray) -> FloatArray:
+        """(n, k) the game of each row at its own coalition (n, d)."""
+        X = np.where(self.background.known_columns(coalitions), self.encoding(rows), np.nan)
+        return np.stack([booster.predict(X) for booster in self.boosters], axis=1)
 
     def block(self, rows: Any) -> LeafBlock:
         """The games of many rows."""
