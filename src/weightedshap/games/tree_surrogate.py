@@ -18,7 +18,7 @@ from weightedshap.tables import Table
 
 __all__ = ["TreeSurrogate"]
 
-ORDERS = 4096
+ORDERS, CHUNK = 4096, 2**16
 SMALL = 2_000_000  # cells below which threads cost more than they bring
 
 
@@ -136,7 +136,11 @@ def random_coalitions(m: int, d: int, rng: np.random.Generator) -> BoolArray:
     order = rng.integers(min(m, ORDERS), size=m)
     rank = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (min(m, ORDERS), 1)), axis=1)
     size = rng.integers(0, d + 1, size=(m, 1))
-    return np.asarray(rank[order] < size)
+    coalitions = np.empty((m, d), dtype=np.bool_)
+    for start in range(0, m, CHUNK):  # ranks of all coalitions at once would outweigh the table
+        part = slice(start, start + CHUNK)
+        coalitions[part] = rank[order[part]] < size[part]
+    return coalitions
 
 
 def _masks_per_row(masks: int, most: int, n: int) -> int:
