@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.games.trees import deepest, random_ensemble, reference_value
 from weightedshap.curves import along
 from weightedshap.estimators.exact import all_coalitions, enumerate_game
-from weightedshap.games import FunctionGame
-from weightedshap.games import _tree_kernels as kernels
+from weightedshap.games import FunctionGame, _path_kernels, _tree_kernels
 from weightedshap.games._tree_readers import lightgbm_tree
 from weightedshap.games._trees import Coefficients, LeafBlock, PathBlock, Paths, RowGame, mask_game, pack
 
@@ -26,11 +25,11 @@ def leaf_game(ensemble, x, Z, weights, d, patterns=False):
     player = ensemble.column
     if patterns:
         p = Paths.of(ensemble, player, d)
-        found = kernels.background_patterns(absent, weights, p.start, p.edge_start, p.edge, 2**20)
-        part = kernels.list_pattern_leaves(goes, p.value, p.start, p.member, p.edge_start, p.edge, *found)
+        found = _path_kernels.background_patterns(absent, weights, p.start, p.edge_start, p.edge, 2**20)
+        part = _path_kernels.list_pattern_leaves(goes, p.value, p.start, p.member, p.edge_start, p.edge, *found)
     else:
         e = ensemble
-        part = kernels.list_leaves(goes, absent, weights, e.roots, e.left, e.right, player, e.value, d, e.depth)
+        part = _tree_kernels.list_leaves(goes, absent, weights, e.roots, e.left, e.right, player, e.value, d, e.depth)
     widest = ensemble.widest(player, d)
     return RowGame(LeafBlock((part,), (ensemble.offset,), Coefficients.of(d, widest), d, 1, False))
 
@@ -119,7 +118,7 @@ def test_division_of_polynomials_keeps_all_digits_near_one_and_near_zero():
             for r in (ratios, np.delete(ratios, left_out))
         )
         quotient = np.empty(len(ratios) + 1)
-        kernels.divide(np.append(product, 0.0), len(ratios), ratios[left_out], quotient)
+        _path_kernels.divide(np.append(product, 0.0), len(ratios), ratios[left_out], quotient)
         np.testing.assert_allclose(quotient[: len(ratios)], expected, rtol=1e-9, atol=1e-300)
 
 
@@ -141,5 +140,5 @@ def test_a_background_with_too_many_patterns_says_so():
     ensemble = random_ensemble(rng, d, 6)
     paths = Paths.of(ensemble, ensemble.column, d)
     absent = ensemble.directions(rng.normal(size=(50, d)))
-    found = kernels.background_patterns(absent, np.full(50, 0.02), paths.start, paths.edge_start, paths.edge, 3)
+    found = _path_kernels.background_patterns(absent, np.full(50, 0.02), paths.start, paths.edge_start, paths.edge, 3)
     assert found[0][0] == -1

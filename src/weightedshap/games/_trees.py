@@ -182,7 +182,7 @@ def _packed_categories(trees: Sequence[Tree], roots: Any, n_nodes: int) -> tuple
 
 @dataclass(frozen=True)
 class Paths:
-    """The ways to all leaves of an ensemble, grouped by player; described in `_tree_kernels.leaf_paths`."""
+    """The ways to all leaves of an ensemble, grouped by player; described in `_path_kernels.leaf_paths`."""
 
     value: FloatArray
     start: Int64
@@ -193,7 +193,7 @@ class Paths:
 
     @classmethod
     def of(cls, ensemble: Ensemble, player: Int32, d: int) -> Paths:
-        from weightedshap.games import _tree_kernels as kernels
+        from weightedshap.games import _path_kernels as kernels
 
         e = ensemble
         return cls(*kernels.leaf_paths(e.roots, e.left, e.right, player, e.value, e.cover, d, e.depth))
@@ -304,6 +304,12 @@ class PathBlock(_Block):
     """Path-dependent games; parts are the directions of the rows and the arrays of `Paths`."""
 
     kernels = ("values_of_paths", "along_paths", "semivalues_of_paths")
+
+    @property
+    def _kernels(self) -> Any:
+        from weightedshap.games import _path_kernels
+
+        return _path_kernels
 
 
 def mask_game(ensembles: Sequence[Ensemble], d: int, axis: bool = False) -> RowGame:

@@ -170,7 +170,7 @@ class FittedInterventional(FittedTreeModel):
         return tuple(self._patterns(output) for output in range(len(self.ensembles)))
 
     def _patterns(self, output: int) -> Any:
-        from weightedshap.games import _tree_kernels as kernels
+        from weightedshap.games import _path_kernels as kernels
 
         paths = self.paths[output]
         if len(self.background) <= 4 or paths.widest > 64:
@@ -193,16 +193,16 @@ class FittedInterventional(FittedTreeModel):
         return LeafBlock(parts, offsets, self.coefficients, self.background.d, len(X), self.model.has_axis)
 
     def _leaves(self, output: int, X: FloatArray) -> Any:
-        from weightedshap.games import _tree_kernels as kernels
+        from weightedshap.games import _path_kernels, _tree_kernels
 
         e, goes, patterns = self.ensembles[output], self.ensembles[output].directions(X), self.patterns[output]
         if patterns is None:
-            return kernels.list_leaves(
+            return _tree_kernels.list_leaves(
                 goes, self.absent[output], self.background.weights, e.roots, e.left, e.right,
                 self.players[output], e.value, self.background.d, e.depth,
             )  # fmt: skip
         p = self.paths[output]
-        return kernels.list_pattern_leaves(goes, p.value, p.start, p.member, p.edge_start, p.edge, *patterns)
+        return _path_kernels.list_pattern_leaves(goes, p.value, p.start, p.member, p.edge_start, p.edge, *patterns)
 
 
 def finite_or_missing(X: FloatArray) -> FloatArray:
