@@ -1,10 +1,14 @@
-"""The result: its fields and shapes, what they mean, and weighing it anew."""
+"""The result: its fields and shapes, what they mean, weighing it anew, slicing it and joining parts."""
+
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import weightedshap as ws
 from tests.oracles import CountingGame, additive, normal_rows, product_model, random_game, three_outputs
+from weightedshap import axes
 from weightedshap.checks import UnknownName
 from weightedshap.estimators import permutation
 from weightedshap.explanation import field_names
@@ -282,3 +286,308 @@ def test_one_two_and_three_players_are_explained(estimator, worth):
     np.testing.assert_allclose(explanation.values, [worth], atol=1e-12)
     np.testing.assert_allclose(explanation.efficiency_gap, 0, atol=1e-12)
     assert explanation.family.index(shapley(len(worth)).vectors[0]) is not None
+
+
+def test_instability_is_zero_where_nothing_was_sampled():
+    np.testing.assert_array_equal(ws.explain(random_game(5)).instability(), [0.0])
+
+
+def test_instability_rises_with_k_and_falls_with_the_budget():
+    game = random_game(8)
+    few, many = (ws.explain(game, estimator="permutation", evaluations=n) for n in (200, 40_000))
+    assert few.instability(1)[0] <= few.instability(3)[0] <= few.instability(8)[0]
+    assert many.instability(2)[0] <= few.instability(2)[0]
+    assert 0 <= many.instability(2)[0] <= few.instability(8)[0] <= 1
+
+
+def test_instability_has_the_axis_of_outputs():
+    game = random_game(6, outputs=(2,))
+    assert ws.explain(game, estimator="permutation", evaluations=200).instability(3).shape == (1, 2)
+
+
+def test_instability_tells_how_often_the_order_is_wrong():
+    claimed, wrong = [], []
+    for seed in range(150):
+        game = random_game(8, seed)
+        found = ws.explain(game, family="shapley", estimator="permutation", evaluations=800, random_state=seed)
+        truth = ws.explain(game, family="shapley").orders[0, :2]
+        claimed.append(found.instability(2)[0])
+        wrong.append((found.orders[0, :2] != truth).any())
+    claimed, wrong = np.array(claimed), np.array(wrong)
+    assert abs(claimed.mean() - wrong.mean()) < 0.12
+    sure = claimed < 0.2
+    assert wrong[sure].mean() < 0.3 < wrong[~sure].mean()
+
+
+def test_instability_refuses_a_k_below_one():
+    with pytest.raises(ValueError, match="`k` must be an integer of at least 1"):
+        ws.explain(random_game(4)).instability(0)
+
+
+SLICES = {
+    "a row": 1,
+    "the last row": -1,
+    "a range of rows": slice(0, 2),
+    "a mask": np.array([True, False, True]),
+    "rows in another order, one twice": [2, 0, 2],
+    "a row by numpy's integer": np.int64(2),
+}
+
+
+def rows_of(key):
+    return np.atleast_1d(np.arange(N)[key])
+
+
+@pytest.mark.parametrize("key", SLICES.values(), ids=SLICES)
+@pytest.mark.parametrize("model", [product_model, three_outputs])
+def test_rows_are_cut_out_of_every_array_and_keep_their_axis(model, key):
+    whole = explained(model)
+    part, rows = whole[key], rows_of(key)
+    assert len(part) == len(part.stopped) == len(rows)
+    for name in axes.AXES:
+        value = getattr(whole, name)
+        expected = {k: v[rows] for k, v in value.items()} if isinstance(value, dict) else value
+        expected = expected[rows] if isinstance(expected, np.ndarray) else expected
+        np.testing.assert_equal(getattr(part, name), expected, err_msg=name)
+    np.testing.assert_array_equal(part.data, X[rows])
+    assert part.feature_names == whole.feature_names
+
+
+def test_the_table_of_axes_names_every_array():
+    explanation = ws.explain(random_game(8, outputs=(2,)), estimator="permutation", evaluations=600)
+    shapes = {"row": 1, "feature": 8, "size": 8, "step": 9, "weight": M, "chain": 10, "output": 2}
+    for name in field_names():
+        value = getattr(explanation, name)
+        arrays = value.values() if name in ("reference_curves", "endpoint_gaps") else [value]
+        if all(isinstance(array, np.ndarray) for array in arrays):
+            assert {array.shape for array in arrays} == {axes.shape_of(name, shapes)}, name
+
+
+def test_iterating_gives_explanations_of_one_row():
+    whole = explained()
+    assert [part.values.shape for part in whole] == [(1, D)] * N
+    assert ws.Explanation.concatenate(whole).equals(whole)
+
+
+def test_a_row_is_explained_as_if_alone():
+    assert_same(explained()[1], explained(rows=X[1:2]))
+
+
+def test_an_output_is_explained_as_if_alone():
+    whole = explained(three_outputs)
+    for key in (1, "output 1", np.int64(-2)):
+        assert_same(whole[..., key], explained(three_outputs, outputs=1))
+    for key in ([2, 0], ["output 2", "output 0"]):
+        assert_same(whole[:, :, key], explained(three_outputs, outputs=[2, 0]))
+    assert whole[..., [1]].values.shape == (N, D, 1)
+    assert whole[0, :, 1].values.shape == (1, D)
+
+
+@pytest.mark.parametrize("model", [product_model, three_outputs])
+@pytest.mark.parametrize("key", [[2, 0], ["x2", "x0"], ("x2", 0), np.array([2, 0])])
+def test_features_are_selected_by_name_or_position(model, key):
+    whole = explained(model)
+    part = whole[:, key]
+    np.testing.assert_array_equal(part.values, whole.values[:, [2, 0]])
+    np.testing.assert_array_equal(part.contributions, whole.contributions[:, :, [2, 0]])
+    np.testing.assert_array_equal(part.data, X[:, [2, 0]])
+    assert part.feature_names == ("x2", "x0")
+    for name in ("weights", "scores", "curves", "predictions", "base_values"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
+    np.testing.assert_array_equal(part.orders, np.moveaxis(ws.curves.order_of(np.moveaxis(part.values, 1, -1)), -1, 1))
+
+
+def test_one_feature_keeps_its_axis():
+    part = explained()[:, "x1"]
+    assert part.values.shape == (N, 1)
+    assert (part.orders == 0).all()
+    assert explained()[..., "x1"].equals(part)
+    assert explained()[1:, "x1"].values.shape == (N - 1, 1)
+
+
+def test_columns_of_frames_are_selected_with_their_features():
+    frame = pd.DataFrame(X, columns=list("abcd"), index=[7, 8, 9])
+    explanation = ws.Explainer(product_model, pd.DataFrame(BACKGROUND, columns=list("abcd")), game="marginal")(frame)
+    pd.testing.assert_frame_equal(explanation[1:, ["d", "a"]].data, frame.loc[[8, 9], ["d", "a"]])
+
+
+def test_groups_keep_all_their_columns():
+    explanation = explained(groups={"pair": [0, 1]})
+    np.testing.assert_array_equal(explanation[:2, "pair"].data, X[:2])
+
+
+@pytest.mark.parametrize("select", ["per_row", "shared"])
+def test_rows_and_outputs_that_were_cut_out_can_be_weighed_anew(select):
+    part = explained(three_outputs)[[2, 0]][..., [2, 1]][..., 1].reweight("sizes", select=select)
+    fresh = explained(three_outputs, rows=X[[2, 0]], outputs=1, family="sizes", select=select)
+    assert_same(part, fresh)
+
+
+def test_sampled_outputs_that_were_cut_out_can_be_weighed_anew():
+    whole = ws.explain(random_game(8, outputs=(2,)), estimator="permutation", evaluations=600)
+    assert_same(whole[..., 1].reweight("wide"), whole.reweight("wide")[..., 1])
+
+
+def test_blocks_of_rows_that_were_cut_out_can_be_weighed_anew():
+    whole = explained(three_outputs, game="tree_surrogate")
+    part = whole[[2, 0], :, [2, 1]].reweight("sizes")
+    assert part.equals(whole.reweight("sizes")[[2, 0], :, [2, 1]])
+
+
+def test_a_cut_can_be_weighed_by_a_utility_that_looks_at_another_game():
+    part = explained(three_outputs)[1:, :, 2].reweight("paper", "masked_inclusion")
+    fresh = explained(three_outputs, rows=X[1:], outputs=2, utility="masked_inclusion")
+    assert_same(part, fresh)
+
+
+def test_selected_features_cannot_be_weighed_anew():
+    with pytest.raises(ValueError, match="features were selected"):
+        explained()[:, ["x3", "x2", "x1", "x0"]].reweight("wide")
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("x1", r"explanation\[:, 'x1'\]"),
+        (["x1"], "Rows are selected by position"),
+        (3, "There is no row 3: there are 3"),
+        ([0, -4], "There is no row -4"),
+        ((0, 4), "There is no feature 4"),
+        ((0, "x9"), "Did you mean"),
+        ((0, ["x0", "x0"]), "selected once"),
+        ((0, []), "at least one feature"),
+        ([], "at least one row"),
+        (np.zeros(N, dtype=bool), "at least one row"),
+        (np.ones(N + 1, dtype=bool), "mask over 3 rows"),
+        (1.5, "by position, slice, mask or list"),
+        (None, "by position, slice, mask or list"),
+        ((0, 0, 0), "got 3 parts"),
+        ((..., ...), "sliced as"),
+    ],
+)
+def test_slices_that_make_no_sense_are_refused(key, message):
+    with pytest.raises((IndexError, KeyError), match=message):
+        explained()[key]
+
+
+def test_parts_joined_are_the_whole():
+    explainer = ws.Explainer(three_outputs, BACKGROUND, game="marginal")
+    whole, parts = explainer(X), [explainer(X[:1]), explainer(X[1:])]
+    joined = ws.Explanation.concatenate(parts)
+    assert joined.equals(whole)
+    assert joined.reweight("sizes", select="shared").equals(whole.reweight("sizes", select="shared"))
+    assert joined[..., 0].equals(ws.Explanation.concatenate([part[..., 0] for part in parts]))
+
+
+def test_parts_with_frames_are_joined():
+    frame = pd.DataFrame({"a": X[:, 0], "town": pd.Categorical(["x", "y", "x"])})
+    explainer = ws.Explainer(lambda rows: rows["a"].to_numpy() * (rows["town"] == "x"), frame, game="marginal")
+    assert ws.Explanation.concatenate([explainer(frame[:2]), explainer(frame[2:])]).equals(explainer(frame))
+
+
+def test_exact_parts_have_no_errors_beside_sampled_ones():
+    sampled_part, exact_part = sampled(), ws.explain(random_game(8, seed=1))
+    joined = ws.Explanation.concatenate([sampled_part, exact_part])
+    np.testing.assert_array_equal(joined.standard_errors[0], sampled_part.standard_errors[0])
+    assert (joined.standard_errors[1] == 0).all()
+    assert joined.replicates is None
+    with pytest.raises(ValueError, match="several explainers"):
+        joined.reweight("wide")
+
+
+def test_what_the_parts_do_not_share_is_said():
+    joined = ws.Explanation.concatenate([explained(keep_contributions=False), explained()])
+    assert joined.contributions is None
+    assert any("some of the joined parts lack it" in note for note in joined.notes)
+    one, other = explained(), ws.Explainer(product_model, BACKGROUND[:5], game="marginal")(X)
+    joined = ws.Explanation.concatenate([one, other])
+    assert joined.game_info == {"game": "marginal"} | {
+        key: value for key, value in one.game_info.items() if other.game_info.get(key) == value
+    }
+    assert any("background_rows" in note for note in joined.notes)
+
+
+def test_parts_that_shared_different_weights_say_so():
+    parts = [explained(rows=X[[row]], select="shared") for row in range(N)]
+    assert len({part.weight_labels[0] for part in parts}) > 1
+    assert any("its own shared weight" in note for note in ws.Explanation.concatenate(parts).notes)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (lambda: explained(family="sizes"), "differ in family"),
+        (lambda: explained(utility="exclusion"), "differ in utility"),
+        (lambda: explained(select="shared"), "'per_row' and 'shared'"),
+        (lambda: explained(three_outputs), "output_names"),
+        (lambda: explained()[:, :2], "feature_names"),
+        (lambda: "text", "at least one Explanation"),
+    ],
+)
+def test_parts_that_differ_cannot_be_joined(other, message):
+    with pytest.raises(ValueError, match=message):
+        ws.Explanation.concatenate([explained(), other()])
+
+
+def test_nothing_cannot_be_joined():
+    with pytest.raises(ValueError, match="at least one Explanation"):
+        ws.Explanation.concatenate([])
+
+
+def test_equal_means_to_the_bit():
+    explanation = explained()
+    assert explanation.equals(explained())
+    assert not explanation.equals("text")
+    for name in ("values", "predictions", "curves"):
+        changed = getattr(explanation, name).copy()
+        changed.flat[0] = np.nextafter(changed.flat[0], np.inf)
+        assert not explanation.equals(replace(explanation, **{name: changed}))
+    zero = replace(explanation, values=np.zeros((N, D)))
+    assert zero.equals(replace(explanation, values=np.zeros((N, D))))
+    assert not zero.equals(replace(explanation, values=-np.zeros((N, D))))
+    assert not explanation.equals(explained(family="sizes"))
+    assert not explanation.equals(explanation[:2])
+    assert not explanation.equals(replace(explanation, data=None))
+    assert not explanation.equals(replace(explanation, notes=("new",)))
+    unknown = replace(explanation, endpoint_gaps={"empty": np.full(N, np.nan), "full": np.zeros(N)})
+    assert unknown.equals(replace(unknown))
+
+
+def test_families_and_explanations_can_be_asked_for_equality_without_ambiguity():
+    assert paper(4) != paper(4)
+    assert paper(4).equals(paper(4))
+    assert not paper(4).equals(paper(5))
+    assert not paper(4).equals("paper")
+    assert explained() != explained()
+    assert len({explained(), explained()}) == 2
+
+
+@pytest.mark.parametrize("model", [product_model, three_outputs])
+def test_a_wide_frame_has_one_column_for_each_feature(model):
+    explanation = explained(model)
+    frame = explanation.to_frame("wide")
+    assert list(frame.columns) == list(explanation.feature_names)
+    assert list(frame.index.names) == (["row", "output"] if explanation.has_outputs else ["row"])
+    if explanation.has_outputs:
+        assert frame.loc[(2, "output 1"), "x3"] == explanation.values[2, 3, 1]
+    else:
+        assert frame.loc[2, "x3"] == explanation.values[2, 3]
+    with pytest.raises(UnknownName, match="Did you mean 'wide'"):
+        explanation.to_frame("wied")
+
+
+@pytest.mark.parametrize("model", [product_model, three_outputs])
+def test_notebooks_show_names_as_text(model):
+    background = pd.DataFrame(BACKGROUND, columns=["<script>alert(1)</script>", "a & b", "c", "d"])
+    explanation = ws.Explainer(model, background, game="marginal")(background[:2])
+    page = explanation._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "a &amp; b" in page
+    assert "Explanation of 2 rows × 4 features" in page
+
+
+def test_notebooks_show_the_first_ten_features():
+    page = ws.explain(additive(np.arange(1.0, 13.0)).game)._repr_html_()
+    assert "and 2 more" in page
+    assert page.count("<tr>") == 12

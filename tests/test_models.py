@@ -4,8 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
+import weightedshap as ws
 from tests.oracles import normal_rows, product_model, three_outputs
+from tests.people import onnx_columns, onnx_linear
 from weightedshap.models import as_model
 from weightedshap.tables import as_table
 
@@ -141,3 +145,170 @@ def test_a_wrapped_model_is_kept_as_it_is():
 def test_a_model_is_fed_the_kind_of_rows_it_was_fitted_on(fitted_on, background):
     regressor = LinearRegression().fit(fitted_on, product_model(ROWS))
     np.testing.assert_allclose(wrapped(regressor, background)(background), regressor.predict(fitted_on))
+
+
+# outputs by name ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("output", "column"), [("no", 0), ("yes", 1), (0, 0), (1, 1), (-1, 1)])
+def test_either_class_of_two_can_be_explained(output, column):
+    binary = classifier(["no", "yes"])
+    model = wrapped(binary, outputs=output)
+    np.testing.assert_array_equal(model(ROWS), binary.predict_proba(ROWS)[:, column])
+    assert model.output_names == (["no", "yes"][column],)
+
+
+def test_a_class_that_is_not_there_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"Unknown output 'yess'. Did you mean 'yes'\? Known: 'no', 'yes'. Or a pos"):
+        wrapped(classifier(["no", "yes"]), outputs="yess")
+
+
+def test_classes_that_are_numbers_are_named_by_text_and_placed_by_number():
+    three = classifier([3, 7, 9])
+    np.testing.assert_array_equal(wrapped(three, outputs="7")(ROWS), wrapped(three, outputs=1)(ROWS))
+    with pytest.raises(ValueError, match="Unknown output 7"):
+        wrapped(three, outputs=7)
+
+
+def test_an_output_named_twice_is_refused():
+    with pytest.raises(ValueError, match="`outputs` names 'output 1' more than once"):
+        wrapped(three_outputs, outputs=[1, "output 1"])
+
+
+def test_a_regressor_of_several_targets_is_explained_target_by_target():
+    regressor = LinearRegression().fit(ROWS, three_outputs(ROWS))
+    model = wrapped(regressor)
+    np.testing.assert_array_equal(model(ROWS), regressor.predict(ROWS))
+    assert model.has_axis
+
+
+def test_a_classifier_of_several_targets_is_refused_with_advice():
+    targets = np.stack([ROWS[:, 0] > 0, ROWS[:, 1] > 0], axis=1).astype(int)
+    with pytest.raises(ValueError, match="a list of 2 tables, one for each of several targets"):
+        wrapped(DecisionTreeClassifier().fit(ROWS, targets))
+
+
+# scales -------------------------------------------------------------------------------------------
+
+
+def test_log_odds_are_explained_on_request():
+    binary = classifier(["no", "yes"])
+    model = wrapped(binary, link="logit")
+    np.testing.assert_allclose(model(ROWS), binary.decision_function(ROWS), rtol=1e-9)
+    assert (model.space, model.output_names) == ("margin", ("yes",))
+
+
+def test_log_odds_of_certainty_are_finite_and_symmetric():
+    odds = wrapped(lambda rows: (rows[:, 0] > 0).astype(float), link="logit")(ROWS)
+    np.testing.assert_allclose(np.unique(np.abs(odds)), np.log(1e12), rtol=1e-4)
+
+
+def test_log_odds_of_what_is_no_probability_are_refused():
+    with pytest.raises(ValueError, match=r"needs probabilities between 0 and 1, but the model returned -?\d"):
+        wrapped(lambda rows: 5.0 + rows[:, 0], link="logit")
+
+
+def test_an_unknown_link_is_refused():
+    with pytest.raises(ValueError, match="Did you mean 'logit'"):
+        wrapped(product_model, link="logits")
+
+
+def test_a_classifier_without_probabilities_is_explained_by_its_margin():
+    machine = LinearSVC().fit(ROWS, np.where(ROWS[:, 0] > 0, "yes", "no"))
+    model = wrapped(machine)
+    np.testing.assert_array_equal(model(ROWS), machine.decision_function(ROWS))
+    assert (model.space, model.output_names) == ("margin", ("yes",))
+
+
+# called as trained --------------------------------------------------------------------------------
+
+
+def test_a_frame_in_another_order_than_in_training_is_put_in_order():
+    frame = pd.DataFrame(ROWS, columns=NAMES)
+    regressor = LinearRegression().fit(frame, product_model(ROWS))
+    game = ws.games.Marginal().fit(regressor, frame[["d", "b", "a", "c"]], 0)
+    assert game.background.names == ("a", "b", "c", "d")
+    np.testing.assert_allclose(game.model(game.background.data), regressor.predict(frame))
+
+
+def test_a_model_that_writes_into_its_rows_writes_into_a_copy():
+    def model(rows):
+        rows *= 0.0
+        return rows.sum(axis=1)
+
+    X = normal_rows(30)
+    before = X.copy()
+    ws.Explainer(model, X, game="marginal")(X[:2])
+    np.testing.assert_array_equal(X, before)
+
+
+def test_large_calls_are_cut_into_batches(monkeypatch):
+    monkeypatch.setattr("weightedshap.models.model.BATCH_BYTES", 8 * 4 * 7)
+    seen = []
+    model = wrapped(lambda rows: seen.append(len(rows)) or product_model(rows))
+    np.testing.assert_array_equal(model(ROWS), product_model(ROWS))
+    assert max(seen) == 7
+
+
+# torch --------------------------------------------------------------------------------------------
+
+
+def dropping_network(torch):
+    torch.manual_seed(0)
+    inner = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.ReLU())
+    return torch.nn.Sequential(inner, torch.nn.Linear(8, 1))
+
+
+def test_a_torch_module_is_called_in_eval_mode_and_left_as_it_was():
+    torch = pytest.importorskip("torch")
+    module = dropping_network(torch)
+    module[1].eval()  # one part in another mode than the rest
+    before = [part.training for part in module.modules()]
+    model = wrapped(module)
+    np.testing.assert_array_equal(model(ROWS), model(ROWS))
+    assert [part.training for part in module.modules()] == before
+    assert all(p.grad is None for p in module.parameters())
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_torch_module_gets_rows_in_its_own_precision(precision):
+    torch = pytest.importorskip("torch")
+    dtype = getattr(torch, precision)
+    module = dropping_network(torch).to(dtype).eval()
+    with torch.no_grad():
+        expected = module(torch.tensor(ROWS, dtype=dtype))[:, 0].numpy()
+    for rows in (ROWS, pd.DataFrame(ROWS, columns=NAMES)):
+        np.testing.assert_allclose(wrapped(module, rows)(rows), expected, rtol=1e-6)
+
+
+def test_a_torch_module_that_fails_is_left_as_it_was():
+    torch = pytest.importorskip("torch")
+    module = dropping_network(torch)
+    with pytest.raises(RuntimeError):
+        wrapped(module, ROWS[:, :3])
+    assert all(part.training for part in module.modules())
+
+
+def test_text_is_refused_for_a_torch_module():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match=r"Column 'city' of `X` holds 'Ulm' where .* numbers"):
+        wrapped(torch.nn.Linear(1, 1), pd.DataFrame({"city": ["Ulm"]}))
+
+
+# onnx ---------------------------------------------------------------------------------------------
+
+
+def test_an_onnx_session_takes_one_matrix():
+    session = onnx_linear([1.0, 2.0, 3.0, 4.0])
+    for rows in (ROWS, pd.DataFrame(ROWS, columns=NAMES)):
+        model = wrapped(session, rows)
+        np.testing.assert_allclose(model(rows), ROWS @ [1, 2, 3, 4], rtol=1e-5, atol=1e-5)
+    assert model.space == "value"
+
+
+def test_an_onnx_session_takes_columns_by_name_and_probabilities_are_known_by_theirs():
+    session = onnx_columns()
+    frame = pd.DataFrame({"b": [1.0, 0.0], "city": ["Ulm", "Bonn"]})
+    model = wrapped(session, frame)
+    np.testing.assert_allclose(model(frame), [1.0, 0.0])
+    assert model.space == "probability"

@@ -49,7 +49,7 @@ def test_a_table_of_three_axes_is_refused():
 
 
 def test_text_in_an_array_is_refused_with_advice():
-    with pytest.raises(TypeError, match=r"not numbers .* Pass a pandas DataFrame"):
+    with pytest.raises(TypeError, match=r"not numbers .* Pass a pandas or polars DataFrame"):
         as_table(np.array([["a", "b"]]))
 
 
@@ -122,7 +122,8 @@ def test_text_takes_the_categories_of_the_background(name):
 
 
 def test_a_category_never_seen_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"column 'kind' that the background never saw: 'green'. Known: 'red', 'blue'"):
+    sentence = r"column 'kind' that the background never saw: 'green'. Known: 'red', 'blue'\. Set it to"
+    with pytest.raises(ValueError, match=sentence):
         as_table(mixed_frame()).align(mixed_frame().assign(kind="green"))
 
 

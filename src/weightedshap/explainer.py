@@ -16,7 +16,7 @@ from weightedshap.estimators import ESTIMATORS, Estimator, as_estimator
 from weightedshap.explanation import Explanation, name_of
 from weightedshap.games import GAMES
 from weightedshap.games.base import GameFunction, GivenGame, checked
-from weightedshap.models import Outputs, as_model
+from weightedshap.models import Outputs, as_model, trained_columns
 from weightedshap.rows import Rows, explain_rows
 from weightedshap.tables import Groups, as_table
 from weightedshap.utilities import Utility, as_utility
@@ -32,8 +32,8 @@ class Explainer:
 
     Parameters
     ----------
-    model : anything with ``predict_proba`` or ``predict``, or a function of rows
-    background : rows that the model may see, as an array or a DataFrame
+    model : anything with ``predict_proba`` or ``predict``, a torch module, an ONNX session, or a function of rows
+    background : rows that the model may see, as an array, a pandas or a polars DataFrame
     game : a name of `GAMES`, a recipe, a fitted game, or a function row → Game
     estimator : a name of `ESTIMATORS`, or a function (game, *, rng) → Contributions
     family : a name of `FAMILIES`, a `WeightFamily`, or a function d → WeightFamily
@@ -43,6 +43,7 @@ class Explainer:
     predict : overrides how the model is called
     groups : players made of several columns, ``{"address": ["city", "zip"]}``
     outputs : which outputs of a model with several, by position or name; a list keeps the axis k
+    link : "logit" explains probabilities as log-odds, with p kept within 1e-12 of 0 and 1
     background_weights : (n,) weights of the background rows
     keep_contributions : whether Δ stays in the result; "auto" up to 1 GiB
     random_state : seed; row r draws from its own child of it
@@ -64,6 +65,7 @@ class Explainer:
         predict: Callable[[Any], Any] | None = None,
         groups: Groups | None = None,
         outputs: Outputs = None,
+        link: str = "identity",
         background_weights: Any = None,
         keep_contributions: bool | str = "auto",
         random_state: int = 0,
@@ -77,15 +79,17 @@ class Explainer:
         self.keep_contributions = _keeping(keep_contributions)
         self.random_state, self.n_jobs, self.progress = int(random_state), n_jobs, progress
         recipe = look_up("game", game, GAMES)() if isinstance(game, str) else game
-        self.background = as_table(background, background_weights, groups)
+        self.background = as_table(background, background_weights, groups, trained_columns(model))
         self.family: WeightFamily = as_family(family, self.background.d)
-        self.model = as_model(model, self.background, predict, outputs) if model is not None else None
+        self.model = as_model(model, self.background, predict, outputs, link) if model is not None else None
         self.game: Any = self._fitted(recipe)
 
     def __call__(self, X: Any) -> Explanation:
         """Explain every row of `X`."""
         rows = self.background.align(X)
-        return explain_rows(Rows(self, self.game, rows, self.game.predict(rows)), rows, self.background.player_names)
+        notes = self.background.notes + self.background.unseen(rows)
+        call = Rows(self, self.game, rows, self.game.predict(rows))
+        return explain_rows(call, rows, self.background.player_names, notes)
 
     def _fitted(self, recipe: Any) -> Any:
         if hasattr(recipe, "fit"):

@@ -1,32 +1,54 @@
 """The result: values, weights, Δ, scores, errors, and why sampling stopped.
 
 n rows, d players, k outputs. The axis k is there if and only if several outputs are explained, or
-`outputs=` was a list; it is always the last one.
+`outputs=` was a list; it is always the last one. `weightedshap.axes` lists the axes of every field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import html
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import FloatArray, IntArray, one_of
-from weightedshap.selection import REFERENCES, Candidates, best_weight
+from weightedshap import axes, files
+from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
+from weightedshap.curves import order_of
+from weightedshap.frames import is_polars
+from weightedshap.selection import REFERENCES
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
 
 __all__ = ["Explanation"]
 
-Chosen = dict[str, Any]
-Weigh = Callable[[FloatArray, FloatArray | None, WeightFamily, Utility, str], dict[str, Any]]
+FILE_VERSION = 1
 
 
-@dataclass(frozen=True)
+class Weigh(Protocol):
+    """Scores the weights of another family on a known Δ, with the game that was explained."""
+
+    def __call__(
+        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, select: str
+    ) -> dict[str, Any]:
+        """The fields of an Explanation that depend on the weights."""
+
+    def take(self, keep: axes.Cut) -> Weigh:
+        """The same for some of the rows and outputs."""
+
+    def join(self, others: Sequence[Any]) -> Weigh | None:
+        """The same for more rows; None if that is not one explainer's work."""
+
+
+@dataclass(frozen=True, eq=False)
 class Explanation:
     """WeightedSHAP attributions of n rows.
+
+    Sliced as ``explanation[rows, features, outputs]`` (see `__getitem__`), joined with `concatenate`, compared with
+    `equals`, written with `save`.
 
     Attributes
     ----------
@@ -77,6 +99,52 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __getitem__(self, key: Any) -> Explanation:
+        """Some rows, features and outputs, with every array cut alike.
+
+        ``explanation[3]``, ``[2:5]``, ``[mask]``, ``[:, "age"]``, ``[:, ["age", "bmi"]]``, ``[..., "class"]``: rows by
+        position, slice or mask; features and outputs also by name. Rows and features keep their axis even if one is
+        left (n = 1, unlike shap); a single output loses the axis k, a list of one keeps it.
+
+        A selection of features is a view of the same attribution, not an attribution of fewer features: Δ keeps its
+        size axis, weights, scores and curves stay those of all features, `efficiency_gap` counts features left out as
+        unexplained, and `orders` ranks the kept features among themselves. Columns of `data` are selected too where
+        each feature is one column (groups keep all of theirs). Such a selection cannot be weighed anew, as the game has
+        other players; rows and outputs can.
+        """
+        outputs = self.output_names if self.has_outputs else None
+        keep = axes.as_cut(key, len(self), self.feature_names, outputs)
+        weigh = None if self._weigh is None or keep.features is not None else self._weigh.take(keep)
+        return replace(self, **axes.cut(vars(self), keep, self.has_outputs), _weigh=weigh)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Explanation]) -> Explanation:
+        """One explanation of the rows of all parts, in their order.
+
+        Parts must agree in features, outputs, family, utility and selection. Δ is kept if all parts kept it. Parts of
+        one explainer can be weighed anew together.
+        """
+        return _concatenated(list(parts))
+
+    def equals(self, other: object) -> bool:
+        """Whether every public field is the same, to the bit (NaN equals NaN)."""
+        if not isinstance(other, Explanation) or not self.family.equals(other.family):
+            return False
+        return all(axes.same(getattr(self, name), getattr(other, name)) for name in field_names() if name != "family")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything but the game to one file, without pickle; `load` gives it back to the bit."""
+        files.write(path, "explanation", FILE_VERSION, _content(self))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Explanation:
+        """The explanation that `save` wrote, also by an older version.
+
+        Nothing in a file can run code. A file that is damaged, hostile or of a newer version is refused with a
+        ValueError. The game is not in the file, so a loaded explanation cannot be weighed anew.
+        """
+        return _from_content(files.read(path, "explanation", FILE_VERSION), path)
+
     @property
     def has_outputs(self) -> bool:
         """Whether the axis k is there."""
@@ -97,8 +165,33 @@ class Explanation:
         frame = pd.DataFrame(mean, index=list(self.feature_names), columns=list(self.output_names))
         return frame.loc[frame.mean(axis=1).sort_values(ascending=False, kind="stable").index]
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each explained row, feature and output: value, shapley, rank, weight label."""
+    def instability(self, k: int = 5) -> FloatArray:
+        """(n[, outputs]) the probability that the order of the k most influential features is not the true one.
+
+        The errors of `values` are taken as independent and normal (Student's t where chains tell how well the
+        errors are known), 2,000 attributions are drawn around the reported one with a fixed seed, and the share of
+        those whose first k features by |φ| differ, or stand in another order, is counted. Rows without
+        sampling error have 0, rows with unknown errors NaN. It tells of sampling only: not of the game, nor of
+        the choice of the weight.
+        """
+        k = min(positive_integer("k", k), self.values.shape[1])
+        if self.standard_errors is None:
+            return np.zeros_like(self.base_values)
+        dof = np.inf if self.replicates is None else self.replicates.shape[1] - 1
+        shape = self.values.shape
+        rows = np.moveaxis(self.values, 1, -1).reshape(-1, shape[1])
+        errors = np.moveaxis(self.standard_errors, 1, -1).reshape(-1, shape[1])
+        changes = [_change(value, error, k, dof) for value, error in zip(rows, errors, strict=True)]
+        return np.reshape(changes, (shape[0], *shape[2:]))
+
+    def to_frame(self, kind: str = "tidy") -> pd.DataFrame:
+        """The values as a DataFrame.
+
+        "tidy": one row for each explained row, feature and output: value, shapley, rank, weight label.
+        "wide": one row for each explained row (and output; these are the index), one column for each feature.
+        """
+        if one_of("kind of frame", kind, ("tidy", "wide")) == "wide":
+            return self._wide()
         n, d = self.values.shape[:2]
         k = self.values.shape[2] if self.has_outputs else 1
         rank = np.empty((n, d, k), dtype=np.intp)
@@ -113,12 +206,36 @@ class Explanation:
         columns["weight"] = self.weight_labels.reshape(n, k)[row, output]
         return pd.DataFrame(columns)
 
+    def _wide(self) -> pd.DataFrame:
+        n, d = self.values.shape[:2]
+        rows: Any = pd.RangeIndex(n, name="row")
+        if self.has_outputs:
+            rows = pd.MultiIndex.from_product([range(n), self.output_names], names=["row", "output"])
+        values = np.moveaxis(self.values, 1, -1).reshape(-1, d)
+        return pd.DataFrame(values, index=rows, columns=pd.Index(self.feature_names, name="feature"))
+
+    def to_shap(self, normalize: str | None = None) -> Any:
+        """A `shap.Explanation`, for shap's plots; see `weightedshap.export.to_shap`."""
+        from weightedshap.export import to_shap
+
+        return to_shap(self, normalize)
+
+    def to_shapiq(self, row: int, output: int | str = 0, normalize: str | None = None) -> Any:
+        """`shapiq.InteractionValues` of one row and output; see `weightedshap.export.to_shapiq`."""
+        from weightedshap.export import to_shapiq
+
+        return to_shapiq(self, row, output, normalize)
+
     def reweight(self, family: Any = None, utility: Any = "aup", select: str = "per_row") -> Explanation:
         """Another family or utility on the same Δ: a matrix product and some curves, no new sampling."""
         if self.contributions is None:
             raise ValueError("Δ was not kept, so it cannot be weighed anew. Explain with keep_contributions=True.")
         if self._weigh is None:
-            raise ValueError("This explanation has no game to score weights with; explain the rows again.")
+            raise ValueError(
+                "This explanation has no game to score weights with: it was loaded from a file, joined from the work "
+                "of several explainers, or some of its features were selected. Weigh anew before that, or explain the "
+                "rows again."
+            )
         family = self.family if family is None else as_family(family, self.values.shape[1])
         one_of("selection", select, ("per_row", "shared"))
         chosen = self._weigh(self.contributions, self.replicates, family, as_utility(utility), select)
@@ -145,81 +262,34 @@ class Explanation:
         ]
         return "\n".join(lines)
 
-
-def choose(scored: Sequence[Candidates], family: WeightFamily, select: str) -> Chosen | Sequence[Candidates]:
-    """Settle one block of rows, given the candidates of each output.
-
-    With one weight per row the choice is made here and the other candidates are let go, so memory does
-    not grow with them. A shared weight has to wait for all rows: the candidates are passed on.
-    """
-    if select == "shared":
-        return scored
-    return _picked(scored, [best_weight(output.scores, family) for output in scored], family)
-
-
-class Joined:
-    """Blocks of rows that `choose` settled, put together as they come: no block is held any longer than that."""
-
-    def __init__(self, n: int, family: WeightFamily) -> None:
-        self.n, self.family = n, family
-        self.arrays: dict[str, Any] = {}
-        self.waiting: list[tuple[slice, Sequence[Candidates]]] = []
-
-    def add(self, part: slice, block: Chosen | Sequence[Candidates]) -> None:
-        """The rows `part` of all n."""
-        if isinstance(block, dict):
-            for name, array in block.items():
-                self._room(name, array)[part] = array
-        else:
-            self.waiting.append((part, block))
-
-    def fields(self, axis: bool) -> dict[str, Any]:
-        """The fields of an Explanation that depend on the chosen weight."""
-        if self.waiting:
-            parts, blocks = zip(*self.waiting, strict=True)
-            for part, block in zip(parts, _shared(blocks, self.family), strict=True):
-                self.add(part, block)
-        joined = self.arrays if axis else {name: array[..., 0] for name, array in self.arrays.items()}
-        joined["reference_curves"] = {name: joined.pop(name + " curve") for name in REFERENCES}
-        joined["weight_labels"] = np.asarray(self.family.labels)[joined.pop("index")]
-        joined.setdefault("standard_errors", None)
-        return joined
-
-    def _room(self, name: str, like: FloatArray) -> FloatArray:
-        """The array of all rows; zero where nothing is added: rows that know their own Δ have no errors."""
-        if name not in self.arrays:
-            self.arrays[name] = np.zeros((self.n, *like.shape[1:]), dtype=like.dtype)
-        return np.asarray(self.arrays[name])
+    def _repr_html_(self) -> str:
+        """For notebooks: the same lines, and the features that matter most."""
+        title, *facts = repr(self).splitlines()
+        mean = [np.abs(values).mean(axis=(0, *range(2, values.ndim))) for values in (self.values, self.shapley)]
+        top = np.argsort(-mean[0], kind="stable")[:10]
+        rest = len(mean[0]) - len(top)
+        cells = "".join(
+            f"<tr><th>{html.escape(self.feature_names[i])}</th><td>{mean[0][i]:.4g}</td><td>{mean[1][i]:.4g}</td></tr>"
+            for i in top
+        )
+        more = f"<tr><th>and {rest} more</th><td></td><td></td></tr>" if rest else ""
+        return (
+            f"<div><strong>{html.escape(title)}</strong><br>{'<br>'.join(map(html.escape, facts))}"
+            "<table><thead><tr><th>feature</th><th>mean |φ*|</th><th>mean |Shapley|</th></tr></thead>"
+            f"<tbody>{cells}{more}</tbody></table></div>"
+        )
 
 
-def _shared(blocks: Sequence[Sequence[Candidates]], family: WeightFamily) -> list[Chosen]:
-    """One weight for all rows of an output: the highest mean score."""
-    outputs = range(len(blocks[0]))
-    scores = [np.concatenate([block[o].scores for block in blocks]).mean(axis=0) for o in outputs]
-    best = [best_weight(score, family) for score in scores]
-    return [_picked(block, [np.full(len(block[o]), best[o]) for o in outputs], family) for block in blocks]
-
-
-def _picked(scored: Sequence[Candidates], index: Sequence[IntArray], family: WeightFamily) -> Chosen:
-    """What the chosen weights give, outputs stacked on a last axis."""
-    outputs = [_pick(output, i, family) for output, i in zip(scored, index, strict=True)]
-    return {name: np.stack([output[name] for output in outputs], axis=-1) for name in outputs[0]}
-
-
-def _pick(block: Candidates, index: IntArray, family: WeightFamily) -> Chosen:
-    rows = np.arange(len(block))
-    references = zip(REFERENCES, block.reference, strict=True)
-    return {
-        "values": block.phi[rows, index],
-        "orders": block.orders[rows, index],
-        "curves": block.recovery[rows, index],
-        "shapley": block.phi[:, block.reference[0]],
-        "weights": family.vectors[index],
-        "scores": block.scores,
-        "index": index,
-        **({} if block.errors is None else {"standard_errors": block.errors[rows, index]}),
-        **{name + " curve": block.recovery[:, position] for name, position in references},
-    }
+def _change(phi: FloatArray, error: FloatArray, k: int, dof: float) -> float:
+    """The share of draws around `phi` whose first k features by absolute value are others, or in another order."""
+    if np.isnan(error).any():
+        return float("nan")
+    if not error.any():
+        return 0.0
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((2_000, len(phi))) if np.isinf(dof) else rng.standard_t(dof, (2_000, len(phi)))
+    top = order_of(phi[None] + noise * error)[:, :k]
+    return float((top != order_of(phi[None])[:, :k]).any(axis=1).mean())
 
 
 def name_of(part: Any) -> str:
@@ -235,3 +305,134 @@ def field_names() -> tuple[str, ...]:
 def _unique(stopped: tuple[str, ...]) -> str:
     reasons = list(dict.fromkeys(stopped))
     return reasons[0] if len(reasons) == 1 else f"{reasons[0]} (and {len(reasons) - 1} other reasons)"
+
+
+def _concatenated(parts: list[Explanation]) -> Explanation:
+    if not parts or not all(isinstance(part, Explanation) for part in parts):
+        raise ValueError("`concatenate` needs a list of at least one Explanation.")
+    first, others = parts[0], parts[1:]
+    for other in others:
+        _check_alike(first, other)
+    joined = {name: _joined_field(name, parts) for name in axes.AXES}
+    agreed = {
+        key: value
+        for key, value in first.game_info.items()
+        if all(key in other.game_info and axes.same(value, other.game_info[key]) for other in others)
+    }
+    return replace(
+        first,
+        **joined,
+        data=axes.joined_data([part.data for part in parts]),
+        stopped=tuple(reason for part in parts for reason in part.stopped),
+        game_info=agreed,
+        notes=_joined_notes(parts, agreed, joined["contributions"] is not None),
+        _weigh=None if first._weigh is None else first._weigh.join([other._weigh for other in others]),
+    )
+
+
+def _check_alike(first: Explanation, other: Explanation) -> None:
+    """Raise unless the rows of both can stand in one explanation."""
+    names = ("feature_names", "output_names", "has_outputs", "utility", "select")
+    differ = [name for name in names if getattr(first, name) != getattr(other, name)]
+    if not first.family.equals(other.family):
+        differ.append("family")
+    if differ:
+        shown = differ[0]
+        raise ValueError(
+            f"Explanations that differ in {', '.join(differ)} cannot be joined"
+            + ("." if shown == "family" else f": {getattr(first, shown)!r} and {getattr(other, shown)!r}.")
+            + " Explain, reweight or slice them alike first."
+        )
+
+
+def _joined_field(name: str, parts: Sequence[Explanation]) -> Any:
+    """One field of all parts; None where it cannot be joined."""
+    values = [getattr(part, name) for part in parts]
+    if isinstance(values[0], Mapping):
+        return {key: np.concatenate([value[key] for value in values]) for key in values[0]}
+    if name == "standard_errors" and any(value is not None for value in values):
+        values = [
+            np.zeros_like(part.values) if part.standard_errors is None else part.standard_errors for part in parts
+        ]
+    if any(value is None for value in values) or len({value.shape[1:] for value in values}) > 1:
+        return None
+    return np.concatenate(values)
+
+
+def _joined_notes(parts: Sequence[Explanation], agreed: Mapping[str, Any], kept: bool) -> tuple[str, ...]:
+    notes = dict.fromkeys(note for part in parts for note in part.notes)
+    differing = sorted({str(key) for part in parts for key in part.game_info if key not in agreed})
+    if differing:
+        notes[f"The parts come from games that differ in {', '.join(differing)}."] = None
+    if not kept and any(part.contributions is not None for part in parts):
+        notes["Δ was not kept because some of the joined parts lack it."] = None
+    labels = np.concatenate([np.asarray(part.weight_labels) for part in parts])
+    if parts[0].select == "shared" and not (labels == labels[0]).all():
+        notes['Each part chose its own shared weight; reweight(select="shared") chooses one for all rows.'] = None
+    return tuple(notes)
+
+
+def _content(explanation: Explanation) -> dict[str, Any]:
+    """What a file holds."""
+    content = {name: getattr(explanation, name) for name in field_names()}
+    content["family"] = {"labels": explanation.family.labels, "vectors": explanation.family.vectors}
+    reasons = {reason: code for code, reason in enumerate(dict.fromkeys(explanation.stopped))}
+    codes = np.array([reasons[reason] for reason in explanation.stopped], dtype=np.intp)
+    content["stopped"] = {"reasons": tuple(reasons), "codes": codes}
+    data = explanation.data
+    if not (isinstance(data, (type(None), np.ndarray, pd.DataFrame)) or is_polars(data)):
+        raise TypeError(f"`data` is a {type(data).__name__}; only arrays and frames can be saved.")
+    return content
+
+
+def _from_content(content: dict[str, Any], path: str | os.PathLike[str]) -> Explanation:
+    """The explanation of a file, after looking at every field."""
+    try:
+        family, stopped = content["family"], content["stopped"]
+        content = {name: content[name] for name in field_names()}
+        content["family"] = WeightFamily(family["labels"], family["vectors"])
+        content["stopped"] = tuple(stopped["reasons"][code] for code in stopped["codes"])
+        explanation = Explanation(**content)
+        wrong = _inconsistencies(explanation)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise files.UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error!r}).") from error
+    if wrong:
+        raise files.UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {', '.join(wrong)} do not fit together.")
+    return explanation
+
+
+def _inconsistencies(explanation: Explanation) -> list[str]:
+    """Fields whose type or shape does not fit the others."""
+    n, d = explanation.values.shape[:2]
+    sizes = {"row": n, "feature": d, "size": explanation.family.d, "step": explanation.family.d + 1}
+    sizes |= {"weight": len(explanation.family)}
+    if explanation.has_outputs:
+        sizes["output"] = len(explanation.output_names)
+    if explanation.replicates is not None:
+        sizes["chain"] = explanation.replicates.shape[1]
+    wrong = [name for name in axes.AXES if not _fits(name, getattr(explanation, name), sizes)]
+    names = {"feature_names": d, "stopped": n, "output_names": sizes.get("output", len(explanation.output_names))}
+    wrong += [name for name, length in names.items() if not _are_names(getattr(explanation, name), length)]
+    if not wrong and not (np.sort(np.moveaxis(explanation.orders, 1, -1)) == np.arange(d)).all():
+        wrong.append("orders")
+    if explanation.data is not None and len(explanation.data) != n:
+        wrong.append("data")
+    texts = isinstance(explanation.utility, str) and isinstance(explanation.select, str)
+    if not (texts and isinstance(explanation.game_info, dict) and _are_names(explanation.notes)):
+        wrong.append("notes")
+    return wrong
+
+
+def _fits(name: str, value: Any, sizes: Mapping[str, int]) -> bool:
+    if value is None:
+        return name in ("contributions", "standard_errors", "replicates")
+    if isinstance(value, dict):
+        known = {"reference_curves": set(REFERENCES), "endpoint_gaps": {"empty", "full"}}
+        return set(value) == known.get(name) and all(_fits(name, array, sizes) for array in value.values())
+    kind = {"weight_labels": "U", "orders": "i", "n_evaluations": "i"}.get(name, "f")
+    return isinstance(value, np.ndarray) and value.dtype.kind == kind and value.shape == axes.shape_of(name, sizes)
+
+
+def _are_names(value: Any, length: int | None = None) -> bool:
+    right = length is None or (isinstance(value, tuple) and len(value) == length)
+    return right and isinstance(value, tuple) and all(isinstance(name, str) for name in value)

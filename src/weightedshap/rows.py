@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from weightedshap.axes import Cut, joined_data, some_rows
+from weightedshap.blocks import Chosen, Joined, choose
 from weightedshap.checks import FloatArray
 from weightedshap.contributions import Contributions
-from weightedshap.explanation import Chosen, Explanation, Joined, choose, name_of
+from weightedshap.explanation import Explanation, name_of
 from weightedshap.games.base import checked, output_of, row_of
 from weightedshap.parallel import map_blocks, row_generator
 from weightedshap.selection import Candidates, View, candidates
@@ -36,11 +38,28 @@ class Rows:
     explainer: Any
     fitted: Any
     rows: Any
-    f_x: FloatArray  # (n[, k])
+    f_x: FloatArray  # (n[, k]) of all outputs of the game
+    kept: int | tuple[int, ...] | None = None  # the outputs looked at; a single one has no axis, None is all
 
     @property
-    def outputs(self) -> range:
-        return range(self.f_x.shape[1] if self.f_x.ndim == 2 else 1)
+    def outputs(self) -> tuple[int, ...]:
+        """Positions of the outputs looked at, among those of the game."""
+        if self.kept is None:
+            return tuple(range(self.f_x.shape[1] if self.f_x.ndim == 2 else 1))
+        return (self.kept,) if isinstance(self.kept, int) else self.kept
+
+    @property
+    def axis(self) -> bool:
+        """Whether results have the axis k."""
+        return self.f_x.ndim == 2 and not isinstance(self.kept, int)
+
+    def take(self, keep: Cut) -> Rows:
+        """Some of the rows and outputs."""
+        taken = replace(self, rows=some_rows(self.rows, keep.rows), f_x=self.f_x[keep.rows])
+        if keep.outputs is None:
+            return taken
+        found = tuple(self.outputs[o] for o in np.atleast_1d(keep.outputs))
+        return replace(taken, kept=found[0] if isinstance(keep.outputs, int) else found)
 
     @property
     def d(self) -> int:
@@ -49,7 +68,7 @@ class Rows:
     def judged_by(self, utility: Utility) -> Rows:
         """The same rows under the game that `utility` looks at."""
         fitted = self.explainer.judging(utility)
-        return self if fitted is self.fitted else Rows(self.explainer, fitted, self.rows, fitted.predict(self.rows))
+        return self if fitted is self.fitted else replace(self, fitted=fitted, f_x=fitted.predict(self.rows))
 
     def in_blocks(self, utility: Utility, judge: Rows) -> bool:
         """Whether games, estimator and utility all take many rows at once."""
@@ -95,9 +114,9 @@ class Block:
     chosen: Chosen | Sequence[Candidates]
 
 
-def explain_rows(call: Rows, data: Any, names: tuple[str, ...]) -> Explanation:
+def explain_rows(call: Rows, data: Any, names: tuple[str, ...], notes: tuple[str, ...] = ()) -> Explanation:
     """Estimate Δ of every row, weigh it, and put the blocks together."""
-    explainer, utility, axis = call.explainer, call.explainer.utility, call.f_x.ndim == 2
+    explainer, utility = call.explainer, call.explainer.utility
     judge = call.judged_by(utility)
     delta = _table(explainer.keep_contributions, call)
     parts = call.parts(call.in_blocks(utility, judge))
@@ -111,7 +130,7 @@ def explain_rows(call: Rows, data: Any, names: tuple[str, ...]) -> Explanation:
         joined.add(part, block.chosen)
     ends = np.concatenate([estimate.ends for estimate in estimates])
     return Explanation(
-        **joined.fields(axis),
+        **joined.fields(call.axis),
         base_values=ends[:, 0],
         predictions=call.f_x,
         data=data,
@@ -125,9 +144,9 @@ def explain_rows(call: Rows, data: Any, names: tuple[str, ...]) -> Explanation:
         endpoint_gaps=_endpoint_gaps(call, ends),
         utility=name_of(utility),
         select=explainer.select,
-        notes=_notes(explainer.keep_contributions, delta is not None),
+        notes=notes + _notes(explainer.keep_contributions, delta is not None),
         replicates=_joined_replicates(estimates),
-        _weigh=partial(_reweigh, call),
+        _weigh=Weigher(call),
     )
 
 
@@ -195,26 +214,48 @@ def _score(
         view = View(game, call.f_x[part], judging, judge.f_x[part])
         return [candidates(view, known.phi, known.replicates, family, utility)]
     scored = []
-    for o in call.outputs:
+    for place, o in enumerate(call.outputs):
         view = View(output_of(game, o), call.f_x[part, o], output_of(judging, o), judge.f_x[part, o])
-        chains = None if known.replicates is None else known.replicates[..., o]
-        scored.append(candidates(view, known.phi[..., o], chains, family, utility))
+        chains = None if known.replicates is None else known.replicates[..., place]
+        scored.append(candidates(view, known.phi[..., place], chains, family, utility))
     return scored
 
 
-def _reweigh(
-    call: Rows, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, select: str
-) -> dict[str, Any]:
-    """Weigh a Δ that is known already, for `Explanation.reweight`."""
-    judge = call.judged_by(utility)
-    in_blocks = call.in_blocks(utility, judge)
-    joined = Joined(len(call.rows), family)
-    for part in call.parts(in_blocks):
-        replicates = None if chains is None else chains[part]
-        known = Estimate(attributions(delta[part], family), None, delta[:0], [], [], replicates)
-        scored = _score(call, judge, part, call.game(part, in_blocks), known, family, utility)
-        joined.add(part, choose(scored, family, select))
-    return joined.fields(call.f_x.ndim == 2)
+@dataclass(frozen=True)
+class Weigher:
+    """Weighs a Δ that is known already, for `Explanation.reweight`."""
+
+    call: Rows
+
+    def __call__(
+        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, select: str
+    ) -> dict[str, Any]:
+        """The fields of an Explanation that depend on the weights."""
+        call = self.call
+        if call.f_x.ndim == 2 and not call.axis:
+            delta, chains = delta[..., None], None if chains is None else chains[..., None]
+        judge = call.judged_by(utility)
+        in_blocks = call.in_blocks(utility, judge)
+        joined = Joined(len(call.rows), family)
+        for part in call.parts(in_blocks):
+            replicates = None if chains is None else chains[part]
+            known = Estimate(attributions(delta[part], family), None, delta[:0], [], [], replicates)
+            scored = _score(call, judge, part, call.game(part, in_blocks), known, family, utility)
+            joined.add(part, choose(scored, family, select))
+        return joined.fields(call.axis)
+
+    def take(self, keep: Cut) -> Weigher:
+        """The weigher of some of the rows and outputs."""
+        return Weigher(self.call.take(keep))
+
+    def join(self, others: Sequence[Any]) -> Weigher | None:
+        """The weigher of all rows, if one explainer explained them."""
+        calls = [self.call, *(other.call for other in others if isinstance(other, Weigher))]
+        alike = all(call.explainer is self.call.explainer and call.kept == self.call.kept for call in calls)
+        if len(calls) <= len(others) or not alike:
+            return None
+        rows, f_x = joined_data([call.rows for call in calls]), np.concatenate([call.f_x for call in calls])
+        return Weigher(replace(self.call, rows=rows, f_x=f_x))
 
 
 def _table(keep: bool | str, call: Rows) -> FloatArray | None:

@@ -37,9 +37,9 @@ PAPER_PAIRS = ((32, 1), (16, 1), (8, 1), (4, 1), (2, 1), (1, 1), (1, 2), (1, 4),
 """(α, β) of the paper's Beta weights. The paper says 13 weights and prints 12; Beta(32, 1) is the 13th."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WeightFamily:
-    """Weight vectors with their labels.
+    """Weight vectors with their labels. Two families are compared with `equals`.
 
     Attributes
     ----------
@@ -65,6 +65,12 @@ class WeightFamily:
     def d(self) -> int:
         """Number of coalition sizes, equal to the number of players."""
         return int(self.vectors.shape[1])
+
+    def equals(self, other: object) -> bool:
+        """Whether labels and vectors are the same, to the bit."""
+        if not isinstance(other, WeightFamily) or self.labels != other.labels:
+            return False
+        return self.vectors.shape == other.vectors.shape and self.vectors.tobytes() == other.vectors.tobytes()
 
     def __or__(self, other: WeightFamily) -> WeightFamily:
         """Both families; of equal vectors the first label stays."""

@@ -20,6 +20,7 @@ import pandas as pd
 from weightedshap.checks import FloatArray
 from weightedshap.games._trees import Ensemble, Tree, pack
 from weightedshap.models import feeding
+from weightedshap.tables import column_of
 
 __all__ = ["ReadModel", "read_model"]
 
@@ -56,16 +57,18 @@ class ReadModel:
 
 def encode_rows(rows: Any, categories: Mapping[int, Sequence[Any]] | None = None) -> FloatArray:
     """A table as float64: numbers as they are, categories as their codes, missing values as NaN."""
-    if not isinstance(rows, pd.DataFrame):
+    if isinstance(rows, np.ndarray):
         return np.ascontiguousarray(rows, dtype=np.float64)
+    if not isinstance(rows, pd.DataFrame):
+        rows = pd.DataFrame({name: column_of(rows, c) for c, name in enumerate(rows.columns)})
     columns = [_encoded(rows.iloc[:, c], (categories or {}).get(c)) for c in range(rows.shape[1])]
     return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
 def _encoded(column: pd.Series[Any], categories: Sequence[Any] | None) -> FloatArray:
     if categories is not None or isinstance(column.dtype, pd.CategoricalDtype):
-        coded = pd.Categorical(column, categories=categories) if categories is not None else column.cat
-        codes = np.asarray(coded.codes, dtype=np.float64)
+        known = pd.Index(categories) if categories is not None else column.cat.categories
+        codes = known.get_indexer(pd.Index(column, dtype=object)).astype(np.float64)
         return np.where(codes < 0, np.nan, codes)
     try:
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -199,8 +202,8 @@ def _xgboost_margin(booster: Any, rows: Any, iterations: tuple[int, int]) -> Any
     names = booster.feature_names
     matrix = xgboost.DMatrix(
         rows,
-        feature_names=None if isinstance(rows, pd.DataFrame) else names,
-        enable_categorical=isinstance(rows, pd.DataFrame),
+        feature_names=names if isinstance(rows, np.ndarray) else None,
+        enable_categorical=not isinstance(rows, np.ndarray),
     )
     return booster.predict(matrix, output_margin=True, iteration_range=iterations)
 

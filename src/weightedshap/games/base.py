@@ -15,8 +15,9 @@ import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_coalitions, as_generator, as_orders, as_outputs
 from weightedshap.contributions import Contributions
-from weightedshap.models import Model, as_model
-from weightedshap.tables import Table, as_table
+from weightedshap.games.adapters import from_shapiq
+from weightedshap.models import Model, as_model, trained_columns
+from weightedshap.tables import Table, as_table, part_of
 
 __all__ = ["Game", "GameBlock", "FittedGame", "Recipe", "FunctionGame", "CheckedGame", "checked", "output_of"]
 
@@ -157,7 +158,7 @@ def wrapped(
     model: Any, background: Any, rng: np.random.Generator | int | None
 ) -> tuple[Model, Table, np.random.Generator]:
     """A bare model, array and seed as the `Model`, `Table` and Generator that a recipe works with."""
-    table = as_table(background)
+    table = as_table(background, order=trained_columns(model))
     return as_model(model, table), table, as_generator(rng)
 
 
@@ -194,11 +195,12 @@ class GameFunction:
 
 def row_of(rows: Any, r: int) -> Any:
     """Row r as a table of one row."""
-    return rows.iloc[r : r + 1] if hasattr(rows, "iloc") else rows[r : r + 1]
+    return part_of(rows, slice(r, r + 1))
 
 
 def _grand(game: Any) -> FloatArray:
-    return np.asarray(checked(game)(np.ones((1, game.d), dtype=np.bool_))[0])
+    game = checked(game)
+    return np.asarray(game(np.ones((1, game.d), dtype=np.bool_))[0])
 
 
 @dataclass
@@ -240,11 +242,14 @@ def checked(game: Any) -> CheckedGame:
         return game
     if not callable(game):
         raise TypeError(f"A game must be callable on coalitions (m, d); got {type(game).__name__}.")
+    if not hasattr(game, "d") and hasattr(game, "n_players"):
+        game = from_shapiq(game)
     d = getattr(game, "d", None)
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)):
         raise TypeError(
             f"A game needs an integer attribute `d`, its number of players; {type(game).__name__} has {d!r}. "
-            "Wrap a plain function with weightedshap.games.FunctionGame(function, d)."
+            "Wrap a plain function with weightedshap.games.FunctionGame(function, d), and a shap masker with "
+            "weightedshap.games.from_shap(model, masker, x)."
         )
     if d < 1:
         raise ValueError(f"A game needs at least one player; this one has d = {d}.")

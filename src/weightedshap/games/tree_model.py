@@ -60,6 +60,11 @@ def _chosen_outputs(model: Model, table: Table) -> tuple[ReadModel, tuple[float,
             "game='tree_surrogate', which learns any function."
         )
     read = read_model(model.original, table.take(slice(0, 100)))
+    if model.link == "logit" and (read.space != "margin" or len(read.ensembles) > 1):
+        raise ValueError(
+            f"The trees of this model add up on the scale {read.space!r}, not to log-odds of one class against "
+            "the rest. Leave `link` out, or use game='tree_surrogate'."
+        )
     if len(read.ensembles) == model.n_raw:
         picked, signs = model.chosen, (1.0,) * len(model.chosen)
     elif len(read.ensembles) == 1 and model.n_raw == 2:

@@ -1,0 +1,57 @@
+"""Categories as ranks by mean prediction; missing, unseen and hidden are three different things."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from weightedshap.games._encoding import Encoding
+from weightedshap.tables import as_table
+
+
+def encoded(column, f, weights=None):
+    """The encoding of one column with predictions f, and the column in it."""
+    table = as_table(pd.DataFrame({"a": column}), weights)
+    encoding = Encoding.of(table, np.asarray(f, dtype=float)[:, None])
+    return encoding, encoding(table.data)[:, 0]
+
+
+@pytest.mark.parametrize("dtype", ["str", "string", object, "category"])
+def test_categories_are_ranked_by_their_mean_prediction(dtype):
+    _, numbers = encoded(pd.Series(["b", "a", "c", "b"], dtype=dtype), [5.0, 1.0, 2.0, 6.0])
+    assert numbers.tolist() == [2.0, 0.0, 1.0, 2.0]
+
+
+def test_polars_categories_are_ranked_as_pandas_ones():
+    pl = pytest.importorskip("polars")
+    table = as_table(pl.DataFrame({"a": ["b", "a", None, "b"]}))
+    encoding = Encoding.of(table, np.array([[5.0], [1.0], [2.0], [6.0]]))
+    assert encoding(table.data)[:, 0].tolist() == [1.0, 0.0, -1.0, 1.0]
+
+
+def test_ranks_follow_the_weights_of_rows():
+    column, f = ["a", "a", "b"], [0.0, 10.0, 4.0]
+    assert encoded(column, f, [1, 1, 1])[1].tolist() == [1.0, 1.0, 0.0]
+    assert encoded(column, f, [9, 1, 1])[1].tolist() == [0.0, 0.0, 1.0]
+
+
+def test_equal_means_are_ranked_by_text():
+    assert encoded(["b", "a", "c"], [1.0, 1.0, 1.0])[1].tolist() == [1.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 9])
+def test_an_unseen_category_stands_between_ranks_in_the_middle(n):
+    encoding, numbers = encoded([f"c{i}" for i in range(n)], np.arange(n))
+    unseen = encoding(pd.DataFrame({"a": ["new"]}))[0, 0]
+    assert unseen not in numbers
+    assert abs((numbers < unseen).sum() - (numbers > unseen).sum()) <= 1
+
+
+def test_a_missing_value_is_below_all_others_and_no_nan_is_left():
+    encoding, numbers = encoded(["a", None, "b"], [1.0, 2.0, 3.0])
+    assert numbers[1] < numbers[0] < numbers[2]
+    assert encoding(pd.DataFrame({"a": ["new"]}))[0, 0] != numbers[1]
+
+
+@pytest.mark.parametrize("column", [[True, False, None], pd.array([1, 0, None], dtype="Int64"), [1.0, 0.0, np.nan]])
+def test_booleans_and_numbers_stay_what_they_are(column):
+    assert encoded(column, [1.0, 2.0, 3.0])[1].tolist() == [1.0, 0.0, -1.0]
