@@ -9,9 +9,9 @@ from pathlib import Path
 import weightedshap
 
 LAYERS = [
-    *("checks", "parallel", "contributions", "tables", "models"),
+    *("checks", "parallel", "frames", "files", "axes", "contributions", "tables", "models"),
     *("games", "weights", "estimators", "curves", "utilities", "selection"),
-    *("explanation", "rows", "explainer", "evaluation", "export", "plots", "report", "cli", "paper"),
+    *("blocks", "explanation", "rows", "explainer", "evaluation", "export", "plots", "report", "cli", "paper"),
 ]
 
 ALLOWED = {("explanation", "plots"), ("explanation", "export"), ("explanation", "report")}

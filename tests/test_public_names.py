@@ -12,8 +12,8 @@ MODULES = ["", ".games", ".estimators", ".estimators.stopping", ".weights", ".ut
 
 PROMISED = {
     "": "Explainer explain Explanation Contributions WeightFamily games estimators weights utilities curves",
-    ".games": "GAMES Baseline Marginal Game FunctionGame",
-    ".estimators": "ESTIMATORS exact permutation stopping",
+    ".games": "GAMES Baseline Marginal Game FunctionGame from_shap from_shapiq",
+    ".estimators": "ESTIMATORS exact permutation stratified proxy stopping algorithm_2 authors",
     ".estimators.stopping": "gelman_rubin standard_error evaluations seconds",
     ".weights": "FAMILIES paper beta beta_grid sizes banzhaf shapley first last wide WeightFamily",
     ".utilities": "UTILITIES aup exclusion masked_inclusion",
@@ -28,7 +28,8 @@ CHOICES = (
 RESULT = (
     "values base_values predictions data feature_names output_names contributions shapley weights weight_labels scores "
     "family orders curves reference_curves standard_errors n_evaluations stopped game_info efficiency_gap "
-    "endpoint_gaps reweight importance to_frame plot"
+    "endpoint_gaps reweight importance instability to_frame to_shap to_shapiq save load "
+    "concatenate equals plot"
 )
 
 
@@ -52,7 +53,7 @@ def test_every_promised_name_is_public(suffix):
     ("table", "names"),
     [
         (ws.games.GAMES, "marginal baseline"),
-        (ws.estimators.ESTIMATORS, "auto exact permutation"),
+        (ws.estimators.ESTIMATORS, "auto exact permutation stratified proxy"),
         (ws.weights.FAMILIES, "paper wide sizes"),
         (ws.utilities.UTILITIES, "aup exclusion masked_inclusion"),
     ],

@@ -26,7 +26,9 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
 
 
-def test_the_python_runs_from_top_to_bottom():
+@pytest.mark.filterwarnings("ignore:The set_(bad|over|under) function:PendingDeprecationWarning")  # import of shap
+def test_the_python_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in blocks("python"):
         exec(compile(block, "README.md", "exec"), names)

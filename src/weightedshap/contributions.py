@@ -79,6 +79,8 @@ class Contributions:
     draws : frozenset of str
         One fingerprint for each stream of random draws in the table, so that `+` can refuse the same
         stream twice.
+    cell_errors : (d, d[, k]) or None
+        Standard errors of the cells where the sampler knows them better than the chains tell.
     """
 
     mean: FloatArray
@@ -87,6 +89,16 @@ class Contributions:
     stopped: str = "exact"
     chains: Chains | None = None
     draws: frozenset[str] = frozenset()
+    cell_errors: FloatArray | None = None
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether a model fitted to the draws helped to read them.
+
+        Then the table is not linear in the game, and a player who never matters gets his zero up to the
+        standard errors only, because the strata with him and without him hold different coalitions.
+        """
+        return self.cell_errors is not None
 
     @classmethod
     def known(cls, mean: FloatArray, evaluations: int = 0, stopped: str = "exact") -> Contributions:
@@ -103,6 +115,23 @@ class Contributions:
         mean = np.where(counts > 0, pool.mean[0], np.nan)
         mean[0], mean[-1], counts[0], counts[-1] = first, last, np.inf, np.inf
         return cls(mean, counts, evaluations, stopped, chains, draws)
+
+    @classmethod
+    def adjusted_table(
+        cls,
+        chains: Chains,
+        exact: FloatArray,
+        cell_errors: FloatArray,
+        evaluations: int,
+        stopped: str,
+        draws: frozenset[str],
+    ) -> Contributions:
+        """The table behind `chains` whose errors the sampler knows; `exact` holds the cells without error, else NaN."""
+        pool = chains.pooled()
+        known = ~np.isnan(exact)
+        counts = np.where(known, np.inf, _like(pool.counts[0], exact))
+        mean = np.where(known, exact, pool.mean[0])
+        return cls(mean, counts, evaluations, stopped, chains, draws, np.where(known, 0.0, cell_errors))
 
     @property
     def d(self) -> int:
@@ -130,6 +159,8 @@ class Contributions:
     @property
     def standard_error(self) -> FloatArray:
         """(d, d[, k]) standard error of every cell: 0 where exact, NaN with fewer than two draws."""
+        if self.cell_errors is not None:
+            return self.cell_errors
         error = np.zeros_like(self.mean)
         if self.chains is None:
             return error
@@ -168,14 +199,16 @@ class Contributions:
         self._refuse_unpoolable(other)
         assert self.chains is not None
         assert other.chains is not None
-        return Contributions.sampled(
-            self.chains.stack(other.chains),
-            self.mean[0],
-            self.mean[-1],
-            self.evaluations + other.evaluations,
-            self.stopped if self.stopped == other.stopped else f"{self.stopped}; {other.stopped}",
-            self.draws | other.draws,
-        )
+        chains = self.chains.stack(other.chains)
+        evaluations, draws = self.evaluations + other.evaluations, self.draws | other.draws
+        stopped = self.stopped if self.stopped == other.stopped else f"{self.stopped}; {other.stopped}"
+        if not (self.adjusted or other.adjusted):
+            return Contributions.sampled(chains, self.mean[0], self.mean[-1], evaluations, stopped, draws)
+        known = np.where(np.isinf(self.counts), self.mean, np.where(np.isinf(other.counts), other.mean, np.nan))
+        sampled = np.isnan(known)
+        n, m = (np.where(sampled, table.counts, 1.0) for table in (self, other))
+        errors = np.hypot(n * self.standard_error, m * other.standard_error) / (n + m)
+        return Contributions.adjusted_table(chains, known, errors, evaluations, stopped, draws)
 
     def _refuse_unpoolable(self, other: Contributions) -> None:
         if self.mean.shape != other.mean.shape:

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from tests.oracles import CountingGame, additive, random_game
+from tests.oracles import CountingGame, additive, random_game, value
 from weightedshap.checks import UnknownName
-from weightedshap.estimators import ESTIMATORS, as_estimator, auto, exact, permutation
-from weightedshap.estimators.permutation import Ends, walk
+from weightedshap.estimators import ESTIMATORS, algorithm_2, as_estimator, authors, auto, exact, permutation
+from weightedshap.estimators.permutation import Ends, walk, walk_apart
 from weightedshap.estimators.stopping import Rule, evaluations, gelman_rubin, standard_error
-from weightedshap.games.base import checked
+from weightedshap.games.base import FunctionGame, checked
 
 D = 6
 ENDS, BLOCK = 2 * D + 2, D * (D - 3)  # evaluations of the ends, and of one drawn order with its cyclic shifts
@@ -179,7 +179,8 @@ def test_auto_enumerates_what_the_budget_allows(d, budget, is_exact):
 def test_auto_samples_beyond_twelve_players():
     table = auto(additive(np.arange(13.0)).game, rng=0)
     assert not table.exact
-    np.testing.assert_allclose(table.mean, np.tile(np.arange(13.0), (13, 1)), atol=1e-12)
+    assert table.stopped.startswith("stratified: ")
+    np.testing.assert_allclose(table.mean, np.tile(np.arange(13.0), (13, 1)), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -218,3 +219,61 @@ def test_a_rule_without_a_budget_never_ends_before_its_reason():
 
     permutation(random_game(D), stop=Rule(patient), rng=0)
     assert looks == [ENDS, ENDS + 10 * BLOCK, ENDS + 20 * BLOCK]
+
+
+def test_orders_per_feature_visit_every_cell_once_for_twice_the_price():
+    game = CountingGame(random_game(D))
+    table = permutation(game, evaluations=ENDS + 6 * BLOCK, orders="per_feature", rng=0)
+    assert (table.counts[1:-1] == 3).all()
+    assert len(game.asked) == ENDS + 6 * BLOCK
+
+
+def test_orders_per_feature_have_no_bias():
+    game = random_game(5)
+    tables = [permutation(game, evaluations=150, rng=seed, orders="per_feature").mean for seed in range(200)]
+    error = np.mean(tables, axis=0) - exact(game).mean
+    assert (np.abs(error) <= 4 * np.std(tables, axis=0, ddof=1) / np.sqrt(200) + 1e-12).all()
+
+
+def test_a_walk_of_one_player_steps_over_the_first_others():
+    game = random_game(D)
+    others = np.array([[3, 1, 0, 5, 4], [1, 2, 3, 4, 5]])
+    steps = walk_apart(checked(game), Ends.of(checked(game)), np.array([2, 0]), others)
+    expected = [
+        [value(game, [*order[:t], i]) - value(game, order[:t]) for t in range(D)] for i, order in zip([2, 0], others)
+    ]
+    np.testing.assert_allclose(steps, expected, atol=1e-14)
+
+
+def test_algorithm_2_as_printed_looks_at_every_cell():
+    table = algorithm_2(random_game(4), rng=0)
+    assert "over 8 cells in 10 chains" in table.stopped
+    assert table.chains.counts.min() == table.chains.counts.max()
+
+
+def test_the_authors_variant_stops_after_as_many_orders_as_theirs():
+    slopes = np.random.default_rng(0).normal(size=90)
+    game = FunctionGame(lambda coalitions: np.tanh(coalitions @ slopes / 3), 90)
+    table = authors(game, rng=0)
+    orders = table.chains.counts[:, :, 0].sum()
+    assert orders % 100 == 0
+    assert 900 <= orders <= 2_300
+    assert "over 90 features in 10 chains" in table.stopped
+
+
+@pytest.mark.parametrize(("name", "budget"), [("permutation", 5_000), ("stratified", 110), ("proxy", 110)])
+def test_what_was_sampled_before_a_game_raised_is_kept(name, budget):
+    game, calls = random_game(7), []
+
+    def failing(coalitions):
+        calls.append(len(coalitions))
+        if len(calls) == 6:
+            raise OSError("the service is gone")
+        return game(coalitions)
+
+    with pytest.raises(OSError, match="the service is gone") as caught:
+        ESTIMATORS[name](FunctionGame(failing, 7), evaluations=budget, rng=0)
+    table = caught.value.contributions
+    assert table.visited
+    assert table.stopped == "the game raised OSError: the service is gone"
+    assert table.evaluations == sum(calls[:-1])

@@ -7,6 +7,7 @@ from weightedshap.contributions import Chains
 from weightedshap.estimators.stopping import (
     Progress,
     as_rule,
+    by_feature,
     evaluations,
     gelman_rubin,
     rhat,
@@ -213,3 +214,21 @@ def test_anything_else_is_no_rule(rule):
         as_rule(rule)
     with pytest.raises(TypeError, match="must be a stopping rule or a function"):
         seconds(1) | rule
+
+
+def test_pooled_gelman_rubin_is_its_definition_on_each_features_draws_of_all_sizes():
+    draws = draws_of()
+    series = draws.reshape(4, -1, D)  # (chains, draws of all sizes, features)
+    n = series.shape[1]
+    within, between = series.var(axis=1, ddof=1).mean(axis=0), series.mean(axis=1).var(axis=0, ddof=1)
+    expected = np.sqrt((n - 1) / n + between / within)
+    np.testing.assert_allclose(rhat(by_feature(chains_of(draws)))[0], expected, rtol=1e-12)
+    largest = expected.max()
+    assert gelman_rubin(largest * 0.9999, chains=4, pooled=True)(progress(draws)) is None
+    assert "over 5 features in 4 chains" in gelman_rubin(largest * 1.0001, chains=4, pooled=True)(progress(draws))
+
+
+def test_gelman_rubin_looks_only_after_every_so_many_orders():
+    draws = draws_of()  # 4 chains of 50 tables of 5 sizes: 1,000 orders
+    assert gelman_rubin(2.0, chains=4, every=100)(progress(draws)) is not None
+    assert gelman_rubin(2.0, chains=4, every=300)(progress(draws)) is None

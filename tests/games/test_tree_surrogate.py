@@ -157,6 +157,14 @@ def test_copies_of_one_row_never_stand_on_both_sides_of_the_split():
     assert not {row.tobytes() for row in X[train]} & {row.tobytes() for row in X[held]}
 
 
+def test_a_row_with_very_many_copies_is_learned_from():
+    X = np.concatenate([np.zeros((80, D)), rows(20)])
+    for seed in range(5):
+        train, held = split_rows(X, 0.15, np.random.default_rng(seed))
+        assert (X[train] == 0).all(axis=1).sum() == 80
+        assert 10 < len(held) <= 33
+
+
 def test_more_background_rows_than_the_limit_are_all_used_with_one_mask_each():
     surrogate = TreeSurrogate(trees=3, max_rows=100, n_jobs=1)
     seen = []
@@ -242,8 +250,11 @@ def test_a_single_feature_takes_it_all():
     np.testing.assert_allclose(explanation.values[:, 0], game_full - explanation.base_values)
 
 
-def test_a_category_never_seen_is_refused():
-    frame = pd.DataFrame({"a": np.arange(40.0), "b": ["x", "y"] * 20})
-    explainer = ws.Explainer(lambda rows: rows["a"].to_numpy(), frame, game=small())
-    with pytest.raises(ValueError, match="never saw: 'z'"):
-        explainer(pd.DataFrame({"a": [1.0], "b": ["z"]}))
+def test_a_category_never_seen_stands_between_the_middle_ones_and_is_noted():
+    frame = pd.DataFrame({"a": np.arange(60.0), "b": ["low", "mid", "high"] * 20})
+    model = lambda rows: rows["b"].map({"low": 0.0, "mid": 1.0, "high": 2.0}).fillna(5.0).to_numpy()
+    explainer = ws.Explainer(model, frame, game=small())
+    assert explainer.game.encoding(pd.DataFrame({"a": [1.0], "b": ["new"]}))[0, 1] == 1.5
+    explanation = explainer(pd.DataFrame({"a": [1.0], "b": ["new"]}))
+    assert explanation.notes == ("Column 'b' holds categories that the background never saw: 'new'.",)
+    assert explanation.endpoint_gaps["full"][0] < -2.5  # the game stays in what it knows, and the gap says so

@@ -16,9 +16,11 @@ from weightedshap.contributions import Contributions
 from weightedshap.estimators import stopping
 from weightedshap.estimators.exact import exact
 from weightedshap.estimators.permutation import permutation
+from weightedshap.estimators.proxy import proxy
+from weightedshap.estimators.stratified import stratified
 from weightedshap.games.base import checked
 
-__all__ = ["ESTIMATORS", "auto", "exact", "permutation", "stopping"]
+__all__ = ["ESTIMATORS", "algorithm_2", "authors", "auto", "exact", "permutation", "proxy", "stopping", "stratified"]
 
 Estimator = Callable[..., Contributions]
 
@@ -26,18 +28,36 @@ ENUMERATE_UP_TO = 12
 
 
 def auto(game: Any, *, evaluations: int | None = None, rng: Any = None) -> Contributions:
-    """The game's own Δ; else enumeration up to d = 12 if the budget allows; else `permutation`."""
+    """The game's own Δ; else enumeration up to d = 12 if the budget allows; else `stratified`.
+
+    What was picked is the first word of `Contributions.stopped`. The choice looks at d and the budget only,
+    never at the clock, so that it is the same on every machine. For a game that takes long, ask for `proxy`:
+    it often needs fewer evaluations, and seconds of its own.
+    """
     game = checked(game)
     affordable = evaluations is None or 2**game.d <= evaluations
     if hasattr(game, "contributions") or (game.d <= ENUMERATE_UP_TO and affordable):
         return exact(game, rng=rng)
-    return permutation(game, evaluations=evaluations, rng=rng)
+    return stratified(game, evaluations=evaluations, rng=rng)
+
+
+algorithm_2: Estimator = functools.partial(
+    permutation, orders="per_feature", stop=stopping.gelman_rubin(1.005, chains=10)
+)
+"""Algorithm 2 as printed: a fresh order for every feature, Gelman–Rubin on every Δ_j(x_i)."""
+
+authors: Estimator = functools.partial(
+    permutation, orders="independent", stop=stopping.gelman_rubin(1.005, chains=10, pooled=True, every=100)
+)
+"""The authors' program: shared orders, Gelman–Rubin on each feature's draws of all sizes, every 100 orders."""
 
 
 ESTIMATORS: Mapping[str, Estimator] = {
     "auto": auto,
     "exact": exact,
     "permutation": permutation,
+    "stratified": stratified,
+    "proxy": proxy,
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, one_of, positive_integer
 from weightedshap.contributions import Chains, Contributions
+from weightedshap.estimators._strata import fingerprint, keep_partial
 from weightedshap.estimators.exact import enumerate_game
 from weightedshap.estimators.stopping import Progress, Rule, as_rule, standard_error
 from weightedshap.estimators.stopping import evaluations as evaluation_budget
@@ -44,36 +44,44 @@ def permutation(
     evaluations : a hard budget, joined to `stop` (or alone if `stop` is None)
     chains : independent chains, compared by Gelman–Rubin and for the standard errors
     orders : "cyclic" walks all d cyclic shifts of each drawn order, so that every cell gets the same
-        number of draws; "independent" walks each drawn order once.
+        number of draws; "independent" walks each drawn order once; "per_feature" draws a fresh order of
+        the others for every feature, which doubles the evaluations of a draw.
 
     Notes
     -----
-    The paper prints a fresh order of the others for every feature; like the authors' program this
-    function walks one order for all features, which halves the evaluations of a draw.
+    Algorithm 2 as printed is `estimators.algorithm_2`: "per_feature" orders and Gelman–Rubin on every
+    Δ_j(x_i). The authors' program is `estimators.authors`: one order for all features, and Gelman–Rubin on each
+    feature's draws pooled over sizes. If the game raises, the error carries what was sampled before as
+    ``error.contributions``.
     """
     game, rng = checked(game), as_generator(rng)
-    one_of("kind of orders", orders, ("cyclic", "independent"))
+    one_of("kind of orders", orders, ("cyclic", "independent", "per_feature"))
     rule = _rule(stop, evaluations, game.d)
     if game.d <= 3:  # sizes 0, 1, d−1 and d are all there is
         _refuse_small_budget(rule, game.d, 2**game.d)
         return enumerate_game(game)
-    draws = frozenset([_fingerprint(rng)])
+    draws = frozenset([fingerprint(rng)])
     started, before = time.monotonic(), game.evaluations
-    walks = game.d if orders == "cyclic" else 1
-    cost = walks * (game.d - 3)
-    _refuse_small_budget(rule, game.d, 2 * game.d + 2 + (cost if orders == "cyclic" else 0))
+    cost = _cost(orders, game.d)
+    _refuse_small_budget(rule, game.d, 2 * game.d + 2 + (0 if orders == "independent" else cost))
     ends = Ends.of(game)
     state = Chains.empty(rule.chains or positive_integer("chains", chains), game.d, ends.out)
+
+    def table(reason: str) -> Contributions:
+        first, last = ends.contributions
+        return Contributions.sampled(state, first, last, game.evaluations - before, reason, draws)
+
     while True:
         progress = Progress(state, ends.contributions, game.evaluations - before, time.monotonic() - started)
         reason = rule(progress) or _no_room(rule, progress.evaluations, cost)
         if reason:
-            break
+            return table(reason)
         active = _chains_to_walk(rule, state, progress.evaluations, cost)
-        state = state + _draw(game, ends, active, walks, state, rng)
-    return Contributions.sampled(
-        state, ends.contributions[0], ends.contributions[1], game.evaluations - before, reason, draws
-    )
+        try:
+            state = state + _draw(game, ends, active, orders, state, rng)
+        except Exception as error:
+            keep_partial(error, table(f"the game raised {type(error).__name__}: {error}"))
+            raise
 
 
 @dataclass(frozen=True)
@@ -130,16 +138,45 @@ def middle_prefixes(orders: IntArray) -> BoolArray:
     return prefixes(orders)[:, 2 : d - 1].reshape(-1, d)
 
 
+def walk_apart(game: CheckedGame, ends: Ends, players: IntArray, others: IntArray) -> FloatArray:
+    """(m,) players and (m, d − 1) orders of the others → (m, d[, k]): step t adds the player to the first t others."""
+    m, d = len(players), game.d
+    rows = np.arange(m)
+    known = prefixes(np.concatenate([others, players[:, None]], axis=1))  # (m, d + 1, d)
+    joined = known[:, 1 : d - 2].copy()  # 1 … d − 3 others, and the player
+    joined[rows, :, players] = True
+    middle = np.concatenate([known[:, 2 : d - 1], joined], axis=1)
+    values = game(middle.reshape(-1, d)).reshape(m, 2 * (d - 3), *ends.out)
+    before, after = np.empty((m, d, *ends.out)), np.empty((m, d, *ends.out))
+    before[:, 0], before[:, 1], before[:, d - 1] = ends.empty, ends.single[others[:, 0]], ends.without[players]
+    before[:, 2 : d - 1] = values[:, : d - 3]
+    after[:, 0], after[:, d - 2], after[:, d - 1] = ends.single[players], ends.without[others[:, -1]], ends.full
+    after[:, 1 : d - 2] = values[:, d - 3 :]
+    return after - before
+
+
+def _cost(orders: str, d: int) -> int:
+    """Evaluations of one draw in one chain."""
+    return {"cyclic": d, "independent": 1, "per_feature": 2 * d}[orders] * (d - 3)
+
+
 def _draw(
-    game: CheckedGame, ends: Ends, active: IntArray, walks: int, state: Chains, rng: np.random.Generator
+    game: CheckedGame, ends: Ends, active: IntArray, kind: str, state: Chains, rng: np.random.Generator
 ) -> Chains:
     """One more draw in each of the `active` chains, as chains of their own."""
     d = game.d
+    drawn = Chains.empty(len(state.mean), d, ends.out)
+    if kind == "per_feature":
+        for chain in active:
+            others = np.stack([rng.permutation(np.delete(np.arange(d), i)) for i in range(d)])
+            drawn.counts[chain] = 1.0
+            drawn.mean[chain] = walk_apart(game, ends, np.arange(d), others).swapaxes(0, 1)
+        return drawn
+    walks = d if kind == "cyclic" else 1
     base = np.stack([rng.permutation(d) for _ in active])  # (a, d)
     shifts = (np.arange(d)[None, :] + np.arange(walks)[:, None]) % d  # (walks, d)
     orders = base[:, shifts].reshape(-1, d)  # (a·walks, d)
     cells = (np.repeat(active, walks)[:, None], np.arange(d), orders)  # no cell twice in a chain
-    drawn = Chains.empty(len(state.mean), d, ends.out)
     drawn.counts[cells] = 1.0
     drawn.mean[cells] = walk(game, ends, orders)
     return drawn
@@ -171,8 +208,3 @@ def _no_room(rule: Rule, spent: int, cost: int) -> str | None:
     if rule.budget is None or rule.budget - spent >= cost:
         return None
     return f"budget of {rule.budget:,} evaluations used ({spent:,}; one more draw costs {cost:,})"
-
-
-def _fingerprint(rng: np.random.Generator) -> str:
-    """A name for the stream of draws that `rng` is about to give."""
-    return hashlib.blake2b(repr(rng.bit_generator.state).encode(), digest_size=12).hexdigest()

@@ -20,7 +20,17 @@ from weightedshap.checks import FloatArray, positive_integer
 from weightedshap.contributions import Chains, Contributions
 from weightedshap.weights import WeightFamily
 
-__all__ = ["Progress", "Rule", "as_rule", "evaluations", "gelman_rubin", "rhat", "seconds", "standard_error"]
+__all__ = [
+    "Progress",
+    "Rule",
+    "as_rule",
+    "by_feature",
+    "evaluations",
+    "gelman_rubin",
+    "rhat",
+    "seconds",
+    "standard_error",
+]
 
 
 @dataclass(frozen=True)
@@ -90,27 +100,41 @@ def as_rule(rule: Any) -> Rule:
     raise TypeError(f"`stop` must be a stopping rule or a function of the progress; got {type(rule).__name__}.")
 
 
-def gelman_rubin(threshold: float = 1.005, chains: int = 10) -> Rule:
+def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = False, every: int = 1) -> Rule:
     """Stop when the largest R̂ over all cells Δ_j(i) is below `threshold`: the rule of the paper.
 
     The draws are independent, so R̂ − 1 falls with their number alone, whatever the size of the error;
     `standard_error` is the rule that tells how good the numbers are.
+
+    Parameters
+    ----------
+    pooled : look at each feature's draws of all sizes together, as the authors' program does
+    every : look only when the number of orders walked so far is a multiple of this (the authors: 100)
     """
     if not threshold > 1:
         raise ValueError(f"The R̂ threshold must be above 1; got {threshold!r}.")
     if positive_integer("chains", chains) < 2:
         raise ValueError("Gelman–Rubin compares chains: it needs at least two.")
+    every = positive_integer("every", every)
 
     def decide(progress: Progress) -> str | None:
-        inner = rhat(progress.chains)[1:-1]
+        if round(progress.chains.counts[:, :, 0].sum()) % every:
+            return None
+        inner = rhat(by_feature(progress.chains)) if pooled else rhat(progress.chains)[1:-1]
         largest = float(inner.max()) if inner.size else 1.0
         if not largest < threshold:
             return None
-        return (
-            f"largest R-hat {largest:.5f} < {threshold} over {inner.size} cells in {len(progress.chains.mean)} chains"
-        )
+        seen = f"{inner.size} {'features' if pooled else 'cells'} in {len(progress.chains.mean)} chains"
+        return f"largest R-hat {largest:.5f} < {threshold} over {seen}"
 
     return Rule(decide, chains=chains)
+
+
+def by_feature(chains: Chains) -> Chains:
+    """(c, 1, d[, k]) the draws of each feature at all sizes as one series."""
+    swapped = Chains(*(np.swapaxes(array, 0, 1) for array in (chains.counts, chains.mean, chains.squares)))
+    pool = swapped.pooled()
+    return Chains(*(np.swapaxes(array, 0, 1) for array in (pool.counts, pool.mean, pool.squares)))
 
 
 def rhat(chains: Chains) -> FloatArray:

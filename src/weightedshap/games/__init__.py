@@ -13,26 +13,41 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from weightedshap.games.adapters import from_shap, from_shapiq
+from weightedshap.games.auto import Auto
 from weightedshap.games.base import FittedGame, FunctionGame, Game, Recipe
 from weightedshap.games.baseline import Baseline
+from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
 from weightedshap.games.marginal import Marginal
+from weightedshap.games.neural_surrogate import NeuralSurrogate
 from weightedshap.games.tree_model import TreeModel
 from weightedshap.games.tree_surrogate import TreeSurrogate
 
 __all__ = [
     "GAMES",
+    "Auto",
     "Baseline",
+    "Copula",
     "FittedGame",
     "FunctionGame",
     "Game",
+    "Gaussian",
     "Marginal",
+    "NeuralSurrogate",
     "Recipe",
     "TreeModel",
     "TreeSurrogate",
+    "block_exchangeable_contributions",
+    "from_shap",
+    "from_shapiq",
 ]
 
 GAMES: Mapping[str, Callable[[], Recipe]] = {
     "tree_surrogate": TreeSurrogate,
+    "neural_surrogate": NeuralSurrogate,
+    "auto": Auto,
+    "gaussian": Gaussian,
+    "copula": Copula,
     "marginal": Marginal,
     "baseline": Baseline,
     "tree_interventional": partial(TreeModel, removal="interventional"),

@@ -115,14 +115,18 @@ class Masked:
 def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Rows to learn from and rows held out; copies of one row never stand on both sides.
 
-    With fewer than three distinct rows nothing can be held out, and all serve for both.
+    At most a share of the rows is held out (at least 50 rows where there are 150), so a row with very many
+    copies is learned from. With fewer than three distinct rows nothing can be held out, and all serve for
+    both.
     """
-    _, copy_of = np.unique(X, axis=0, return_inverse=True)
+    _, copy_of, copies = np.unique(X, axis=0, return_inverse=True, return_counts=True)
     copy_of = copy_of.ravel()
-    distinct = int(copy_of.max()) + 1
-    if distinct < 3:
+    if len(copies) < 3:
         return np.arange(len(X)), np.arange(len(X))
-    chosen = rng.permutation(distinct)[: max(int(share * distinct), min(50, distinct // 3))]
+    order = rng.permutation(len(copies))
+    most = max(int(share * len(X)), min(50, len(X) // 3))
+    order = order[copies[order] <= most]
+    chosen = order[np.cumsum(copies[order]) <= most] if len(order) else copies.argmin()
     held = np.isin(copy_of, chosen)
     return np.flatnonzero(~held), np.flatnonzero(held)
 
@@ -134,7 +138,7 @@ def random_coalitions(m: int, d: int, rng: np.random.Generator) -> BoolArray:
     would take longer than growing the trees.
     """
     order = rng.integers(min(m, ORDERS), size=m)
-    rank = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (min(m, ORDERS), 1)), axis=1)
+    rank = rng.permuted(np.tile(np.arange(d, dtype=np.min_scalar_type(d)), (min(m, ORDERS), 1)), axis=1)
     size = rng.integers(0, d + 1, size=(m, 1))
     coalitions = np.empty((m, d), dtype=np.bool_)
     for start in range(0, m, CHUNK):  # ranks of all coalitions at once would outweigh the table

@@ -1,0 +1,206 @@
+"""The network: speed of its walks, the default recipe against the paper's, and trees against the network.
+
+usage: WEIGHTEDSHAP_DATA=… python benchmarks/neural.py [walks] [recipes] [trees] [--quick] [--threads 1]
+
+walks    1,400 orders at d = 90 on the fraud network, against a loop that sends one coalition at a time through torch
+recipes  `NeuralSurrogate()` against `NeuralSurrogate.paper()` on fraud, airfoil and wind
+trees    `TreeSurrogate()` against `NeuralSurrogate.paper()` on the twelve tabular datasets (slow)
+
+Both are fitted to the distinct training rows of the paper's boosting model. Errors are means of (f(x) − v(S))² on rows
+that neither model nor surrogate has seen (the estimation part), 32 coalitions each, sizes uniform on 0..d. Seconds are
+CPU time, so that other work on the machine does not count; ratios are of one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from weightedshap.games import NeuralSurrogate, TreeSurrogate
+from weightedshap.games.base import prefixes
+from weightedshap.games.tree_surrogate import random_coalitions
+from weightedshap.paper.datasets import DATASETS, prepare
+from weightedshap.paper.models import boosting
+
+ORDERS, D = 1400, 90
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows and model to learn from, and masked rows to judge by."""
+
+    name: str
+    model: Any
+    X: Any
+    X_new: Any
+    f_new: Any
+    coalitions: Any
+
+    @classmethod
+    def of(cls, name, masks=32):
+        data = prepare(name, np.random.default_rng(0))
+        model = boosting(data, seed=0)
+        X_new = np.repeat(data.X_est, masks, axis=0)
+        f_new = np.repeat(model.predict(data.X_est), masks)
+        coalitions = random_coalitions(len(X_new), X_new.shape[1], np.random.default_rng(1))
+        return cls(name, model, np.unique(data.X_train, axis=0), X_new, f_new, coalitions)
+
+    def error(self, fitted):
+        """Mean squared error on unseen rows."""
+        return float(np.mean((fitted.masked(self.X_new, self.coalitions)[:, 0] - self.f_new) ** 2))
+
+    def fit(self, recipe, seed=0):
+        """The fitted recipe and its CPU seconds."""
+        start = time.process_time()
+        fitted = recipe.fit(self.model, self.X, seed)
+        return fitted, time.process_time() - start
+
+
+def table(header, rows):
+    """Print an aligned Markdown table."""
+    cells = [header, *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[c]) for row in cells) for c in range(len(header))]
+    lines = ["| " + " | ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in cells]
+    lines.insert(1, "|" + "|".join("-" * (w + 1) + ":" for w in widths) + "|")
+    print("\n".join(lines) + "\n", flush=True)
+
+
+def torch_loop(fitted, row, coalitions):
+    """One coalition at a time through a torch module, as the authors' program asks for them."""
+    import torch
+
+    p = {name: torch.tensor(array) for name, array in fitted.network.parameters.items()}
+    layers = [torch.nn.Linear(*p["W" + layer].shape) for layer in "123"]
+    for layer, name in zip(layers, "123", strict=True):
+        layer.weight.data, layer.bias.data = p["W" + name].T.contiguous(), p["b" + name]
+    elu = torch.nn.ELU()
+    network = torch.nn.Sequential(layers[0], elu, layers[1], elu, layers[2], torch.nn.Sigmoid())
+    z = torch.tensor(fitted.inputs(fitted.encoding(row)))
+    masks = torch.tensor(coalitions, dtype=torch.float32)
+    values = np.empty(len(masks))
+    with torch.no_grad():
+        for r in range(len(masks)):
+            mask = masks[r : r + 1]
+            values[r] = network(torch.cat([z * mask, mask], dim=1)).item()
+    return values
+
+
+def timed(function, repeats):
+    """Best wall and CPU seconds of several repeats."""
+    wall, cpu = [], []
+    for _ in range(repeats):
+        started = time.perf_counter(), time.process_time()
+        function()
+        wall.append(time.perf_counter() - started[0])
+        cpu.append(time.process_time() - started[1])
+    return min(wall), min(cpu)
+
+
+def walks(quick):
+    """1,400 orders at d = 90."""
+    from weightedshap.estimators import permutation
+    from weightedshap.parallel import map_blocks
+
+    problem = Problem.of("fraud", masks=1)
+    epochs = 2 if quick else 20  # the time of a walk does not depend on how well the network was trained
+    rng = np.random.default_rng(0)
+    orders = rng.permuted(np.tile(np.arange(D), (ORDERS, 1)), axis=1)
+    coalitions = prefixes(orders).reshape(-1, D)
+    scattered = rng.permuted(coalitions, axis=1)
+    rows, repeats, looped = problem.X_new[:4, None], (2 if quick else 5), (3_000 if quick else 30_000)
+    lines, budget = [], 2 * D + 2 + ORDERS * (D - 3)
+    for name, recipe in {"paper's, 128 units": NeuralSurrogate.paper(), "default": NeuralSurrogate()}.items():
+        fitted, _ = problem.fit(replace(recipe, epochs=epochs))
+        games = [fitted.at(row) for row in rows]
+        game = games[0]
+        assert np.abs(torch_loop(fitted, rows[0], coalitions[:200]) - game(coalitions[:200])).max() < 1e-5
+        loop = timed(lambda f=fitted: torch_loop(f, rows[0], coalitions[:looped]), 1)
+        loop = [seconds * len(coalitions) / looped for seconds in loop]
+        ways = {
+            "one at a time through torch": loop,
+            "game(coalitions), random ones": timed(lambda g=game: g(scattered), repeats),
+            "game(prefixes of the orders)": timed(lambda g=game: g(coalitions), repeats),
+            "game.along(orders)": timed(lambda g=game: g.along(orders), repeats),
+            "permutation(game), the same budget": timed(
+                lambda g=game: permutation(g, evaluations=budget, orders="independent", rng=0), repeats
+            ),
+        }
+        two = timed(
+            lambda gs=games: list(map_blocks(lambda g: g.along(orders), gs, [1] * 4, n_jobs=2, progress=False)), repeats
+        )
+        ways["game.along, rows on two workers"] = [seconds / len(games) for seconds in two]
+        lines += [
+            [name, way, f"{wall:.3f}", f"{cpu:.3f}", f"{loop[0] / wall:.0f}", f"{loop[1] / cpu:.0f}"]
+            for way, (wall, cpu) in ways.items()
+        ]
+    print(f"{ORDERS:,} orders of {D} features, {len(coalitions):,} coalitions, seconds per row:\n")
+    table(["network", "way", "wall s", "CPU s", "× wall", "× CPU"], lines)
+
+
+def recipes(quick):
+    """The default recipe against the paper's."""
+    lines = []
+    for name in ("airfoil",) if quick else ("fraud", "airfoil", "wind"):
+        problem = Problem.of(name)
+        variance = problem.f_new.var()
+        paper, seconds = problem.fit(NeuralSurrogate.paper())
+        error = problem.error(paper)
+        others = {
+            "paper, standard units": replace(NeuralSurrogate.paper(), standardise=True),
+            "paper, compiled loops": replace(NeuralSurrogate.paper(), engine="compiled"),
+            "default, by torch": replace(NeuralSurrogate(), engine="torch"),
+            "default": NeuralSurrogate(),
+        }
+        lines.append([name, "paper", f"{error / variance:.4f}", "1.000", f"{seconds:.2f}", "1.000"])
+        for label, recipe in others.items():
+            fitted, spent = problem.fit(recipe)
+            own = problem.error(fitted)
+            cells = [f"{own / variance:.4f}", f"{own / error:.3f}", f"{spent:.2f}", f"{spent / seconds:.3f}"]
+            lines.append([name, label, *cells])
+    table(["dataset", "recipe", "error / Var f", "error ratio", "CPU s", "time ratio"], lines)
+
+
+def trees(quick):
+    """The tree surrogate against the paper's network and the default one."""
+    lines, good, fast = [], 0, 0
+    for name in ("airfoil", "phoneme") if quick else DATASETS:
+        problem = Problem.of(name)
+        variance = problem.f_new.var()
+        network, network_seconds = problem.fit(NeuralSurrogate.paper())
+        default, default_seconds = problem.fit(NeuralSurrogate())
+        tree, seconds = problem.fit(TreeSurrogate(n_jobs=1))
+        errors = [problem.error(fitted) / variance for fitted in (tree, default, network)]
+        good += errors[0] <= 1.05 * errors[2]
+        fast += seconds <= 0.1 * network_seconds
+        times = [spent / network_seconds for spent in (seconds, default_seconds)]
+        ratios = [errors[0] / errors[2], errors[1] / errors[2], *times]
+        lines.append([name, problem.X.shape[1], *(f"{e:.4f}" for e in errors), *(f"{r:.3f}" for r in ratios)])
+    header = ["dataset", "d", "trees' error / Var f", "default network's", "paper's network's"]
+    table([*header, "trees / paper", "default / paper", "trees' time / paper's", "default's time / paper's"], lines)
+    print(
+        f"Of {len(lines)} datasets the trees' error is at most 1.05 of the paper's network's on {good}, and their time"
+    )
+    print(f"at most a tenth of its time on {fast}.")
+
+
+def main():
+    """Print the tables."""
+    jobs = {"walks": walks, "recipes": recipes, "trees": trees}
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("jobs", nargs="*", choices=[[], *jobs], metavar="walks|recipes|trees")
+    parser.add_argument("--quick", action="store_true", help="fewer datasets, repeats and epochs")
+    parser.add_argument("--threads", type=int, default=1, help="threads of torch in this process")
+    arguments = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    for name in arguments.jobs or jobs:
+        jobs[name](arguments.quick)
+
+
+if __name__ == "__main__":
+    main()

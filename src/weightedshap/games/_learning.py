@@ -1,0 +1,214 @@
+"""How the network learns: two engines that take the same steps of Adam, and two schedules of its rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import expit, log_softmax, softmax
+
+from weightedshap.checks import require
+from weightedshap.games._network import Single, one_blas_thread
+
+__all__ = ["LEARNERS", "RATES", "Batch", "Learner"]
+
+FAST, SLOW, TINY = 0.9, 0.999, 1e-8  # Adam's β₁, β₂, ε
+
+
+class Batch(NamedTuple):
+    """[x·S, S] (m, p + d), targets (m, k), and weights (m,) that add up to one."""
+
+    inputs: Single
+    target: Single
+    weights: Single
+
+
+class Learner(Protocol):
+    """Parameters that learn from batches.
+
+    The loss is the weighted mean over rows of the squared error ("identity"), or of the cross entropy of
+    probabilities ("sigmoid", "softmax"): the divergence without the part that no network changes.
+    """
+
+    def step(self, batch: Batch, rate: float) -> None:
+        """One step of Adam."""
+
+    def loss(self, batch: Batch) -> float:
+        """The loss."""
+
+    def arrays(self) -> dict[str, Single]:
+        """A copy of the parameters."""
+
+
+class Compiled:
+    """By matrix products and compiled loops, on one core."""
+
+    def __init__(self, parameters: Mapping[str, Single], link: str, device: str) -> None:
+        self.parameters = {name: array.copy() for name, array in parameters.items()}
+        self.moments = {name: np.zeros((2, *array.shape), np.float32) for name, array in parameters.items()}
+        self.link, self.steps = link, 0
+
+    def step(self, batch: Batch, rate: float) -> None:
+        """One step of Adam."""
+        from weightedshap.games import _network_kernels as kernels
+
+        self.steps += 1
+        with one_blas_thread():
+            gradients = self._gradients(batch)
+        small = 1 - FAST**self.steps, 1 - SLOW**self.steps
+        for name, gradient in gradients.items():
+            first, second = self.moments[name]
+            flat = (array.reshape(-1) for array in (self.parameters[name], gradient, first, second))
+            kernels.adam(*flat, rate, FAST, SLOW, TINY, *small)
+
+    def loss(self, batch: Batch) -> float:
+        """The loss."""
+        with one_blas_thread():
+            raw = self._forward(batch.inputs)[-1].astype(np.float64)
+        target = batch.target
+        if self.link == "identity":
+            each = ((raw - target) ** 2).mean(axis=1)
+        elif self.link == "sigmoid":
+            each = (np.logaddexp(0, raw) - target * raw).mean(axis=1)
+        else:
+            each = -(target * log_softmax(raw, axis=1)).sum(axis=1)
+        return float(each @ batch.weights)
+
+    def arrays(self) -> dict[str, Single]:
+        """A copy of the parameters."""
+        return {name: array.copy() for name, array in self.parameters.items()}
+
+    def _forward(self, inputs: Single) -> tuple[Single, Single, Single]:
+        """Units of both hidden layers, and what the last layer gives."""
+        from weightedshap.games import _network_kernels as kernels
+
+        p = self.parameters
+        first: Single = np.matmul(inputs, p["W1"])
+        kernels.elu(first, p["b1"])
+        second: Single = np.matmul(first, p["W2"])
+        kernels.elu(second, p["b2"])
+        return first, second, np.asarray(second @ p["W3"] + p["b3"], dtype=np.float32)
+
+    def _gradients(self, batch: Batch) -> dict[str, Single]:
+        """Of the loss, by the chain rule from the last layer to the first; ELU' = 1 + min(ELU, 0)."""
+        from weightedshap.games import _network_kernels as kernels
+
+        p = self.parameters
+        first, second, raw = self._forward(batch.inputs)
+        last = self._slope(raw, batch)
+        into_second = last @ p["W3"].T
+        kernels.through_elu(into_second, second)
+        into_first = into_second @ p["W2"].T
+        kernels.through_elu(into_first, first)
+        return {
+            "W3": second.T @ last,
+            "b3": last.sum(axis=0),
+            "W2": first.T @ into_second,
+            "b2": into_second.sum(axis=0),
+            "W1": batch.inputs.T @ into_first,
+            "b1": into_first.sum(axis=0),
+        }
+
+    def _slope(self, raw: Single, batch: Batch) -> Single:
+        """(m, k) derivative of the loss by what the last layer gives."""
+        k = raw.shape[1]
+        if self.link == "identity":
+            slope = (raw - batch.target) * (2 / k)
+        else:
+            slope = (expit(raw) - batch.target) / k if self.link == "sigmoid" else softmax(raw, axis=1) - batch.target
+        return np.asarray(slope * batch.weights[:, None], dtype=np.float32)
+
+
+class Torch:
+    """By torch, on any device."""
+
+    def __init__(self, parameters: Mapping[str, Single], link: str, device: str) -> None:
+        self.torch, self.link, self.device = require("torch", "neural"), link, device
+        self.parameters = {name: self._tensor(array).requires_grad_() for name, array in parameters.items()}
+        self.optimiser = self.torch.optim.Adam(
+            list(self.parameters.values()), lr=1.0, betas=(FAST, SLOW), eps=TINY, fused=True
+        )
+
+    def step(self, batch: Batch, rate: float) -> None:
+        """One step of Adam."""
+        self.optimiser.param_groups[0]["lr"] = rate
+        self.optimiser.zero_grad()
+        self._loss(batch).backward()
+        self.optimiser.step()
+
+    def loss(self, batch: Batch) -> float:
+        """The loss."""
+        with self.torch.no_grad():
+            return float(self._loss(batch))
+
+    def arrays(self) -> dict[str, Single]:
+        """A copy of the parameters."""
+        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.parameters.items()}
+
+    def _loss(self, batch: Batch) -> Any:
+        inputs, target, weights = map(self._tensor, batch)
+        functional, p, units = self.torch.nn.functional, self.parameters, inputs
+        for layer in ("1", "2"):
+            units = functional.elu_(self.torch.addmm(p["b" + layer], units, p["W" + layer]))
+        raw = self.torch.addmm(p["b3"], units, p["W3"])
+        if self.link == "identity":
+            each = ((raw - target) ** 2).mean(dim=1)
+        elif self.link == "sigmoid":
+            each = functional.binary_cross_entropy_with_logits(raw, target, reduction="none").mean(dim=1)
+        else:
+            each = -(target * functional.log_softmax(raw, dim=1)).sum(dim=1)
+        return each @ weights
+
+    def _tensor(self, array: Single) -> Any:
+        return self.torch.tensor(array, device=self.device)
+
+
+@dataclass
+class Cycle:
+    """The rate rises from 1/25 to all of `rate` in the first 30 % of the steps, and falls to nothing, along cosines."""
+
+    recipe: Any
+    steps: int
+    done: int = 0
+
+    def next(self) -> float:
+        """The rate of the next step."""
+        share, self.done = self.done / max(self.steps, 1), self.done + 1
+        rising = share < 0.3
+        part = share / 0.3 if rising else (share - 0.3) / 0.7
+        low = 0.04 if rising else 0.0
+        height = 0.5 * (1 - np.cos(np.pi * part)) if rising else 0.5 * (1 + np.cos(np.pi * part))
+        return float(self.recipe.rate * (low + (1 - low) * height))
+
+    def hear(self, loss: float) -> None:
+        """The held-out loss changes nothing."""
+
+
+@dataclass
+class Plateau:
+    """The rate is halved when the held-out loss has not fallen by 1e-4 of itself for more than `plateau` looks."""
+
+    recipe: Any
+    steps: int
+    best: float = np.inf
+    waited: int = 0
+    factor: float = 1.0
+
+    def next(self) -> float:
+        """The rate of the next step."""
+        return float(self.recipe.rate * self.factor)
+
+    def hear(self, loss: float) -> None:
+        """Take note of the held-out loss."""
+        if loss < self.best * (1 - 1e-4):
+            self.best, self.waited = loss, 0
+        else:
+            self.waited += 1
+        if self.waited > self.recipe.plateau:
+            self.factor, self.waited = self.factor / 2, 0
+
+
+LEARNERS: Mapping[str, Callable[[Mapping[str, Single], str, str], Learner]] = {"compiled": Compiled, "torch": Torch}
+RATES: Mapping[str, Callable[[Any, int], Any]] = {"cycle": Cycle, "plateau": Plateau}

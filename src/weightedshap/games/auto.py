@@ -1,0 +1,80 @@
+"""Whichever surrogate predicts held-out rows better, with a head start for the one that needs no sampling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import FloatArray
+from weightedshap.games.base import wrapped
+from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate, held_out_masks
+from weightedshap.games.tree_surrogate import FittedTreeSurrogate, TreeSurrogate, split_rows
+
+__all__ = ["Auto"]
+
+Fitted = FittedTreeSurrogate | FittedNeuralSurrogate
+
+
+@dataclass(frozen=True)
+class Auto:
+    """The tree surrogate, or the network where its held-out error is lower by at least `gain`.
+
+    Both learn from the same rows and are judged on the same coalitions of the same held-out rows. Contributions
+    of the trees are exact while those of the network are sampled, so the network has to be clearly better. Where
+    the network needs torch and there is none, the trees are taken. ``info["auto"]`` says which was taken and by
+    how much the other lost.
+
+    Parameters
+    ----------
+    gain : by which share the network's error must be lower
+    tree, network : the two recipes
+    """
+
+    gain: float = 0.1
+    tree: TreeSurrogate = field(default_factory=TreeSurrogate)
+    network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
+
+    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> Fitted:
+        """Fit both and keep one."""
+        model, table, rng = wrapped(model, background, rng)
+        seed = int(rng.integers(2**63))
+        tree = self.tree.fit(model, table, seed)
+        if self.network.engine == "torch" and find_spec("torch") is None:
+            return _with(
+                tree, {"auto": 'tree_surrogate; no network without torch (pip install "weightedshap[neural]")'}
+            )
+        network = replace(self.network, held_out=self.tree.held_out).fit(model, table, seed)
+        errors = self._errors(tree, network, seed, rng)
+        return self._better(tree, network, *errors)
+
+    def _errors(
+        self, tree: FittedTreeSurrogate, network: FittedNeuralSurrogate, seed: int, rng: np.random.Generator
+    ) -> tuple[float, float]:
+        """The masked errors of both on the rows that both held out: the split is the first thing a seed decides."""
+        table = tree.background
+        _, test = split_rows(tree.encoding(table.data), self.tree.held_out, np.random.default_rng(seed))
+        held = held_out_masks(test, table.d, rng)
+        rows = table.take(held.row)
+        f_x = tree.model(rows).reshape(len(held.row), -1)
+        return _error(tree.masked(rows, held.coalition), f_x), _error(network.masked(rows, held.coalition), f_x)
+
+    def _better(
+        self, tree: FittedTreeSurrogate, network: FittedNeuralSurrogate, tree_error: float, network_error: float
+    ) -> Fitted:
+        gain = 1 - network_error / tree_error if tree_error > 0 else 0.0
+        facts = {"tree_error": tree_error, "network_error": network_error}
+        verdict = f"the network's held-out error is {abs(gain):.1%} {'lower' if gain >= 0 else 'higher'}"
+        if gain >= self.gain:
+            return _with(network, {"auto": f"neural_surrogate; {verdict}", **facts})
+        return _with(tree, {"auto": f"tree_surrogate; {verdict}, and must be {self.gain:.0%} lower", **facts})
+
+
+def _error(game: FloatArray, f_x: FloatArray) -> float:
+    return float(((game - f_x) ** 2).mean())
+
+
+def _with(fitted: Fitted, facts: dict[str, Any]) -> Fitted:
+    return replace(fitted, quality={**fitted.quality, **facts})

@@ -1,0 +1,348 @@
+"""Hidden features follow the known ones as in a Gaussian distribution, or in a Gaussian copula.
+
+Theorem 1's closed form for linear models on block-exchangeable features is here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import gammaln, ndtr, ndtri
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray, as_coalitions, positive_integer
+from weightedshap.contributions import Contributions
+from weightedshap.games.base import BoundGame, FittedOnTable, wrapped
+from weightedshap.models import Model
+from weightedshap.tables import Table, column_of
+
+__all__ = ["Copula", "Gaussian", "block_exchangeable_contributions"]
+
+BATCH_BYTES = 2**26
+LEAST_EIGENVALUE = 1e-8  # of a correlation matrix that is taken as it is
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """v(S) = E[f(X) | X_S = x_S] for X ~ N(μ, Σ), with μ and Σ of the background.
+
+    Hidden features are drawn from their exact conditional distribution by Matheron's rule: from a draw Y of
+    all features,
+
+        X_H = Y_H + Σ_HS Σ_SS⁻¹ (x_S − Y_S),
+
+    with the same `draws` of Y, in pairs μ ± e, for every coalition and every row; and the model's predictions are
+    averaged. For a linear model the pairs make the mean exact, so one draw at the conditional mean is taken. Where
+    the sample correlations are not positive definite they are shrunk towards zero, by the intensity of
+    Ledoit and Wolf; ``info["shrinkage"]`` says by how much. Columns must be numbers without holes.
+
+    Parameters
+    ----------
+    draws : of the hidden features, for each coalition
+    """
+
+    draws: int = 256
+    margins: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        positive_integer("draws", self.draws)
+
+    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedGaussian:
+        """Estimate the distribution and draw from it once."""
+        model, table, rng = wrapped(model, background, rng)
+        X = _numbers(table.data, table.names)
+        margins = Margins.of(X, table.weights, self.margins)
+        correlation, shrinkage = _correlation(margins.scores(X), table.weights)
+        half = rng.standard_normal((-(-self.draws // 2), X.shape[1])) @ np.linalg.cholesky(correlation).T
+        linear = self.margins == "gaussian" and _is_linear(model, X, table)
+        draws = np.zeros((1, X.shape[1])) if linear else np.concatenate([half, -half])
+        return FittedGaussian(model, table, margins, correlation, draws, shrinkage)
+
+
+@dataclass(frozen=True)
+class Copula(Gaussian):
+    """As `Gaussian`, after each feature was turned into normal scores by its ranks in the background.
+
+    Hidden features are drawn as scores and turned back by the quantiles of the background, so that every
+    feature keeps its own distribution, within the range of the background; only the dependence is Gaussian.
+    """
+
+    margins: ClassVar[str] = "copula"
+
+
+@dataclass(frozen=True)
+class Margins:
+    """How features become standard normal scores and back.
+
+    Attributes
+    ----------
+    mean, scale : (c,) for Gaussian margins
+    values : (n, c) sorted columns, and share (n, c) the scores at them, for a copula; else None
+    """
+
+    mean: FloatArray
+    scale: FloatArray
+    values: FloatArray | None = None
+    share: FloatArray | None = None
+
+    @classmethod
+    def of(cls, X: FloatArray, weights: FloatArray, kind: str) -> Margins:
+        """Learn them on the background."""
+        mean = weights @ X
+        scale = np.sqrt(weights @ (X - mean) ** 2)
+        if kind == "gaussian":
+            return cls(mean, scale)
+        order = np.argsort(X, axis=0, kind="stable")
+        above = weights[order]
+        return cls(mean, scale, np.take_along_axis(X, order, axis=0), above.cumsum(axis=0) - above / 2)
+
+    def scores(self, X: FloatArray) -> FloatArray:
+        """(n, c) features as scores."""
+        if self.values is None or self.share is None:
+            return np.asarray((X - self.mean) / np.where(self.scale > 0, self.scale, 1.0))
+        columns = zip(X.T, self.values.T, self.share.T, strict=True)
+        return np.stack([ndtri(np.interp(x, *_mid_ranks(values, share))) for x, values, share in columns], axis=1)
+
+    def features(self, scores: FloatArray) -> FloatArray:
+        """(n, c) scores as features."""
+        if self.values is None or self.share is None:
+            return np.asarray(self.mean + self.scale * scores)
+        columns = zip(ndtr(scores).T, self.share.T, self.values.T, strict=True)
+        return np.stack([np.interp(u, share, values) for u, share, values in columns], axis=1)
+
+
+@dataclass(frozen=True)
+class FittedGaussian(FittedOnTable):
+    """The distribution and the draws.
+
+    Attributes
+    ----------
+    correlation : (c, c) of the scores
+    draws : (b, c) scores, common to all rows and coalitions
+    shrinkage : the share of the identity in `correlation`
+    """
+
+    margins: Margins = field(repr=False)
+    correlation: FloatArray = field(repr=False)
+    draws: FloatArray = field(repr=False)
+    shrinkage: float = 0.0
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What this game is, for the result."""
+        return {
+            "game": "gaussian" if self.margins.values is None else "copula",
+            "background_rows": len(self.background),
+            "draws": len(self.draws),
+            "shrinkage": self.shrinkage,
+        }
+
+    def at(self, row: Any) -> GaussianGame:
+        """The game at one row."""
+        aligned = self.background.align(row, "row")
+        x = _numbers(aligned, self.background.names)
+        return GaussianGame(self.model, self.background, aligned, self, x[0], self.margins.scores(x)[0])
+
+
+@dataclass(frozen=True)
+class GaussianGame(BoundGame):
+    """The conditional game at one row: features x and their scores z (c,)."""
+
+    fitted: FittedGaussian
+    x: FloatArray
+    z: FloatArray
+
+    def __call__(self, coalitions: BoolArray) -> FloatArray:
+        known = self.background.known_columns(as_coalitions(coalitions, self.d))
+        per_batch = max(1, BATCH_BYTES // (8 * self.fitted.draws.size))
+        batches = [self._average(known[s : s + per_batch]) for s in range(0, len(known), per_batch)]
+        return np.concatenate(batches) if batches else self._average(np.ones((1, len(self.x)), dtype=np.bool_))[:0]
+
+    def _average(self, known: BoolArray) -> FloatArray:
+        """Mean prediction over the draws, for each coalition of columns (m, c)."""
+        rows = np.concatenate([self._drawn(columns) for columns in known])
+        values = self.model(_like(rows, self.background))
+        return np.asarray(values.reshape(len(known), -1, *values.shape[1:]).mean(axis=1))
+
+    def _drawn(self, known: BoolArray) -> FloatArray:
+        """(b, c) rows that share the known columns, the others drawn given them."""
+        draws, correlation = self.fitted.draws, self.fitted.correlation
+        scores = draws.copy()
+        if known.any() and not known.all():
+            gain = np.linalg.solve(correlation[np.ix_(known, known)], correlation[np.ix_(known, ~known)])
+            scores[:, ~known] += (self.z[known] - draws[:, known]) @ gain
+        return np.where(known, self.x, self.fitted.margins.features(scores))
+
+
+def _mid_ranks(values: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Distinct values and the mean share of their copies."""
+    distinct, where, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return distinct, np.bincount(where, weights=share) / counts
+
+
+def _numbers(rows: Any, names: tuple[str, ...]) -> FloatArray:
+    """Rows as floats, or an error that names the column that is no number."""
+    columns = [column_of(rows, c) for c in range(len(names))]
+    words = [name for name, column in zip(names, columns, strict=True) if column.dtype == object]
+    if words:
+        raise TypeError(
+            f"Column {words[0]!r} is not a number, so it has no Gaussian distribution. Use the game "
+            "'tree_surrogate', or turn the column into numbers."
+        )
+    X = np.stack(columns, axis=1).astype(np.float64)
+    if not np.isfinite(X).all():
+        name = names[int(np.argwhere(~np.isfinite(X))[0, 1])]
+        raise ValueError(
+            f"Column {name!r} has a missing or infinite value, which a Gaussian distribution does not have. Use the "
+            "game 'tree_surrogate', or fill it in."
+        )
+    return X
+
+
+def _like(rows: FloatArray, table: Table) -> Any:
+    """Drawn rows in the table's kind of frame; columns of whole numbers become floats, as draws are."""
+    if isinstance(table.data, np.ndarray):
+        return rows
+    if isinstance(table.data, pd.DataFrame):
+        return pd.DataFrame(rows, columns=table.data.columns)
+    return type(table.data)(rows, schema=list(table.names))
+
+
+def _correlation(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
+    """The correlations of scores (n, c), positive definite, and how much they were shrunk towards zero."""
+    centred = scores - weights @ scores
+    scale = np.sqrt(weights @ centred**2)
+    units = centred / np.where(scale > 0, scale, 1.0)
+    sample = (units * weights[:, None]).T @ units
+    np.fill_diagonal(sample, 1.0)
+    if np.linalg.eigvalsh(sample)[0] > LEAST_EIGENVALUE:
+        return sample, 0.0
+    from sklearn.covariance import ledoit_wolf_shrinkage
+
+    shrinkage = max(float(ledoit_wolf_shrinkage(units, assume_centered=True)), 1e-6)
+    return (1 - shrinkage) * sample + shrinkage * np.eye(len(sample)), shrinkage
+
+
+def _is_linear(model: Model, X: FloatArray, table: Table) -> bool:
+    """Whether the model says that it is linear, and is, on the background."""
+    coefficients, intercept = (getattr(model.original, name, None) for name in ("coef_", "intercept_"))
+    if coefficients is None or intercept is None or model.space != "value" or model.custom:
+        return False
+    raw = np.atleast_2d(np.asarray(X @ np.asarray(coefficients, dtype=np.float64).T + intercept).T).T
+    if raw.shape[1] != model.n_raw:
+        return False
+    f = model(_like(X, table)).reshape(len(X), -1)
+    return bool(np.allclose(raw[:, list(model.chosen)], f, rtol=1e-9, atol=1e-9 * (1 + np.abs(f).max())))
+
+
+def block_exchangeable_contributions(
+    x: npt.ArrayLike,
+    beta: npt.ArrayLike,
+    blocks: Sequence[Sequence[int]],
+    correlations: npt.ArrayLike,
+) -> Contributions:
+    """Theorem 1: the exact Δ of a linear model on block-exchangeable Gaussian features.
+
+    The model is f(x) = β₀ + xᵀβ, and X ~ N(0, Σ) with unit variances, correlation ρ_m between any two
+    features of block m, and none between blocks. For feature i of block m, which has d_m features,
+
+        Δ_j(x_i) = 1/C(d−1, j−1) · Σ_k C(d_m−1, k) C(d−d_m, j−1−k) · xᵀ h_{d_m}(i, k+1) β,
+
+    a mean over the number k of features of the same block that are known: hypergeometric, from
+    max(0, j−1−(d−d_m)) to min(d_m−1, j−1). With k known, the lemma gives, sums over the block,
+
+        xᵀ h(i, k+1) β = x_i β_i + a_k (d_m−1−k)/(d_m−1) · x_i Σ_{l≠i} β_l − b_k k/(d_m−1) · β_i Σ_{l≠i} x_l
+                         + (a_k − b_k) k(d_m−1−k)/((d_m−1)(d_m−2)) · Σ_{l≠i} Σ_{l'≠i,l} x_l β_l',
+        a_k = ρ/(1 + ρk),   b_k = ρ/(1 − ρ + ρk).
+
+    The theorem as printed lacks the factor C(d_m−1, k) and has other limits of the sum. The fractions
+    whose denominator vanishes in blocks of one and two features have a numerator of zero, and are zero.
+
+    Parameters
+    ----------
+    x, beta : (d,) the row, in standard units, and the coefficients
+    blocks : the positions of each block's features; together each of 0..d−1 once
+    correlations : one ρ for all blocks, or one for each, in (−1/(d_m−1), 1)
+
+    Returns
+    -------
+    Contributions, in O(d²) time and memory.
+
+    Examples
+    --------
+    >>> block_exchangeable_contributions([1.0, 2.0], [1.0, 0.0], [[0, 1]], 0.5).mean
+    array([[1., 1.],
+           [0., 0.]])
+    """
+    row, coefficients = _same_length(x, beta)
+    members = _checked_blocks(blocks, len(row))
+    rho = np.broadcast_to(np.asarray(correlations, dtype=np.float64), (len(members),))
+    delta = np.empty((len(row), len(row)))
+    for block, r in zip(members, rho, strict=True):
+        _check_correlation(float(r), len(block))
+        known = _known_in_block(len(row), len(block))  # (d, d_m)
+        delta[:, block] = known @ _lemma_factors(len(block), float(r)) @ _lemma_terms(row[block], coefficients[block])
+    return Contributions.known(delta, stopped="exact: Theorem 1")
+
+
+def _lemma_factors(n: int, rho: float) -> FloatArray:
+    """(n, 4) what multiplies each of `_lemma_terms` when k = 0..n−1 others of the block are known."""
+    k = np.arange(n, dtype=np.float64)
+    a, b = rho / (1 + rho * k), rho / (1 - rho + rho * k)
+    hidden, known = (n - 1 - k) / max(n - 1, 1), k / max(n - 1, 1)
+    both = known * (n - 1 - k) / max(n - 2, 1)
+    return np.stack([np.ones(n), a * hidden, -b * known, (a - b) * both], axis=1)
+
+
+def _lemma_terms(x: FloatArray, beta: FloatArray) -> FloatArray:
+    """(4, n) the products of x and β in xᵀ h(i, k+1) β, for every feature i of one block."""
+    own, others_x, others_beta = x * beta, x.sum() - x, beta.sum() - beta
+    pairs = others_x * others_beta - (own.sum() - own)
+    return np.stack([own, x * others_beta, beta * others_x, pairs])
+
+
+def _known_in_block(d: int, n: int) -> FloatArray:
+    """(d, n) P(k of the block's n−1 others are among j−1 drawn from d−1), j = 1..d: hypergeometric.
+
+    In logarithms, because the binomials overflow; each row is made to add up to one.
+    """
+    drawn, k = np.arange(d)[:, None], np.arange(n)[None, :]
+    possible = (k <= drawn) & (drawn - k <= d - n)
+    log = _log_binomial(n - 1, k) + _log_binomial(d - n, np.where(possible, drawn - k, 0))
+    log = np.where(possible, log, -np.inf)
+    weights = np.exp(log - log.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _log_binomial(n: int, k: IntArray) -> FloatArray:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def _same_length(x: npt.ArrayLike, beta: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    row, coefficients = np.asarray(x, dtype=np.float64), np.asarray(beta, dtype=np.float64)
+    if row.ndim != 1 or row.shape != coefficients.shape or not len(row):
+        raise ValueError(f"`x` and `beta` must both have shape (d,); got {row.shape} and {coefficients.shape}.")
+    if not (np.isfinite(row).all() and np.isfinite(coefficients).all()):
+        raise ValueError("`x` and `beta` must be finite.")
+    return row, coefficients
+
+
+def _checked_blocks(blocks: Sequence[Sequence[int]], d: int) -> list[IntArray]:
+    members = [np.asarray(block, dtype=np.intp).ravel() for block in blocks]
+    listed = np.sort(np.concatenate(members)) if members else np.empty(0, dtype=np.intp)
+    if not np.array_equal(listed, np.arange(d)):
+        raise ValueError(f"`blocks` must hold each of the features 0..{d - 1} once; together they hold {listed}.")
+    return [block for block in members if len(block)]
+
+
+def _check_correlation(rho: float, n: int) -> None:
+    least = -1.0 / (n - 1) if n > 1 else -np.inf
+    if not least < rho < 1:
+        raise ValueError(
+            f"A block of {n} features with correlation {rho:g} has no positive definite covariance. "
+            f"Pass a correlation above {least:g} and below 1."
+        )

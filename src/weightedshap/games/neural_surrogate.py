@@ -1,0 +1,477 @@
+"""E[f(X) | X_S = x_S] learned by a network on rows with hidden features: the paper's own surrogate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray, one_of, positive_integer, require
+from weightedshap.games._encoding import Encoding
+from weightedshap.games._learning import LEARNERS, RATES, Batch, Learner
+from weightedshap.games._network import Network, NetworkGame, Single
+from weightedshap.games.base import FittedOnTable, wrapped
+from weightedshap.games.tree_surrogate import fit_quality, random_coalitions, split_rows
+from weightedshap.models import Model
+from weightedshap.tables import Table
+
+__all__ = ["NeuralSurrogate"]
+
+LOSSES = ("auto", "kl", "squared")
+FORMAT = 1
+EXAM = 4096  # held-out masked rows that tell the epochs apart; all of them judge the result
+COALITION_BYTES = 2**24
+TENSORS, SETTINGS = "network.safetensors", "network.json"
+PARAMETERS = ("W1", "b1", "W2", "b2", "W3", "b3")
+
+
+@dataclass(frozen=True)
+class NeuralSurrogate:
+    """v(S) ≈ E[f(X) | X_S = x_S], learned by a network with two hidden layers of ELU units on [x·S, S].
+
+    Every pass shows each background row with fresh random coalitions of known players, sizes uniform on
+    0..d. The loss is the Kullback–Leibler divergence for probabilities and the squared error for other
+    numbers. Rows that the network does not learn from tell which state is the best, when to stop, and how
+    good the game is. One network has all outputs.
+
+    A category is one input for each value (a network has no use for ranks); one that the background never saw is
+    known to be none of them. A missing value is an input
+    of its own where the background has some, next to a number of zero, so that it differs from a hidden
+    one; in a column where the background has none it counts as the column's mean.
+
+    `NeuralSurrogate.paper()` is the paper's recipe. The defaults differ from it where that measured
+    better: fewer units, larger batches, a rate that rises and falls once, standard units, compiled loops.
+
+    Parameters
+    ----------
+    units : in each of the two hidden layers
+    rate, batch, epochs : of Adam; an epoch shows every row `masks` times
+    max_rows : rows shown in all epochs together; large backgrounds get fewer epochs, but at least ten
+    masks : fresh coalitions for each row and epoch
+    every : epochs between two looks at the held-out loss
+    schedule : "cycle" raises the rate to `rate` and lowers it to nothing over all epochs; "plateau" starts
+        at `rate` and halves it after `plateau` epochs without a lower held-out loss
+    patience : epochs without a lower held-out loss before stopping
+    standardise : inputs and targets in standard units
+    loss : "kl", "squared", or "auto" for "kl" where the model gives probabilities
+    held_out : share of the distinct rows that are held out, at least 50 rows where there are 150
+    engine : "compiled" trains by matrix products and compiled loops on one core; "torch" (extra ``neural``) does
+        the same by torch, which is slower on small networks but runs on any device
+    device : where torch trains, as "cpu" or "cuda"
+    """
+
+    units: int = 64
+    rate: float = 0.02
+    batch: int = 512
+    epochs: int = 60
+    max_rows: int | None = 240_000
+    masks: int = 1
+    every: int = 5
+    schedule: str = "cycle"
+    plateau: int = 5
+    patience: int = 100
+    standardise: bool = True
+    loss: str = "auto"
+    held_out: float = 0.15
+    engine: str = "compiled"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        one_of("loss", self.loss, LOSSES)
+        one_of("schedule", self.schedule, RATES)
+        one_of("engine", self.engine, LEARNERS)
+        if self.engine != "torch" and self.device != "cpu":
+            raise ValueError(
+                f"The engine {self.engine!r} runs on the CPU only. Pass engine='torch' for {self.device!r}."
+            )
+        for name in ("units", "batch", "epochs", "masks", "every", "plateau", "patience"):
+            positive_integer(name, getattr(self, name))
+
+    @classmethod
+    def paper(cls, device: str = "cpu") -> NeuralSurrogate:
+        """The paper's recipe, by torch: Adam at 1e-3, batches of 64, up to 100 epochs, one mask per row and epoch.
+
+        The rate is halved when the held-out loss stops falling, and training ends when it has not fallen
+        for 20 epochs (the paper names no figures for these two). Inputs and targets are taken as they come.
+        """
+        return cls(
+            units=128,
+            rate=1e-3,
+            batch=64,
+            epochs=100,
+            max_rows=None,
+            masks=1,
+            every=1,
+            schedule="plateau",
+            plateau=5,
+            patience=20,
+            standardise=False,
+            engine="torch",
+            device=device,
+        )
+
+    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedNeuralSurrogate:
+        """Learn one network for all outputs.
+
+        Ctrl-C ends training: the best state so far is kept, and ``info["stopped"]`` says so.
+        """
+        if self.engine == "torch":
+            require("torch", "neural")
+        model, table, rng = wrapped(model, background, rng)
+        f = model(table.data).reshape(len(table), -1)  # (n, k)
+        encoding = Encoding.of(table, f)
+        X = encoding(table.data)
+        train, test = split_rows(X, self.held_out, rng)
+        inputs = Inputs.of(encoding, X, table, self.standardise)
+        target = Target.of(f, self._link(model, f), self.standardise)
+        lessons = Lessons(inputs(X), target(f), table.weights * len(table), inputs.owner, table.d)
+        held = held_out_masks(test, table.d, rng)
+        parameters, stopped = Training(self, lessons, target.link).run(train, held, rng)
+        network = Network(parameters, inputs.owner, target.link, target.centre, target.scale)
+        quality = fit_quality(
+            network(lessons.Z[held.row], held.coalition), f[held.row], held.coalition, f, table.weights
+        )
+        return FittedNeuralSurrogate(model, table, encoding, inputs, network, {**quality, "stopped": stopped}, self)
+
+    def epochs_for(self, n_rows: int) -> int:
+        """How many epochs `n_rows` rows to learn from get at most."""
+        if self.max_rows is None:
+            return self.epochs
+        return max(min(self.epochs, 10), min(self.epochs, self.max_rows // (n_rows * self.masks)))
+
+    def _link(self, model: Model, f: FloatArray) -> str:
+        """How the last layer becomes a prediction: the inverse of what the loss is natural for."""
+        if self.loss == "squared" or (self.loss == "auto" and model.space != "probability"):
+            return "identity"
+        if (f < 0).any() or (f > 1).any():
+            raise ValueError(
+                f"The loss 'kl' is for probabilities, but predictions run from {f.min():g} to {f.max():g}. "
+                "Pass loss='squared'."
+            )
+        return "softmax" if f.shape[1] > 1 and np.allclose(f.sum(axis=1), 1, atol=1e-4) else "sigmoid"
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out rows with coalitions: the row of each (N,), and what is known of it (N, d)."""
+
+    row: IntArray
+    coalition: BoolArray
+
+    @property
+    def thin(self) -> int:
+        """Every so many-th of them is enough to compare epochs by."""
+        return max(1, len(self.row) // EXAM)
+
+
+def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator, most: int = 20_000) -> HeldOut:
+    """Each row up to 16 times, with coalitions of uniform size."""
+    repeated = np.repeat(rows, max(1, min(16, most // len(rows))))
+    return HeldOut(repeated, random_coalitions(len(repeated), d, rng))
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """How encoded columns (n, c) become the network's inputs (n, p), float32.
+
+    Attributes
+    ----------
+    centre, scale : (c,) of numeric columns
+    missing : (c,) the number that stands for a missing value
+    holes : columns with missing values in the background, which get an indicator
+    levels : column → number of categories, for columns that become one input for each
+    owner : (p,) the player of each input
+    """
+
+    centre: FloatArray
+    scale: FloatArray
+    missing: FloatArray
+    holes: tuple[int, ...]
+    levels: Mapping[int, int]
+    owner: IntArray
+
+    @classmethod
+    def of(cls, encoding: Encoding, X: FloatArray, table: Table, standardise: bool) -> Inputs:
+        """Learn centre and scale on the background."""
+        absent = encoding.missing == X
+        values = np.where(absent, np.nan, X)
+        n_columns = X.shape[1]
+        centre, scale = np.zeros(n_columns), np.ones(n_columns)
+        for c in range(n_columns):
+            present = values[~absent[:, c], c]
+            if len(present):
+                centre[c], scale[c] = present.mean(), present.std() or 1.0
+        if not standardise:
+            centre[:], scale[:] = 0.0, 1.0
+        holes = tuple(int(c) for c in np.flatnonzero(absent.any(axis=0)))
+        levels = {c: len(ranks) for c, ranks in encoding.ranks.items()}
+        partial = cls(centre, scale, encoding.missing, holes, levels, np.empty(0, dtype=np.intp))
+        columns = [c for c, _ in partial._parts(X[:1])]
+        return cls(centre, scale, encoding.missing, holes, levels, table.player_of_column[columns])
+
+    def __call__(self, X: FloatArray) -> Single:
+        """(n, p) inputs."""
+        return np.stack([part for _, part in self._parts(X)], axis=1).astype(np.float32)
+
+    def _parts(self, X: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+        """Each input with the column it comes from."""
+        for c in range(X.shape[1]):
+            absent = X[:, c] == self.missing[c]
+            if c in self.levels:
+                yield from ((c, (X[:, c] == level).astype(np.float64)) for level in range(self.levels[c]))
+            else:
+                yield c, np.where(absent, 0.0, (X[:, c] - self.centre[c]) / self.scale[c])
+            if c in self.holes:
+                yield c, absent.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the network is to give: f in standard units, or probabilities."""
+
+    link: str
+    centre: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, f: FloatArray, link: str, standardise: bool) -> Target:
+        """Learn centre and scale on the background."""
+        if link != "identity" or not standardise:
+            return cls(link, np.zeros(f.shape[1]), np.ones(f.shape[1]))
+        spread = f.std(axis=0)
+        return cls(link, f.mean(axis=0), np.where(spread > 0, spread, 1.0))
+
+    def __call__(self, f: FloatArray) -> Single:
+        return ((f - self.centre) / self.scale).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """All rows to learn from and to be judged by: inputs (n, p), targets (n, k), weights (n,)."""
+
+    Z: Single
+    target: Single
+    weights: FloatArray
+    owner: IntArray
+    d: int
+
+
+@dataclass
+class Best:
+    """The state with the lowest held-out loss so far."""
+
+    loss: float = np.inf
+    epoch: int = 0
+    parameters: dict[str, Single] | None = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training run. All randomness comes from the given generator; torch's own is left alone."""
+
+    recipe: NeuralSurrogate
+    lessons: Lessons
+    link: str
+
+    def run(self, rows: IntArray, held: HeldOut, rng: np.random.Generator) -> tuple[dict[str, Single], str]:
+        """The parameters with the lowest held-out loss, and why training stopped."""
+        best = Best()
+        try:
+            stopped = self._epochs(rows, held, best, rng)
+        except KeyboardInterrupt:
+            stopped = f"interrupted; the best state so far was kept, that of epoch {best.epoch}"
+        if best.parameters is None:
+            raise KeyboardInterrupt("interrupted before the first epoch was over: there is nothing to keep")
+        return best.parameters, stopped
+
+    def _epochs(self, rows: IntArray, held: HeldOut, best: Best, rng: np.random.Generator) -> str:
+        """Train until the epochs or the patience are used up; `best` is kept up to date."""
+        recipe, epochs = self.recipe, self.recipe.epochs_for(len(rows))
+        shown = np.repeat(rows, recipe.masks)
+        learner = LEARNERS[recipe.engine](self._start(rng), self.link, recipe.device)
+        rate = RATES[recipe.schedule](recipe, epochs * -(-len(shown) // recipe.batch))
+        exam = self._cut(held.row[:: held.thin], held.coalition[:: held.thin])
+        for epoch, coalitions in enumerate(self._coalitions(epochs, len(shown), rng), start=1):
+            for batch in self._batches(rng.permutation(shown), coalitions):
+                learner.step(batch, rate.next())
+            if epoch % recipe.every and epoch < epochs:
+                continue
+            loss = self._examined(learner, exam, epoch)
+            rate.hear(loss)
+            if loss < best.loss:
+                best.loss, best.epoch, best.parameters = loss, epoch, learner.arrays()
+            elif epoch - best.epoch >= recipe.patience:
+                return f"the held-out loss did not fall for {recipe.patience} epochs after epoch {best.epoch}"
+        return f"all {epochs} epochs done; the best was epoch {best.epoch}"
+
+    def _start(self, rng: np.random.Generator) -> dict[str, Single]:
+        """Weights and biases uniform within ±1/√(inputs of the layer), as torch draws them."""
+        h, k = self.recipe.units, self.lessons.target.shape[1]
+        layers = {"1": (len(self.lessons.owner) + self.lessons.d, h), "2": (h, h), "3": (h, k)}
+        parameters = {}
+        for layer, (inputs, outputs) in layers.items():
+            for name, shape in (("W", (inputs, outputs)), ("b", (outputs,))):
+                parameters[name + layer] = (rng.uniform(-1, 1, size=shape) / np.sqrt(inputs)).astype(np.float32)
+        return parameters
+
+    def _coalitions(self, epochs: int, n: int, rng: np.random.Generator) -> Iterator[BoolArray]:
+        """(n, d) fresh coalitions for each epoch, drawn for several epochs at once, which is faster."""
+        while epochs:
+            ahead = max(1, min(epochs, COALITION_BYTES // (n * self.lessons.d)))
+            epochs -= ahead
+            yield from random_coalitions(ahead * n, self.lessons.d, rng).reshape(ahead, n, self.lessons.d)
+
+    def _batches(self, rows: IntArray, coalitions: BoolArray) -> Iterator[Batch]:
+        """One epoch, cut from arrays in memory."""
+        for start in range(0, len(rows), self.recipe.batch):
+            part = slice(start, start + self.recipe.batch)
+            yield self._cut(rows[part], coalitions[part])
+
+    def _cut(self, rows: IntArray, coalitions: BoolArray) -> Batch:
+        from weightedshap.games import _network_kernels as kernels
+
+        lessons = self.lessons
+        weights = lessons.weights[rows].astype(np.float32)
+        inputs = kernels.masked_inputs(lessons.Z, rows, coalitions, lessons.owner)
+        return Batch(inputs, lessons.target[rows], weights / max(float(weights.sum()), 1e-30))
+
+    def _examined(self, learner: Learner, exam: Batch, epoch: int) -> float:
+        loss = learner.loss(exam)
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"The network's held-out loss is {loss} after epoch {epoch}: training diverged. Lower `rate` (now "
+                f"{self.recipe.rate:g}), or pass standardise=True if inputs or predictions are large."
+            )
+        return loss
+
+
+@dataclass(frozen=True)
+class FittedNeuralSurrogate(FittedOnTable):
+    """The learned network, and how well it fits.
+
+    Attributes
+    ----------
+    network : its weights as plain arrays
+    encoding, inputs : how rows become numbers, and numbers inputs
+    quality : the held-out errors that `fit_quality` describes, and why training stopped
+    recipe : how it was trained
+    """
+
+    encoding: Encoding = field(repr=False)
+    inputs: Inputs = field(repr=False)
+    network: Network = field(repr=False)
+    quality: Mapping[str, Any] = field(default_factory=dict)
+    recipe: NeuralSurrogate = field(default_factory=NeuralSurrogate)
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What was learned and how well, on held-out rows."""
+        return {
+            "game": "neural_surrogate",
+            "space": self.space,
+            "background_rows": len(self.background),
+            "weights": sum(array.size for array in self.network.parameters.values()),
+            **self.quality,
+        }
+
+    def at(self, row: Any) -> NetworkGame:
+        """The game at one row."""
+        z = self.inputs(self.encoding(self.background.align(row, "row")))[0]
+        return self.network.at(z, self.model.has_axis)
+
+    def masked(self, rows: Any, coalitions: BoolArray) -> FloatArray:
+        """(n, k) the game of each row at its own coalition (n, d)."""
+        return self.network(self.inputs(self.encoding(rows)), coalitions)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the network as safetensors and the rest as JSON; model and background stay with the user."""
+        safetensors = require("safetensors.numpy", "neural")
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        arrays = {**self.network.parameters, **{f"inputs.{k}": v for k, v in _arrays_of(self.inputs).items()}}
+        arrays |= {"centre": self.network.centre, "scale": self.network.scale}
+        safetensors.save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, folder / TENSORS)
+        text = json.dumps(self._settings(), indent=1, allow_nan=True)
+        (folder / SETTINGS).write_text(text, encoding="utf-8")
+
+    def _settings(self) -> dict[str, Any]:
+        """What is not an array."""
+        quality = {key: v.tolist() if isinstance(v, np.ndarray) else v for key, v in self.quality.items()}
+        return {
+            "format": FORMAT,
+            "link": self.network.link,
+            "names": list(self.background.names),
+            "players": [columns.tolist() for columns in self.background.players],
+            "outputs": list(self.output_names),
+            "categories": {c: _categories(ranks, self.encoding.names[c]) for c, ranks in self.encoding.ranks.items()},
+            "quality": quality,
+            "recipe": asdict(self.recipe),
+        }
+
+    @classmethod
+    def load(cls, folder: str | Path, model: Any, background: Any) -> FittedNeuralSurrogate:
+        """The game that `save` wrote, with the model and background it was fitted to. Needs no torch."""
+        safetensors = require("safetensors.numpy", "neural")
+        model, table, _ = wrapped(model, background, None)
+        arrays = safetensors.load_file(Path(folder) / TENSORS)
+        settings = json.loads((Path(folder) / SETTINGS).read_text(encoding="utf-8"))
+        _check_same(settings, model, table)
+        ranks = {int(c): {v: float(r) for r, v in enumerate(vs)} for c, vs in settings["categories"].items()}
+        levels = {c: len(column) for c, column in ranks.items()}
+        rows = {name: arrays[f"inputs.{name}"] for name in ("centre", "scale", "missing")}
+        holes = tuple(arrays["inputs.holes"].tolist())
+        inputs = Inputs(**rows, holes=holes, levels=levels, owner=arrays["inputs.owner"].astype(np.intp))
+        network = Network(
+            {name: arrays[name] for name in PARAMETERS},
+            inputs.owner,
+            settings["link"],
+            arrays["centre"],
+            arrays["scale"],
+        )
+        quality = settings["quality"]
+        quality["held_out_error_by_size"] = np.array(quality["held_out_error_by_size"])
+        encoding = Encoding(inputs.missing, ranks, table.names)
+        return cls(model, table, encoding, inputs, network, quality, NeuralSurrogate(**settings["recipe"]))
+
+
+def _arrays_of(inputs: Inputs) -> dict[str, Any]:
+    return {
+        "centre": inputs.centre,
+        "scale": inputs.scale,
+        "missing": inputs.missing,
+        "holes": np.array(inputs.holes, dtype=np.int64),
+        "owner": inputs.owner.astype(np.int64),
+    }
+
+
+def _categories(ranks: Mapping[Any, float], column: str) -> list[Any]:
+    """The categories in the order of their ranks, as JSON holds them."""
+    ordered = [v.item() if isinstance(v, np.generic) else v for v in sorted(ranks, key=lambda v: ranks[v])]
+    strange = [v for v in ordered if not isinstance(v, (str, bool, int, float))]
+    if strange:
+        raise TypeError(
+            f"Column {column!r} has the category {strange[0]!r}, a {type(strange[0]).__name__}, which JSON "
+            "cannot hold. Turn the column into strings before fitting."
+        )
+    return ordered
+
+
+def _check_same(settings: Mapping[str, Any], model: Model, table: Table) -> None:
+    """Refuse a file of another format, or of another table or model than the given ones."""
+    if settings.get("format") != FORMAT:
+        raise ValueError(f"This game was saved in format {settings.get('format')}; this version reads {FORMAT}.")
+    given = {
+        "names": list(table.names),
+        "players": [columns.tolist() for columns in table.players],
+        "outputs": list(model.output_names),
+    }
+    for what, found in given.items():
+        if settings[what] != found:
+            raise ValueError(
+                f"The saved game has other {what} than the given model and background: {settings[what]} against "
+                f"{found}. Pass those that it was fitted to."
+            )

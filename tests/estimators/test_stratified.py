@@ -1,0 +1,184 @@
+"""Coalitions drawn per size: the plan, the control variate, the errors, budgets, noise."""
+
+from functools import partial
+from math import comb
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from tests.oracles import CountingGame, additive, delta_by_definition, moebius, random_game
+from weightedshap.estimators import exact, permutation, proxy, stratified
+from weightedshap.estimators._strata import Plan, least_budget
+from weightedshap.estimators.stratified import Basis
+from weightedshap.games import FunctionGame
+
+D = 9
+
+
+def cover(estimate, game, repetitions, w):
+    """The share of 95 % intervals that hold the truth, on average over cells with at least 30 draws, and for φ_w."""
+    truth = exact(game).mean
+    hits, phi_hits = [], []
+    for seed in range(repetitions):
+        table = estimate(game, rng=seed)
+        cells = np.isfinite(table.counts) & (table.counts >= 30)
+        t = scipy.stats.t.ppf(0.975, np.where(cells, table.counts, 30) - 1)
+        hits.append((np.abs(table.mean - truth) <= t * table.standard_error)[cells].mean())
+        error = table.standard_error_of(w)
+        t = scipy.stats.t.ppf(0.975, len(table.chains.mean) - 1)
+        phi_hits.append((np.abs(w @ table.mean - w @ truth) <= t * error).mean())
+    return np.mean(hits), np.mean(phi_hits)
+
+
+@pytest.mark.parametrize("d", [4, 7, 12, 40, 90])
+@pytest.mark.parametrize("times", [1, 3, 20])
+def test_a_plan_keeps_within_its_budget_and_takes_the_ends_whole(d, times):
+    budget = times * least_budget(d)
+    plan = Plan.of(d, budget)
+    assert plan.counts.sum() <= budget
+    assert plan.whole[[0, 1, -2, -1]].all()
+    assert all(n == comb(d, s) for s, n in enumerate(plan.counts) if plan.whole[s])
+    assert (plan.counts[~plan.whole] >= 3).all()
+
+
+def test_the_whole_of_a_size_and_the_draws_have_that_size():
+    plan = Plan.of(8, 120)
+    known, drawn = plan.known(), np.concatenate(list(plan.drawn(np.random.default_rng(0))))
+    counts = np.bincount(np.concatenate([known, drawn]).sum(axis=1), minlength=9)
+    np.testing.assert_array_equal(counts, plan.counts)
+    assert len(np.unique(known, axis=0)) == len(known)
+
+
+@pytest.mark.parametrize("d", [4, 5, 6])
+def test_the_delta_of_every_term_of_the_polynomial_is_its_definition(d):
+    pairs = np.stack(np.triu_indices(d, 1), axis=1)
+    basis = Basis(d, pairs)
+    beta = np.random.default_rng(0).normal(size=basis.widths[-1])
+    game = FunctionGame(lambda coalitions: basis(coalitions) @ beta, d)
+    np.testing.assert_allclose(basis.delta(beta), delta_by_definition(game), atol=1e-11)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7])
+def test_a_budget_for_all_coalitions_gives_the_exact_table(d):
+    game = CountingGame(random_game(d))
+    table = stratified(game, evaluations=2**d)
+    assert table.exact
+    assert len(game.asked) == 2**d
+    np.testing.assert_allclose(table.mean, exact(random_game(d)).mean, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimate", [stratified, proxy])
+@pytest.mark.parametrize("d", [4, 6, 15])
+def test_the_least_budget_named_is_the_least_that_works(estimate, d):
+    least = least_budget(d)
+    game = additive(np.arange(float(d))).game
+    with pytest.raises(ValueError, match=f"needs at least {least:,}"):
+        estimate(game, evaluations=least - 1)
+    table = estimate(game, evaluations=least)
+    assert table.visited
+    assert table.evaluations <= least
+
+
+def test_the_default_budget_is_as_documented():
+    game = CountingGame(additive(np.arange(30.0)).game)
+    stratified(game)
+    assert 2_900 < len(game.asked) <= 3_000
+
+
+def test_games_of_order_two_are_found_with_hardly_an_error():
+    oracle = moebius(15, {(0,): 1.0, (1, 2): -2.0, (3, 4): 1.5, (5,): 3.0})
+    table = stratified(oracle.game, evaluations=2_000, rng=0)
+    np.testing.assert_allclose(table.mean, oracle.delta, atol=1e-4)
+
+
+def test_order_one_is_worse_there_and_another_order_is_refused():
+    oracle = moebius(15, {(0,): 1.0, (1, 2): -2.0, (3, 4): 1.5, (5,): 3.0})
+    first = stratified(oracle.game, evaluations=2_000, rng=0, order=1)
+    assert np.abs(first.mean - oracle.delta).max() > 1e-3
+    with pytest.raises(ValueError, match="`order` must be 1 or 2"):
+        stratified(oracle.game, order=3)
+
+
+def test_it_needs_a_third_of_the_evaluations_of_walks():
+    rng = np.random.default_rng(0)
+    terms = {tuple(rng.choice(14, order, replace=False)): rng.normal() for order in (1, 2, 2, 3) for _ in range(10)}
+    oracle = moebius(14, terms)
+    error = lambda table: np.sqrt(np.mean((table.mean - oracle.delta) ** 2))
+    walks = np.mean([error(permutation(oracle.game, evaluations=6_000, rng=seed)) for seed in range(3)])
+    strata = np.mean([error(stratified(oracle.game, evaluations=2_000, rng=seed)) for seed in range(3)])
+    assert strata <= walks
+
+
+@pytest.mark.parametrize("estimate", [stratified, proxy])
+def test_there_is_no_bias(estimate):
+    game = random_game(7)
+    tables = [estimate(game, evaluations=80, rng=seed).mean for seed in range(150)]
+    error = np.mean(tables, axis=0) - exact(game).mean
+    spread = np.std(tables, axis=0, ddof=1) / np.sqrt(150)
+    assert (np.abs(error) <= 4 * spread + 1e-12).all()
+
+
+def skewed(d, seed=0):
+    """A game with strong interactions of every order."""
+    slopes = np.random.default_rng(seed).normal(size=d)
+    return FunctionGame(lambda coalitions: np.exp(coalitions @ slopes / 2) + coalitions[:, :3].all(axis=1), d)
+
+
+def test_intervals_cover_the_truth():
+    w = np.full(D, 1 / D)
+    cells, phi = cover(lambda game, rng: stratified(game, evaluations=400, rng=rng), skewed(D), 200, w=w)
+    assert 0.90 < cells < 0.99
+    assert 0.90 < phi < 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("estimate", "budget"),
+    [(permutation, 2_500), (stratified, 480), (partial(proxy, trees=30, leaves=7), 480)],
+    ids=["permutation", "stratified", "proxy"],
+)
+def test_intervals_cover_the_truth_in_two_thousand_repetitions(estimate, budget):
+    w = np.full(D, 1 / D)
+    cells, phi = cover(lambda game, rng: estimate(game, evaluations=budget, rng=rng), skewed(D), 2_000, w=w)
+    assert 0.92 < cells < 0.98
+    assert 0.92 < phi < 0.98
+
+
+@pytest.mark.parametrize("estimate", [stratified, proxy])
+@pytest.mark.parametrize("budget", [100, 300])
+def test_a_noisy_game_is_noticed_and_its_errors_are_wider(estimate, budget):
+    noise, calm = np.random.default_rng(0), random_game(8)
+    game = FunctionGame(lambda coalitions: calm(coalitions) + noise.normal(scale=0.3, size=len(coalitions)), 8)
+    with pytest.warns(UserWarning, match="different values for the same coalition"):
+        table = estimate(game, evaluations=budget, rng=0)
+    assert "noisy" in table.stopped
+    assert (table.standard_error > 0.05).all()
+    assert (table.standard_error_of(np.eye(8)[0]) > 0.05).all()
+    assert not table.exact
+
+
+def test_the_search_for_noise_is_within_the_budget_and_counted():
+    game = CountingGame(random_game(8))
+    assert stratified(game, evaluations=200).evaluations == len(game.asked) <= 200
+
+
+@pytest.mark.parametrize("partner", [stratified, permutation])
+def test_tables_of_different_draws_pool(partner):
+    game = skewed(D)
+    one, other = stratified(game, evaluations=300, rng=0), partner(game, evaluations=300, rng=1)
+    both = one + other
+    assert (both.standard_error <= np.maximum(one.standard_error, other.standard_error) + 1e-12).all()
+    assert both.adjusted
+    assert np.isfinite(both.standard_error_of(np.full(D, 1 / D))).all()
+
+
+def test_a_thousand_players_and_more_can_be_planned():
+    plan = Plan.of(1_100, 10_000)
+    assert plan.counts.sum() <= 10_000
+
+
+def test_the_last_digits_of_single_precision_are_not_noise():
+    shake, calm = np.random.default_rng(0), random_game(8)
+    game = FunctionGame(lambda coalitions: calm(coalitions) * (1 + 1e-7 * shake.normal(size=len(coalitions))), 8)
+    assert "noisy" not in stratified(game, evaluations=200, rng=0).stopped
