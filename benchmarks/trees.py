@@ -139,7 +139,7 @@ def compare(folder):
 def threads():
     """One against two threads in one process."""
     data, _, _, explainer = fraud()
-    X = np.concatenate([data.X_test] * 4)
+    X = np.concatenate([data.X_test] * 16)
     predictions = explainer.game.predict(X)
     make = explainer_of(explainer.game.boosters[0], X, predictions)
     one, two = make(keep_contributions=False, n_jobs=1), make(keep_contributions=False, n_jobs=2)
