@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from weightedshap.games._tree_kernels import gathering, grown, spread
+from weightedshap.games._tree_kernels import add_running_sums, gathering, grown, spread
 
 
 @njit(nogil=True, cache=True)
@@ -292,11 +292,7 @@ def along_paths(x_left, value, start, member, ratio, edge_start, edge, orders, o
                         steps[q, at] -= rest[k]
                         break
                     steps[q, at] += rest[k + 1] - rest[k]
-        for q in range(m):
-            total = 0.0
-            for k in range(d + 1):
-                total += steps[q, k]
-                out[r, q, k] += total
+        add_running_sums(steps, out[r])
 
 
 @njit(nogil=True, cache=True)

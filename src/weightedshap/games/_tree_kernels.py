@@ -242,6 +242,16 @@ def spread(gathered, widest, table, level, slot, met, out):
 
 
 @njit(nogil=True, cache=True)
+def add_running_sums(steps, out):
+    """Add to ``out[q, k]`` the sum of ``steps[q, :k + 1]``."""
+    for q in range(out.shape[0]):
+        total = 0.0
+        for k in range(out.shape[1]):
+            total += steps[q, k]
+            out[q, k] += total
+
+
+@njit(nogil=True, cache=True)
 def along_leaves(first, c, n_known, start, member, orders, out):
     """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known.
 
@@ -271,11 +281,7 @@ def along_leaves(first, c, n_known, start, member, orders, out):
                 if after[q] < until[q]:
                     steps[q, after[q] + 1] += value
                     steps[q, until[q] + 1] -= value
-        for q in range(m):
-            total = 0.0
-            for k in range(d + 1):
-                total += steps[q, k]
-                out[r, q, k] += total
+        add_running_sums(steps, out[r])
 
 
 @njit(nogil=True, cache=True)
