@@ -370,3 +370,11 @@ def test_every_public_field_of_an_explanation_is_filled():
     explanation = explainer()(X)
     empty = [name for name in field_names() if getattr(explanation, name) is None]
     assert empty == ["standard_errors", "replicates"]
+
+
+def test_a_budget_that_an_estimator_of_ones_own_cannot_take_is_refused():
+    def mine(game, *, rng):
+        return ws.estimators.exact(game)
+
+    with pytest.raises(ValueError, match="'mine' takes no `evaluations`"):
+        ws.Explainer(lambda X: X[:, 0], np.eye(3), game="marginal", estimator=mine, evaluations=50)

@@ -204,9 +204,11 @@ def test_a_budget_bound_to_an_estimator_is_a_positive_integer(name):
         as_estimator(name, 0)
 
 
-def test_a_budget_is_bound_only_where_it_is_taken():
+def test_a_budget_is_bound_where_it_is_taken_and_refused_elsewhere():
     mine = lambda game, *, rng: exact(game)
-    assert as_estimator(mine, 100) is mine
+    assert as_estimator(mine) is mine
+    with pytest.raises(ValueError, match="takes no `evaluations`"):
+        as_estimator(mine, 100)
     assert as_estimator("permutation", 100)(random_game(D), rng=0).evaluations <= 100
 
 

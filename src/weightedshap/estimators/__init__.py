@@ -72,5 +72,12 @@ def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
     if evaluations is None:
         return estimator  # type: ignore[no-any-return]
     evaluations = positive_integer("evaluations", evaluations)
-    takes_budget = "evaluations" in inspect.signature(estimator).parameters
-    return functools.partial(estimator, evaluations=evaluations) if takes_budget else estimator
+    if estimator is exact:  # the budget is for games that have to be sampled
+        return estimator  # type: ignore[no-any-return]
+    if "evaluations" not in inspect.signature(estimator).parameters:
+        name = getattr(estimator, "__name__", type(estimator).__name__)
+        raise ValueError(
+            f"The estimator {name!r} takes no `evaluations`, so a budget of {evaluations:,} would be ignored. Leave it "
+            "out, or bind the estimator's own budget with functools.partial."
+        )
+    return functools.partial(estimator, evaluations=evaluations)
