@@ -73,7 +73,7 @@ def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
         return estimator  # type: ignore[no-any-return]
     evaluations = positive_integer("evaluations", evaluations)
     if estimator is exact:  # the budget is for games that have to be sampled
-        return estimator  # type: ignore[no-any-return]
+        return estimator
     if "evaluations" not in inspect.signature(estimator).parameters:
         name = getattr(estimator, "__name__", type(estimator).__name__)
         raise ValueError(
