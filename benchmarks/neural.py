@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from trees import table
 from weightedshap.games import NeuralSurrogate, TreeSurrogate
 from weightedshap.games.base import prefixes
 from weightedshap.games.tree_surrogate import random_coalitions
@@ -58,15 +59,6 @@ class Problem:
         start = time.process_time()
         fitted = recipe.fit(self.model, self.X, seed)
         return fitted, time.process_time() - start
-
-
-def table(header, rows):
-    """Print an aligned Markdown table."""
-    cells = [header, *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[c]) for row in cells) for c in range(len(header))]
-    lines = ["| " + " | ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in cells]
-    lines.insert(1, "|" + "|".join("-" * (w + 1) + ":" for w in widths) + "|")
-    print("\n".join(lines) + "\n", flush=True)
 
 
 def torch_loop(fitted, row, coalitions):

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -234,7 +233,6 @@ def main():
     if given.job:
         PARTS[given.job[0]](*given.job[1:])
         return
-    sys.path.insert(0, str(Path(__file__).parent))
     for job in given.jobs or JOBS:
         print(f"## {job}\n", flush=True)
         JOBS[job]()

@@ -129,3 +129,12 @@ def positive_integer(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"`{name}` must be an integer of at least 1; got {value!r}.")
     return int(value)
+
+
+def output_position(output: int | str, names: tuple[str, ...]) -> int:
+    """The position of an output given by position or by name."""
+    if isinstance(output, str) and output in names:
+        return names.index(output)
+    if isinstance(output, (int, np.integer)) and not isinstance(output, bool) and -len(names) <= output < len(names):
+        return int(output) % len(names)
+    raise ValueError(unknown_sentence("output", output, names) + f" Or a position 0..{len(names) - 1}.")

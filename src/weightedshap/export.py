@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import FloatArray, one_of, require, unknown_sentence
+from weightedshap.checks import FloatArray, one_of, output_position, require
 from weightedshap.explanation import Explanation
 from weightedshap.frames import is_polars
 
@@ -96,7 +96,7 @@ def to_shapiq(explanation: Explanation, row: int, output: int | str = 0, normali
     normalize : as in `to_shap`
     """
     shapiq = require("shapiq", "shapiq")
-    n, place = len(explanation), _output(explanation, output)
+    n, place = len(explanation), place_of(explanation, output)
     if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -n <= row < n:
         raise ValueError(f"`row` must be a position 0..{n - 1} among the rows explained; got {row!r}.")
     values = explanation.values if normalize is None else normalized(explanation, normalize)[0]
@@ -117,14 +117,10 @@ def to_shapiq(explanation: Explanation, row: int, output: int | str = 0, normali
     )
 
 
-def _output(explanation: Explanation, output: int | str) -> int:
+def place_of(explanation: Explanation, output: int | str) -> int:
+    """The position of one of the outputs explained, given by position or by name."""
     names = explanation.output_names if explanation.has_outputs else explanation.output_names[:1]
-    if isinstance(output, str) and output in names:
-        return names.index(output)
-    k = max(len(names), 1)
-    if isinstance(output, (int, np.integer)) and -k <= output < k:
-        return int(output) % k
-    raise ValueError(unknown_sentence("output", output, names) + f" Or a position 0..{k - 1}.")
+    return output_position(output, names or ("output",))
 
 
 def _columns(explanation: Explanation) -> tuple[FloatArray | None, Any]:

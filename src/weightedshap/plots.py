@@ -17,9 +17,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from weightedshap.checks import FloatArray, IntArray, positive_integer, unknown_sentence
+from weightedshap.checks import FloatArray, IntArray, positive_integer
 from weightedshap.curves import area, mean_interval
 from weightedshap.explanation import Explanation
+from weightedshap.export import place_of
 from weightedshap.weights import WeightFamily, shapley
 
 __all__ = ["PlotAccessor", "bar", "recovery", "sizes", "weights"]
@@ -224,7 +225,7 @@ def _finished(ax: Axes, explanation: Explanation, output: int | str) -> Axes:
     """Without the frame lines that carry no data; with the output's name where there are several."""
     ax.spines[["top", "right"]].set_visible(False)
     if explanation.has_outputs:
-        ax.set_title(explanation.output_names[_output(explanation, output)], parse_math=False)
+        ax.set_title(explanation.output_names[place_of(explanation, output)], parse_math=False)
     return ax
 
 
@@ -268,17 +269,7 @@ def _row(explanation: Explanation, row: int) -> int:
     return int(row) % n
 
 
-def _output(explanation: Explanation, output: int | str) -> int:
-    """The position of an output given by position or by name."""
-    names = explanation.output_names if explanation.has_outputs else explanation.output_names[:1]
-    if isinstance(output, str) and output in names:
-        return names.index(output)
-    if isinstance(output, (int, np.integer)) and -len(names) <= output < len(names):
-        return int(output) % len(names)
-    raise ValueError(unknown_sentence("output", output, names) + f" Or a position 0..{len(names) - 1}.")
-
-
 def _of_output(explanation: Explanation, array: Any, output: int | str) -> Any:
     """One output of an array whose last axis is k, or the array itself where there is no such axis."""
-    position = _output(explanation, output)
+    position = place_of(explanation, output)
     return array[..., position] if explanation.has_outputs else array

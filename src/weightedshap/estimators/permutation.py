@@ -198,10 +198,10 @@ def _refuse_small_budget(rule: Rule, d: int, least: int) -> None:
 
 
 def _chains_to_walk(rule: Rule, state: Chains, spent: int, cost: int) -> IntArray:
-    """The chains that draw next: all of them, or as many as the budget allows, least drawn first."""
+    """The chains that draw next: all of them, or as many as the budget allows in its last round."""
     n = len(state.mean)
     room = n if rule.budget is None else min(n, (rule.budget - spent) // cost)
-    return np.argsort(state.counts.sum(axis=(1, 2)), kind="stable")[:room]
+    return np.arange(room)
 
 
 def _no_room(rule: Rule, spent: int, cost: int) -> str | None:

@@ -180,6 +180,11 @@ def _packed_categories(trees: Sequence[Tree], roots: Any, n_nodes: int) -> tuple
     return slots, np.array(starts, np.int64), np.concatenate(words), np.array(sides, dtype=np.bool_)
 
 
+def players_of(ensembles: Sequence[Ensemble], owner: IntArray) -> tuple[Int32, ...]:
+    """For each output, the player that every inner node asks about, given the player of each column."""
+    return tuple(owner.astype(np.int32)[e.column] for e in ensembles)
+
+
 @dataclass(frozen=True)
 class Paths:
     """The ways to all leaves of an ensemble, grouped by player; described in `_path_kernels.leaf_paths`."""

@@ -11,7 +11,16 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, one_of
 from weightedshap.games._tree_readers import ReadModel, read_model
-from weightedshap.games._trees import MOST_PATTERNS, Coefficients, Ensemble, LeafBlock, PathBlock, Paths, RowGame
+from weightedshap.games._trees import (
+    MOST_PATTERNS,
+    Coefficients,
+    Ensemble,
+    LeafBlock,
+    PathBlock,
+    Paths,
+    RowGame,
+    players_of,
+)
 from weightedshap.games.base import FittedOnTable, wrapped
 from weightedshap.models import Model
 from weightedshap.tables import Table
@@ -119,9 +128,8 @@ class FittedTreeModel(FittedOnTable):
 
     @cached_property
     def players(self) -> tuple[Any, ...]:
-        """For each output, the player that every node asks about."""
-        owner = self.background.player_of_column.astype(np.int32)
-        return tuple(owner[e.column] for e in self.ensembles)
+        """For each output, the player that every inner node asks about."""
+        return players_of(self.ensembles, self.background.player_of_column)
 
     @cached_property
     def paths(self) -> tuple[Paths, ...]:

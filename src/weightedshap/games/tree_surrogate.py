@@ -12,7 +12,7 @@ import numpy as np
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.games._encoding import Encoding
 from weightedshap.games._tree_readers import lightgbm_tree
-from weightedshap.games._trees import Coefficients, Ensemble, LeafBlock, RowGame, pack
+from weightedshap.games._trees import Coefficients, Ensemble, LeafBlock, RowGame, pack, players_of
 from weightedshap.games.base import FittedOnTable, wrapped
 from weightedshap.tables import Table
 
@@ -193,8 +193,8 @@ class FittedTreeSurrogate(FittedOnTable):
 
     @cached_property
     def players(self) -> tuple[Any, ...]:
-        owner = self.background.player_of_column.astype(np.int32)
-        return tuple(owner[e.column] for e in self.ensembles)
+        """For each output, the player that every inner node asks about."""
+        return players_of(self.ensembles, self.background.player_of_column)
 
     @cached_property
     def hidden(self) -> tuple[BoolArray, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, as_outputs, one_of, unknown_sentence
+from weightedshap.checks import FloatArray, as_outputs, one_of, output_position
 from weightedshap.models.calls import how_to_call
 from weightedshap.tables import Table, copy_of, part_of
 
@@ -144,19 +144,11 @@ def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) 
     if outputs is None:
         return default, len(default) > 1
     if isinstance(outputs, (int, np.integer, str)):
-        return (_output_position(outputs, names),), False
-    chosen = tuple(_output_position(o, names) for o in outputs)
+        return (output_position(outputs, names),), False
+    chosen = tuple(output_position(o, names) for o in outputs)
     if not chosen:
         raise ValueError("`outputs` is an empty list; name at least one output, or leave it out.")
     twice = [names[o] for o in chosen if chosen.count(o) > 1]
     if twice:
         raise ValueError(f"`outputs` names {twice[0]!r} more than once.")
     return chosen, True
-
-
-def _output_position(output: int | str, names: tuple[str, ...]) -> int:
-    if isinstance(output, str) and output in names:
-        return names.index(output)
-    if isinstance(output, (int, np.integer)) and not isinstance(output, bool) and -len(names) <= output < len(names):
-        return int(output) % len(names)
-    raise ValueError(unknown_sentence("output", output, names) + f" Or a position 0..{len(names) - 1}.")
