@@ -11,7 +11,7 @@ import weightedshap as ws
 MODULES = ["", ".games", ".estimators", ".estimators.stopping", ".weights", ".utilities", ".curves"]
 
 PROMISED = {
-    "": "Explainer explain Explanation Contributions WeightFamily games estimators weights utilities curves",
+    "": "Explainer explain evaluate Evaluation Explanation Contributions WeightFamily games estimators weights utilities curves",
     ".games": "GAMES Baseline Marginal Game FunctionGame from_shap from_shapiq",
     ".estimators": "ESTIMATORS exact permutation stratified proxy stopping algorithm_2 authors",
     ".estimators.stopping": "gelman_rubin standard_error evaluations seconds",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.axioms.strategies import games
 from tests.oracles import random_game
 from weightedshap.estimators import exact
-from weightedshap.selection import View, best_weight, candidates, select
+from weightedshap.selection import View, best_weight, candidates, careful_weight, select, shared_weight
 from weightedshap.utilities import aup
 from weightedshap.weights import WeightFamily, beta, first, paper, shapley, sizes
 
@@ -158,3 +158,32 @@ def test_the_error_is_unknown_where_one_chain_is_all_there_is():
     replicates[0, 0] = 1.0
     errors = candidates_of(shapley(D), np.ones((1, D, D)), replicates).errors
     assert np.isnan(errors).all()
+
+
+def noisy(gain, spread, n=40):
+    """Scores (n, m) alike for all weights but one, which gains over the others, more in some rows than in others."""
+    rng = np.random.default_rng(0)
+    table = np.repeat(rng.normal(size=(n, 1)), len(PAPER), axis=1)
+    noise = rng.normal(size=n)
+    table[:, 2] += gain + spread * (noise - noise.mean())
+    return table
+
+
+def test_a_careful_choice_keeps_shapley_within_noise():
+    table = noisy(gain=0.05, spread=1.0)
+    assert shared_weight(table, PAPER) != UNIFORM
+    assert careful_weight(table, PAPER) == UNIFORM
+
+
+def test_a_careful_choice_takes_what_is_better_beyond_noise():
+    assert careful_weight(noisy(gain=1.0, spread=0.1), PAPER) == 2
+
+
+def test_a_careful_choice_from_one_row_keeps_shapley():
+    assert careful_weight(noisy(gain=1.0, spread=0.1, n=1), PAPER) == UNIFORM
+
+
+def test_a_careful_choice_never_takes_a_weight_without_scores():
+    table = noisy(gain=0.0, spread=1.0)
+    table[:, UNIFORM] = np.nan
+    assert careful_weight(table, PAPER) != UNIFORM

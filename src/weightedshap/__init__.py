@@ -8,18 +8,21 @@
 from weightedshap import curves, estimators, games, utilities, weights
 from weightedshap._version import __version__
 from weightedshap.contributions import Contributions
+from weightedshap.evaluation import Evaluation, evaluate
 from weightedshap.explainer import Explainer, explain
 from weightedshap.explanation import Explanation
 from weightedshap.weights import WeightFamily
 
 __all__ = [
     "Contributions",
+    "Evaluation",
     "Explainer",
     "Explanation",
     "WeightFamily",
     "__version__",
     "curves",
     "estimators",
+    "evaluate",
     "explain",
     "games",
     "utilities",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.selection import REFERENCES, Candidates, best_weight
+from weightedshap.selection import REFERENCES, SHARED, Candidates, best_weight
 from weightedshap.weights import WeightFamily
 
 __all__ = ["Chosen", "Joined", "choose"]
@@ -22,7 +22,7 @@ def choose(scored: Sequence[Candidates], family: WeightFamily, select: str) -> C
     With one weight per row the choice is made here and the other candidates are let go, so memory does
     not grow with them. A shared weight has to wait for all rows: the candidates are passed on.
     """
-    if select == "shared":
+    if select in SHARED:
         return scored
     return _picked(scored, [best_weight(output.scores, family) for output in scored], family)
 
@@ -30,8 +30,8 @@ def choose(scored: Sequence[Candidates], family: WeightFamily, select: str) -> C
 class Joined:
     """Blocks of rows that `choose` settled, put together as they come: no block is held any longer than that."""
 
-    def __init__(self, n: int, family: WeightFamily) -> None:
-        self.n, self.family = n, family
+    def __init__(self, n: int, family: WeightFamily, select: str) -> None:
+        self.n, self.family, self.select = n, family, select
         self.arrays: dict[str, Any] = {}
         self.waiting: list[tuple[slice, Sequence[Candidates]]] = []
 
@@ -47,7 +47,7 @@ class Joined:
         """The fields of an Explanation that depend on the chosen weight."""
         if self.waiting:
             parts, blocks = zip(*self.waiting, strict=True)
-            for part, block in zip(parts, _shared(blocks, self.family), strict=True):
+            for part, block in zip(parts, _shared(blocks, self.family, self.select), strict=True):
                 self.add(part, block)
         joined = self.arrays if axis else {name: array[..., 0] for name, array in self.arrays.items()}
         joined["reference_curves"] = {name: joined.pop(name + " curve") for name in REFERENCES}
@@ -62,11 +62,10 @@ class Joined:
         return np.asarray(self.arrays[name])
 
 
-def _shared(blocks: Sequence[Sequence[Candidates]], family: WeightFamily) -> list[Chosen]:
-    """One weight for all rows of an output: the highest mean score."""
+def _shared(blocks: Sequence[Sequence[Candidates]], family: WeightFamily, select: str) -> list[Chosen]:
+    """One weight for all rows of an output."""
     outputs = range(len(blocks[0]))
-    scores = [np.concatenate([block[o].scores for block in blocks]).mean(axis=0) for o in outputs]
-    best = [best_weight(score, family) for score in scores]
+    best = [SHARED[select](np.concatenate([block[o].scores for block in blocks]), family) for o in outputs]
     return [_picked(block, [np.full(len(block[o]), best[o]) for o in outputs], family) for block in blocks]
 
 

@@ -6,6 +6,7 @@ model, background ─▶ game ─▶ Δ contributions ─▶ φ = W·Δ ─▶ T
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,8 @@ from weightedshap.games import GAMES
 from weightedshap.games.base import GameFunction, GivenGame, checked
 from weightedshap.models import Outputs, as_model, trained_columns
 from weightedshap.rows import Rows, explain_rows
-from weightedshap.tables import Groups, as_table
+from weightedshap.selection import SELECTIONS
+from weightedshap.tables import Groups, Table, as_table
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
 
@@ -38,7 +40,8 @@ class Explainer:
     estimator : a name of `ESTIMATORS`, or a function (game, *, rng) → Contributions
     family : a name of `FAMILIES`, a `WeightFamily`, or a function d → WeightFamily
     utility : a name of `UTILITIES`, or a function (game, f_x) → (phi[m, d] → score[m])
-    select : "per_row", or "shared" for one w for all rows of a call
+    select : "per_row"; "shared" for one w for all rows of a call; "one_standard_error" for the shared w nearest to
+        uniform whose mean utility is within one standard error of the best (Shapley, unless beaten beyond noise)
     evaluations : budget for each row of a sampled game
     predict : overrides how the model is called
     groups : players made of several columns, ``{"address": ["city", "zip"]}``
@@ -75,14 +78,14 @@ class Explainer:
         self.estimator: Estimator = as_estimator(estimator, evaluations)
         self.in_blocks = estimator in ("auto", "exact", ESTIMATORS["auto"], ESTIMATORS["exact"])
         self.utility = as_utility(utility)
-        self.select = one_of("selection", select, ("per_row", "shared"))
+        self.select = one_of("selection", select, SELECTIONS)
         self.keep_contributions = _keeping(keep_contributions)
         self.random_state, self.n_jobs, self.progress = int(random_state), n_jobs, progress
-        recipe = look_up("game", game, GAMES)() if isinstance(game, str) else game
+        self.recipe = look_up("game", game, GAMES)() if isinstance(game, str) else game
         self.background = as_table(background, background_weights, groups, trained_columns(model))
         self.family: WeightFamily = as_family(family, self.background.d)
         self.model = as_model(model, self.background, predict, outputs, link) if model is not None else None
-        self.game: Any = self._fitted(recipe)
+        self.game: Any = self._fitted(self.recipe)
 
     def __call__(self, X: Any) -> Explanation:
         """Explain every row of `X`."""
@@ -102,6 +105,23 @@ class Explainer:
             f"`game` must be a name ({', '.join(map(repr, GAMES))}), a recipe with `fit`, a fitted game with `at`, "
             f"or a function row → Game; got {type(recipe).__name__}."
         )
+
+    def but(self, **choices: Any) -> Explainer:
+        """The same explainer with some attributes changed; the fitted game is shared."""
+        other = copy(self)
+        vars(other).update(choices)
+        return other
+
+    def refitted(self, background: Table) -> Explainer:
+        """The same choices with the game fitted on other rows."""
+        if not hasattr(self.recipe, "fit"):
+            raise ValueError(
+                "The game was given as a fitted one or as a function, so it cannot be fitted on other rows. Give its "
+                "name or a recipe."
+            )
+        other = self.but(background=background)
+        other.game = other._fitted(self.recipe)
+        return other
 
     def judging(self, utility: Utility) -> Any:
         """The fitted game that `utility` looks at: the explained one unless it asks for another."""

@@ -6,7 +6,7 @@ many rows in one compiled call, and its blocks are larger.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -93,6 +93,17 @@ class Rows:
             )
         return game
 
+    def view(self, part: slice, output: int) -> Any:
+        """One output of the game of a block of rows, or of a single row where the game knows no blocks."""
+        game = self.game(part, hasattr(self.fitted, "block"))
+        return output_of(game, output) if self.f_x.ndim == 2 else game
+
+    def each(self, work: Callable[[slice], Any], description: str) -> list[Any]:
+        """``work(part)`` for every block of rows, with the explainer's workers and progress bar."""
+        parts = self.parts(hasattr(self.fitted, "block"))
+        sizes = [part.stop - part.start for part in parts]
+        return list(map_blocks(work, parts, sizes, self.explainer.n_jobs, self.explainer.progress, description))
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -122,7 +133,7 @@ def explain_rows(call: Rows, data: Any, names: tuple[str, ...], notes: tuple[str
     parts = call.parts(call.in_blocks(utility, judge))
     sizes = [part.stop - part.start for part in parts]
     work = partial(_explain_block, call, judge, delta is not None)
-    estimates, joined = [], Joined(len(call.rows), explainer.family)
+    estimates, joined = [], Joined(len(call.rows), explainer.family, explainer.select)
     for part, block in zip(parts, map_blocks(work, parts, sizes, explainer.n_jobs, explainer.progress), strict=True):
         if delta is not None:
             delta[part] = block.estimate.delta
@@ -236,7 +247,7 @@ class Weigher:
             delta, chains = delta[..., None], None if chains is None else chains[..., None]
         judge = call.judged_by(utility)
         in_blocks = call.in_blocks(utility, judge)
-        joined = Joined(len(call.rows), family)
+        joined = Joined(len(call.rows), family, select)
         for part in call.parts(in_blocks):
             replicates = None if chains is None else chains[part]
             known = Estimate(attributions(delta[part], family), None, delta[:0], [], [], replicates)

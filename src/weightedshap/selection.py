@@ -12,7 +12,7 @@ from weightedshap.curves import order_of, recovery_error
 from weightedshap.utilities import Utility, scores_of
 from weightedshap.weights import WeightFamily
 
-__all__ = ["Candidates", "Selection", "View", "best_weight", "candidates", "select"]
+__all__ = ["SELECTIONS", "Candidates", "Selection", "View", "best_weight", "candidates", "careful_weight", "select"]
 
 REFERENCES = ("shapley", "first", "last")
 
@@ -60,6 +60,32 @@ def best_weight(scores: FloatArray, family: WeightFamily) -> IntArray:
         raise ValueError("No weight of the family has a score. Raise `evaluations` so that every size is visited.")
     tied = usable >= best - 1e-12 * np.abs(best)
     return np.asarray(np.where(tied, family.nearness, len(family)).argmin(axis=-1))
+
+
+def shared_weight(scores: FloatArray, family: WeightFamily) -> int:
+    """Index of the one weight for all rows of scores (n, m): the highest mean."""
+    return int(best_weight(scores.mean(axis=0), family))
+
+
+def careful_weight(scores: FloatArray, family: WeightFamily) -> int:
+    """Index of the weight nearest to uniform whose mean score is within one standard error of the highest.
+
+    The error is that of the paired difference over the rows, so Shapley stays unless another weight is better beyond
+    noise. A single row knows no error: the weight nearest to uniform is taken.
+    """
+    usable = ~np.isnan(scores).any(axis=0)
+    best = shared_weight(scores, family)
+    behind = scores[:, [best]] - scores  # (n, m)
+    n = len(scores)
+    error = behind.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(family), np.inf)
+    near = usable & (behind.mean(axis=0) <= error)
+    return int(np.where(near, family.nearness, len(family)).argmin())
+
+
+SHARED = {"shared": shared_weight, "one_standard_error": careful_weight}
+"""Ways to choose one weight for all rows, by name."""
+
+SELECTIONS = ("per_row", *SHARED)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -71,6 +71,13 @@ class Table:
     def take(self, rows: slice | IntArray) -> Any:
         """Some rows, in the table's own type."""
         return self.kind.part(self.data, rows)
+
+    def some(self, rows: IntArray) -> Table:
+        """The table of some of its rows."""
+        weights = self.weights[rows]
+        if weights.sum() <= 0:
+            raise ValueError("The rows taken from the background have no weight. Pass more rows with positive weight.")
+        return replace(self, data=self.take(rows), weights=weights / weights.sum())
 
     def align(self, X: Any, who: str = "X") -> Any:
         """`X` with this table's columns in this table's order, type and dtypes.

@@ -1,0 +1,228 @@
+"""`evaluate`: every ranking on the game that made it and on an independent one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from lightgbm import LGBMClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+import weightedshap as ws
+from weightedshap.curves import area
+from weightedshap.evaluation import halves
+from weightedshap.rankings import METHODS
+from weightedshap.tables import as_table
+
+D = 5
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(260, D)) + RNG.normal(size=(260, 1))
+Y = X[:, 0] * X[:, 1] + X[:, 2]
+BACKGROUND, ROWS, ANSWERS = X[:200], X[200:220], Y[200:220]
+
+
+def model(rows):
+    return rows[:, 0] * rows[:, 1] + rows[:, 2]
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    return ws.Explainer(model, BACKGROUND, game=ws.games.TreeSurrogate(masks=4), progress=False)
+
+
+@pytest.fixture(scope="module")
+def evaluation(explainer):
+    return ws.evaluate(explainer, ROWS, ANSWERS)
+
+
+@pytest.fixture(scope="module")
+def own(explainer):
+    return ws.evaluate(explainer, ROWS, ANSWERS, against="own")
+
+
+def column(evaluation, method):
+    return evaluation.methods.index(method)
+
+
+def test_all_methods_that_apply_are_compared(evaluation):
+    assert evaluation.methods == tuple(method for method in METHODS if not method.startswith("TreeSHAP"))
+    assert evaluation.metrics == ("recovery", "inclusion_mse", "exclusion", "masked_inclusion")
+    assert evaluation.judges == ("independent", "own")
+    assert "TreeSHAP is left out" in evaluation.notes[0]
+
+
+def test_on_the_game_that_chose_weighted_shap_is_never_worse_than_shapley(evaluation):
+    areas = evaluation.areas("own")
+    assert (areas[:, column(evaluation, "WeightedSHAP")] <= areas[:, column(evaluation, "Shapley")] + 1e-12).all()
+
+
+def test_on_the_game_that_chose_nothing_beats_the_optimum(evaluation):
+    areas = evaluation.areas("own")
+    assert (areas[:, [column(evaluation, "optimum")]] <= areas + 1e-12).all()
+
+
+def test_the_own_judge_is_the_explanation_itself(explainer, own):
+    explanation = explainer(ROWS)
+    np.testing.assert_allclose(own.curves("own")["WeightedSHAP"], explanation.curves)
+    for method, name in (("Shapley", "shapley"), ("first", "first"), ("last", "last")):
+        np.testing.assert_allclose(own.curves("own")[method], explanation.reference_curves[name])
+
+
+def test_a_shared_weight_is_the_one_that_select_shared_takes(explainer, own):
+    for method, select in (("WeightedSHAP shared", "shared"), ("WeightedSHAP one-SE", "one_standard_error")):
+        chosen = explainer.but(select=select)(ROWS)
+        np.testing.assert_allclose(own.curves("own")[method], chosen.curves)
+
+
+def test_the_independent_judge_is_the_game_of_the_other_half(explainer, evaluation):
+    one, other = halves(explainer.background, np.random.default_rng([0, 1]))
+    first, second = explainer.refitted(one), explainer.refitted(other)
+    expected = []
+    for side, judge in ((first, second), (second, first)):
+        orders = side(ROWS).orders
+        games = [judge.game.at(row[None]) for row in ROWS]
+        curves = [np.abs(model(r[None]) - g.along(o[None]))[0] for r, g, o in zip(ROWS, games, orders, strict=True)]
+        expected.append(curves)
+    np.testing.assert_allclose(evaluation.curves("independent")["WeightedSHAP"], np.mean(expected, axis=0))
+
+
+def test_with_all_features_the_error_is_that_of_the_game(explainer, own):
+    games = [explainer.game.at(row[None]) for row in ROWS]
+    full = np.array([game(np.ones((1, D), dtype=bool))[0] for game in games])
+    curve = own.curves("own", "inclusion_mse")["Shapley"][:, -1]
+    np.testing.assert_allclose(curve, (full - ANSWERS) ** 2)
+
+
+def test_masked_inclusion_ends_at_the_prediction(own):
+    np.testing.assert_allclose(own.curves("own", "masked_inclusion")["Shapley"][:, -1], 0, atol=1e-12)
+
+
+def test_intervals_are_those_of_the_rows(own):
+    areas = own.areas("own")
+    spread = areas.std(axis=0, ddof=1) / np.sqrt(len(ROWS))
+    np.testing.assert_allclose(own.mean("own")[:, 0], areas.mean(axis=0))
+    np.testing.assert_allclose(own.margin("own")[:, 0], 2.093024 * spread, rtol=1e-6)
+    np.testing.assert_allclose(areas, area(np.stack(list(own.curves("own").values()), axis=1)))
+
+
+def test_the_difference_is_paired(own):
+    areas = own.areas("own")
+    pairs = areas[:, column(own, "WeightedSHAP")] - areas[:, column(own, "Shapley")]
+    mean, margin = own.difference()
+    assert mean == pytest.approx(pairs.mean())
+    assert margin == pytest.approx(2.093024 * pairs.std(ddof=1) / np.sqrt(len(ROWS)), rel=1e-6)
+
+
+def test_the_table_lines_up_and_names_every_method(evaluation):
+    tables = repr(evaluation).split("\n\n")
+    for table in tables[:2]:
+        lines = table.splitlines()[1:]
+        assert len({len(line) for line in lines}) == 1
+        assert [line.split("  ")[0].strip() for line in lines[1:]] == list(evaluation.methods)
+
+
+def test_the_frame_has_a_line_for_each_judge_method_and_metric(evaluation):
+    frame = evaluation.to_frame()
+    assert len(frame) == 2 * len(evaluation.methods) * 4
+    assert (frame["low"] <= frame["mean"]).all()
+    assert (frame["mean"] <= frame["high"]).all()
+    assert "WeightedSHAP" in evaluation._repr_html_()
+
+
+def test_the_same_call_gives_the_same_numbers(explainer, evaluation):
+    again = ws.evaluate(explainer, ROWS, ANSWERS)
+    for judge in evaluation.judges:
+        for metric in evaluation.metrics:
+            np.testing.assert_array_equal(again.areas(judge, metric), evaluation.areas(judge, metric))
+
+
+def test_methods_can_be_picked(explainer):
+    found = ws.evaluate(explainer, ROWS[:3], methods=["Shapley", "greedy"], against="own")
+    assert found.methods == ("Shapley", "greedy")
+    assert "inclusion_mse" not in found.metrics
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_a_tree_classifier_with_named_classes(as_frame):
+    labels = np.where(Y > 0, "yes", "no")
+    table = pd.DataFrame(X, columns=list("abcde")) if as_frame else X
+    trained = LGBMClassifier(n_estimators=10, n_jobs=1, verbose=-1).fit(table[:200], labels[:200])
+    explainer = ws.Explainer(trained, table[:200], game="tree_path", progress=False)
+    found = ws.evaluate(explainer, table[200:240], labels[200:240], methods=["Shapley", "TreeSHAP path"], against="own")
+    np.testing.assert_allclose(found.areas("own")[:, 0], found.areas("own")[:, 1])
+    margin = trained.predict(table[200:240], raw_score=True)
+    expected = roc_auc_score(labels[200:240] == "yes", margin)
+    assert found.curves("own", "inclusion_auc")["Shapley"][:, -1].mean() == pytest.approx(expected)
+
+
+def test_several_outputs_are_averaged():
+    classes = np.digitize(Y, np.quantile(Y, [0.33, 0.66]))
+    trained = LogisticRegression().fit(X[:200], classes[:200])
+    explainer = ws.Explainer(trained, X[:30], game="marginal", progress=False)
+    found = ws.evaluate(explainer, X[200:215], classes[200:215], methods=["WeightedSHAP", "Shapley", "MCI", "greedy"])
+    explanation = explainer(X[200:215])
+    assert explanation.values.shape == (15, D, 3)
+    alone = ws.evaluate(explainer, X[200:215], against="own", methods=["Shapley"])
+    np.testing.assert_allclose(alone.areas("own")[:, 0], area(explanation.reference_curves["shapley"].mean(axis=-1)))
+    assert found.points["independent"]["inclusion_auc"].shape == (15, 4, D + 1)
+
+
+def test_a_game_given_as_a_function_is_judged_on_itself_only():
+    linear = LinearRegression().fit(BACKGROUND, Y[:200])
+    recipe = ws.games.Baseline().fit(linear, BACKGROUND)
+    explainer = ws.Explainer(None, BACKGROUND, game=lambda row: recipe.at(row), progress=False)
+    with pytest.raises(ValueError, match="cannot be fitted on other rows"):
+        ws.evaluate(explainer, ROWS[:4])
+    found = ws.evaluate(explainer, ROWS[:4], against="own", methods=["Shapley", "MCI global"])
+    assert found.metrics == ("recovery", "exclusion")
+
+
+def test_halves_share_no_row_and_keep_copies_together():
+    table = as_table(np.repeat(np.arange(30.0).reshape(10, 3), [1, 5, 1, 2, 1, 1, 9, 1, 1, 3], axis=0))
+    one, other = halves(table, np.random.default_rng(0))
+    rows = [set(map(tuple, np.asarray(half.data))) for half in (one, other)]
+    assert len(rows[0]) == len(rows[1]) == 5
+    assert not rows[0] & rows[1]
+    assert len(one) + len(other) == len(table)
+    assert one.weights.sum() == pytest.approx(1)
+
+
+def test_halves_of_a_frame_with_words_and_holes():
+    frame = pd.DataFrame({"a": ["x", "y", None, "x"] * 5, "b": [1.0, np.nan, 3.0, 1.0] * 5, "c": range(20)})
+    one, other = halves(as_table(frame), np.random.default_rng(0))
+    assert sorted([*one.data["c"], *other.data["c"]]) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"y": ANSWERS[:-1]}, "one answer for each of the 20 rows; got 19"),
+        ({"y": np.full(20, np.nan)}, "1 finite numbers"),
+        ({"against": "others"}, "Unknown judge 'others'"),
+        ({"methods": ["Shaply"]}, "Did you mean 'Shapley'"),
+        ({"methods": "Shapley"}, "a list of names"),
+        ({"walks": 0}, "walks"),
+    ],
+)
+def test_bad_arguments_are_named(explainer, change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        ws.evaluate(explainer, ROWS, **change)
+
+
+def test_labels_of_one_class_cannot_be_compared():
+    trained = LogisticRegression().fit(X[:200], Y[:200] > 0)
+    explainer = ws.Explainer(trained, X[:20], game="marginal", progress=False)
+    with pytest.raises(ValueError, match="rows of every class explained and of others"):
+        ws.evaluate(explainer, ROWS, np.ones(20, dtype=bool), against="own")
+
+
+def test_the_optimum_is_refused_above_15_features():
+    wide = np.random.default_rng(0).normal(size=(30, 16))
+    explainer = ws.Explainer(lambda rows: rows.sum(axis=1), wide, game="baseline", evaluations=2_000, progress=False)
+    with pytest.raises(ValueError, match="at most 15 features; there are 16"):
+        ws.evaluate(explainer, wide[:2], methods=["optimum"])
+
+
+def test_few_distinct_rows_cannot_be_cut():
+    explainer = ws.Explainer(model, np.repeat(BACKGROUND[:3], 20, axis=0), game="baseline", progress=False)
+    with pytest.raises(ValueError, match="3 distinct rows, too few"):
+        ws.evaluate(explainer, ROWS)
