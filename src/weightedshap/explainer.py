@@ -5,6 +5,7 @@ model, background ─▶ game ─▶ Δ contributions ─▶ φ = W·Δ ─▶ T
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from weightedshap import saving
 from weightedshap.checks import look_up, one_of
 from weightedshap.estimators import ESTIMATORS, Estimator, as_estimator
 from weightedshap.explanation import Explanation, name_of
@@ -75,6 +77,11 @@ class Explainer:
         n_jobs: int | None = 1,
         progress: bool | str = "auto",
     ) -> None:
+        self.choices = {
+            "estimator": estimator, "utility": utility, "select": select, "evaluations": evaluations,
+            "predict": predict, "outputs": outputs, "link": link, "keep_contributions": keep_contributions,
+            "random_state": random_state, "n_jobs": n_jobs, "progress": progress,
+        }  # fmt: skip
         self.estimator: Estimator = as_estimator(estimator, evaluations)
         self.in_blocks = estimator in ("auto", "exact", ESTIMATORS["auto"], ESTIMATORS["exact"])
         self.utility = as_utility(utility)
@@ -105,6 +112,19 @@ class Explainer:
             f"`game` must be a name ({', '.join(map(repr, GAMES))}), a recipe with `fit`, a fitted game with `at`, "
             f"or a function row → Game; got {type(recipe).__name__}."
         )
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write choices, background and learned game to a folder, without pickle; see `load`."""
+        saving.save(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], model: Any, **choices: Any) -> Explainer:
+        """The explainer that `save` wrote, for the same model: its explanations are the same to the bit.
+
+        Nothing in the folder can run code. `choices` of the constructor replace saved ones; an estimator, utility,
+        game or `predict` that was given as a function cannot be saved and has to be passed again.
+        """
+        return saving.load(cls, folder, model, choices)  # type: ignore[no-any-return]
 
     def but(self, **choices: Any) -> Explainer:
         """The same explainer with some attributes changed; the fitted game is shared."""

@@ -1,0 +1,111 @@
+"""An explainer that was saved and loaded explains as before."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+import pytest
+from lightgbm import LGBMClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+import weightedshap as ws
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(160, 4))
+Y = X[:, 0] * X[:, 1] + X[:, 2]
+LINEAR = LinearRegression().fit(X, Y)
+SMALL_TREES = ws.games.TreeSurrogate(masks=2, trees=10)
+SMALL_NETWORK = ws.games.NeuralSurrogate(epochs=1)
+
+
+def saved(explainer, folder, model, **choices):
+    explainer.save(folder)
+    return ws.Explainer.load(folder, model, **choices)
+
+
+@pytest.mark.parametrize(
+    "game",
+    ["baseline", "marginal", "gaussian", "copula", SMALL_TREES, SMALL_NETWORK],
+    ids=lambda g: getattr(g, "trees", g),
+)
+def test_explanations_are_the_same_to_the_bit(tmp_path, game):
+    explainer = ws.Explainer(LINEAR, X[:100], game=game, evaluations=300, random_state=3, progress=False)
+    loaded = saved(explainer, tmp_path / "kept", LINEAR)
+    assert loaded(X[100:104]).equals(explainer(X[100:104]))
+
+
+def test_a_frame_with_categories_groups_and_holes(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["e"] = pd.Categorical(np.where(Y > 1, "high", np.where(Y > 0, "middle", "low")))
+    frame.loc[::7, "b"] = np.nan
+    model = LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1).fit(frame, Y > 0)
+    groups, weights = {"ab": ["a", "b"]}, np.linspace(1, 2, 100)
+    explainer = ws.Explainer(
+        model, frame[:100], game=SMALL_TREES, groups=groups, background_weights=weights, family="wide",
+        outputs=["True", "False"], utility="exclusion", select="shared", progress=False,
+    )  # fmt: skip
+    loaded = saved(explainer, tmp_path, model)
+    assert loaded(frame[100:]).equals(explainer(frame[100:]))
+    assert loaded(frame[100:]).feature_names == ("ab", "c", "d", "e")
+
+
+def test_the_users_own_trees(tmp_path):
+    model = LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1).fit(X, Y > 0)
+    explainer = ws.Explainer(model, X[:100], game="tree_interventional", progress=False)
+    assert saved(explainer, tmp_path, model)(X[100:110]).equals(explainer(X[100:110]))
+
+
+def test_a_loaded_explainer_can_be_fitted_on_other_rows(tmp_path):
+    explainer = ws.Explainer(LINEAR, X[:100], game=SMALL_TREES, progress=False)
+    found = ws.evaluate(saved(explainer, tmp_path, LINEAR), X[100:104], methods=["Shapley"])
+    expected = ws.evaluate(explainer, X[100:104], methods=["Shapley"])
+    np.testing.assert_array_equal(found.areas("independent"), expected.areas("independent"))
+
+
+def test_choices_can_be_replaced(tmp_path):
+    explainer = ws.Explainer(LINEAR, X[:100], game="baseline", progress=False)
+    assert saved(explainer, tmp_path, LINEAR, select="shared").select == "shared"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("estimator", functools.partial(ws.estimators.permutation, evaluations=400)),
+        ("utility", ws.utilities.exclusion),
+        ("predict", lambda rows: rows.sum(axis=1)),
+        ("game", lambda row: ws.games.Baseline().fit(LINEAR, X[:100]).at(row)),
+    ],
+)
+def test_functions_have_to_be_passed_again(tmp_path, name, value):
+    explainer = ws.Explainer(LINEAR, X[:100], **{"game": "baseline", "progress": False, name: value})
+    explainer.save(tmp_path)
+    with pytest.raises(ValueError, match=f"made with {name} of your own"):
+        ws.Explainer.load(tmp_path, LINEAR)
+    loaded = ws.Explainer.load(tmp_path, LINEAR, **{name: value})
+    assert loaded(X[100:103]).equals(explainer(X[100:103]))
+
+
+def test_another_model_is_refused(tmp_path):
+    explainer = ws.Explainer(LogisticRegression().fit(X, Y > 0), X[:100], game=SMALL_TREES, progress=False)
+    explainer.save(tmp_path)
+    three = LogisticRegression().fit(X, np.digitize(Y, [-0.5, 0.5]))
+    with pytest.raises(ValueError, match="1 outputs but the model has 3"):
+        ws.Explainer.load(tmp_path, three)
+
+
+def test_the_background_cannot_be_changed(tmp_path):
+    ws.Explainer(LINEAR, X[:100], game="baseline", progress=False).save(tmp_path)
+    with pytest.raises(ValueError, match="`groups` is part of what was saved"):
+        ws.Explainer.load(tmp_path, LINEAR, groups=[["x0", "x1"]])
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    explainer = ws.Explainer(LINEAR, X[:100], game="baseline", progress=False)
+    explainer(X[:2]).save(tmp_path / "explainer.npz")
+    with pytest.raises(ValueError, match="not 'weightedshap explainer'"):
+        ws.Explainer.load(tmp_path, LINEAR)
+
+
+def test_an_empty_folder_has_nothing_to_load(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        ws.Explainer.load(tmp_path, LINEAR)
