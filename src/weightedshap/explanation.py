@@ -15,17 +15,14 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from weightedshap import axes, files
+from weightedshap import axes, stored
 from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
 from weightedshap.curves import order_of
-from weightedshap.frames import is_polars
-from weightedshap.selection import REFERENCES
+from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
 
 __all__ = ["Explanation"]
-
-FILE_VERSION = 1
 
 
 class Weigh(Protocol):
@@ -134,7 +131,7 @@ class Explanation:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the game to one file, without pickle; `load` gives it back to the bit."""
-        files.write(path, "explanation", FILE_VERSION, _content(self))
+        stored.save(self, field_names(), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:
@@ -143,7 +140,7 @@ class Explanation:
         Nothing in a file can run code. A file that is damaged, hostile or of a newer version is refused with a
         ValueError. The game is not in the file, so a loaded explanation cannot be weighed anew.
         """
-        return _from_content(files.read(path, "explanation", FILE_VERSION), path)
+        return stored.load(cls, field_names(), path)  # type: ignore[no-any-return]
 
     @property
     def has_outputs(self) -> bool:
@@ -237,7 +234,7 @@ class Explanation:
                 "rows again."
             )
         family = self.family if family is None else as_family(family, self.values.shape[1])
-        one_of("selection", select, ("per_row", "shared"))
+        one_of("selection", select, SELECTIONS)
         chosen = self._weigh(self.contributions, self.replicates, family, as_utility(utility), select)
         if self.standard_errors is not None and self.replicates is None:
             chosen["standard_errors"] = np.full_like(self.values, np.nan)
@@ -249,6 +246,12 @@ class Explanation:
         from weightedshap.plots import PlotAccessor
 
         return PlotAccessor(self)
+
+    def report(self, path: str | os.PathLike[str], evaluation: Any = None) -> None:
+        """Write one HTML page to explore; `evaluation` (of `evaluate`) adds the fair comparison with Shapley."""
+        from weightedshap.report import write
+
+        write(self, path, evaluation)
 
     def __repr__(self) -> str:
         n, d = self.values.shape[:2]
@@ -367,72 +370,6 @@ def _joined_notes(parts: Sequence[Explanation], agreed: Mapping[str, Any], kept:
     if not kept and any(part.contributions is not None for part in parts):
         notes["Δ was not kept because some of the joined parts lack it."] = None
     labels = np.concatenate([np.asarray(part.weight_labels) for part in parts])
-    if parts[0].select == "shared" and not (labels == labels[0]).all():
-        notes['Each part chose its own shared weight; reweight(select="shared") chooses one for all rows.'] = None
+    if (select := parts[0].select) != "per_row" and not (labels == labels[0]).all():
+        notes[f'Each part chose its own shared weight; reweight(select="{select}") chooses one for all rows.'] = None
     return tuple(notes)
-
-
-def _content(explanation: Explanation) -> dict[str, Any]:
-    """What a file holds."""
-    content = {name: getattr(explanation, name) for name in field_names()}
-    content["family"] = {"labels": explanation.family.labels, "vectors": explanation.family.vectors}
-    reasons = {reason: code for code, reason in enumerate(dict.fromkeys(explanation.stopped))}
-    codes = np.array([reasons[reason] for reason in explanation.stopped], dtype=np.intp)
-    content["stopped"] = {"reasons": tuple(reasons), "codes": codes}
-    data = explanation.data
-    if not (isinstance(data, (type(None), np.ndarray, pd.DataFrame)) or is_polars(data)):
-        raise TypeError(f"`data` is a {type(data).__name__}; only arrays and frames can be saved.")
-    return content
-
-
-def _from_content(content: dict[str, Any], path: str | os.PathLike[str]) -> Explanation:
-    """The explanation of a file, after looking at every field."""
-    try:
-        family, stopped = content["family"], content["stopped"]
-        content = {name: content[name] for name in field_names()}
-        content["family"] = WeightFamily(family["labels"], family["vectors"])
-        content["stopped"] = tuple(stopped["reasons"][code] for code in stopped["codes"])
-        explanation = Explanation(**content)
-        wrong = _inconsistencies(explanation)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise files.UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error!r}).") from error
-    if wrong:
-        raise files.UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {', '.join(wrong)} do not fit together.")
-    return explanation
-
-
-def _inconsistencies(explanation: Explanation) -> list[str]:
-    """Fields whose type or shape does not fit the others."""
-    n, d = explanation.values.shape[:2]
-    sizes = {"row": n, "feature": d, "size": explanation.family.d, "step": explanation.family.d + 1}
-    sizes |= {"weight": len(explanation.family)}
-    if explanation.has_outputs:
-        sizes["output"] = len(explanation.output_names)
-    if explanation.replicates is not None:
-        sizes["chain"] = explanation.replicates.shape[1]
-    wrong = [name for name in axes.AXES if not _fits(name, getattr(explanation, name), sizes)]
-    names = {"feature_names": d, "stopped": n, "output_names": sizes.get("output", len(explanation.output_names))}
-    wrong += [name for name, length in names.items() if not _are_names(getattr(explanation, name), length)]
-    if not wrong and not (np.sort(np.moveaxis(explanation.orders, 1, -1)) == np.arange(d)).all():
-        wrong.append("orders")
-    if explanation.data is not None and len(explanation.data) != n:
-        wrong.append("data")
-    texts = isinstance(explanation.utility, str) and isinstance(explanation.select, str)
-    if not (texts and isinstance(explanation.game_info, dict) and _are_names(explanation.notes)):
-        wrong.append("notes")
-    return wrong
-
-
-def _fits(name: str, value: Any, sizes: Mapping[str, int]) -> bool:
-    if value is None:
-        return name in ("contributions", "standard_errors", "replicates")
-    if isinstance(value, dict):
-        known = {"reference_curves": set(REFERENCES), "endpoint_gaps": {"empty", "full"}}
-        return set(value) == known.get(name) and all(_fits(name, array, sizes) for array in value.values())
-    kind = {"weight_labels": "U", "orders": "i", "n_evaluations": "i"}.get(name, "f")
-    return isinstance(value, np.ndarray) and value.dtype.kind == kind and value.shape == axes.shape_of(name, sizes)
-
-
-def _are_names(value: Any, length: int | None = None) -> bool:
-    right = length is None or (isinstance(value, tuple) and len(value) == length)
-    return right and isinstance(value, tuple) and all(isinstance(name, str) for name in value)
