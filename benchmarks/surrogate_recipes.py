@@ -43,6 +43,7 @@ class Recipe:
     bins: int = 63
     least: float = 1.0  # a leaf holds at least this many rows' worth of masks, and 20 masked rows
     antithetic: bool = False
+    categories: tuple[int, ...] = ()  # columns of codes that are split into sets
     options: tuple[tuple[str, Any], ...] = ()
 
 
@@ -151,7 +152,8 @@ def tree_surrogate(p: Problem, recipe: Recipe, n_threads: int) -> tuple[Surrogat
         "verbose": -1,
         **dict(recipe.options),
     }
-    train = lgb.Dataset(*_masked(X[~out], p.f[~out], m, rng, recipe.antithetic), params=parameters)
+    masked = _masked(X[~out], p.f[~out], m, rng, recipe.antithetic)
+    train = lgb.Dataset(*masked, params=parameters, categorical_feature=list(recipe.categories))
     validation = lgb.Dataset(*_masked(X[out], p.f[out], m_out, rng), reference=train)
     booster = lgb.train(
         parameters,

@@ -122,3 +122,8 @@ def test_a_positive_integer_is_kept(value):
 def test_anything_else_is_no_positive_integer(value):
     with pytest.raises(ValueError, match="`n` must be an integer of at least 1"):
         checks.positive_integer("n", value)
+
+
+def test_complex_answers_are_refused():
+    with pytest.raises(TypeError, match="The model returned complex numbers"):
+        as_outputs(np.array([1 + 2j]), 1, "The model")

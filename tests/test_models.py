@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import weightedshap as ws
 from tests.oracles import normal_rows, product_model, three_outputs
-from tests.people import onnx_columns, onnx_linear
+from tests.people import onnx_columns, onnx_linear, onnx_session
 from weightedshap.models import as_model
 from weightedshap.tables import as_table
 
@@ -188,6 +189,25 @@ def test_a_classifier_of_several_targets_is_refused_with_advice():
         wrapped(DecisionTreeClassifier().fit(ROWS, targets))
 
 
+def test_classifiers_that_answer_with_labels_of_classes_are_refused():
+    labels = (ROWS[:, 0] > 0).astype(int)
+    voting = VotingClassifier([("tree", DecisionTreeClassifier()), ("line", LogisticRegression())]).fit(ROWS, labels)
+    with pytest.raises(TypeError, match=r"VotingClassifier answers with labels of classes.*`predict=`"):
+        wrapped(voting)
+    assert wrapped(voting, predict=lambda rows: voting.predict(rows) == 1)(ROWS).tolist() == labels.tolist()
+    xgboost = pytest.importorskip("xgboost")
+    matrix = xgboost.DMatrix(ROWS, labels)
+    booster = xgboost.train({"objective": "multi:softmax", "num_class": 2, "nthread": 1}, matrix, 2)
+    with pytest.raises(TypeError, match="multi:softmax answers with labels"):
+        wrapped(booster)
+
+
+@pytest.mark.parametrize("outputs", [1.5, object(), {"0": 1}])
+def test_outputs_must_be_positions_or_names(outputs):
+    with pytest.raises(TypeError, match="`outputs` must be a position, a name, or a list of them"):
+        wrapped(three_outputs, outputs=outputs)
+
+
 # scales -------------------------------------------------------------------------------------------
 
 
@@ -312,3 +332,15 @@ def test_an_onnx_session_takes_columns_by_name_and_probabilities_are_known_by_th
     model = wrapped(session, frame)
     np.testing.assert_allclose(model(frame), [1.0, 0.0])
     assert model.space == "probability"
+
+
+def test_an_onnx_session_of_whole_numbers_is_handed_no_fractions_and_no_holes():
+    nodes = [("Cast", ["n"], ["y"], {"to": 1})]
+    session = onnx_session(nodes, [("n", "INT64", 2)], [("y", "FLOAT", 2)])
+    rows = np.array([[1, 2], [4, 4]])
+    np.testing.assert_array_equal(wrapped(session, rows)(rows), rows)
+    frame = pd.DataFrame(rows, columns=["a", "b"])
+    np.testing.assert_array_equal(wrapped(session, frame)(frame), rows)
+    for bad in (frame + 0.5, frame.astype(float).where(frame > 1)):
+        with pytest.raises(ValueError, match="takes int64 and was handed numbers that are not"):
+            wrapped(session, bad)

@@ -23,6 +23,7 @@ from tests.oracles import normal_rows
 from tests.people import generated, onnx_linear, real, scored
 
 SMALL = ws.games.TreeSurrogate(masks=4, trees=10, n_jobs=1)
+NETWORK = ws.games.NeuralSurrogate(units=8, epochs=10)
 COLUMNS = ["size", "rooms", "city", "kind", "new"]
 LABELS = np.array(["no", "yes"])
 
@@ -96,6 +97,18 @@ def test_columns_shuffled_in_the_background_follow_the_model():
         assert found.feature_names == tuple("abcd")
 
 
+def test_columns_of_x_follow_the_names_of_the_model_where_the_background_has_none():
+    frame, shuffled = kinds()["pandas"]
+    model = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5).fit(frame, of_numbers(frame))
+    expected = explain(model, frame.to_numpy(), frame[:3])
+    np.testing.assert_array_equal(explain(model, frame.to_numpy(), shuffled[:3]).values, expected.values)
+    np.testing.assert_allclose(expected.predictions, model.predict(frame[:3]))
+    other = shuffled[:3].set_axis(list("wxyz"), axis=1)  # names that the model does not know: by position
+    np.testing.assert_allclose(
+        explain(model, frame.to_numpy(), other).predictions, model.predict(other.set_axis(list("abcd"), axis=1))
+    )
+
+
 # every model library ------------------------------------------------------------------------------
 
 
@@ -113,7 +126,7 @@ def labels(rows):
 
 def with_categories():
     frame = people()
-    return frame.assign(city=frame["city"].astype("category"))
+    return frame.assign(city=frame["city"].replace("Köln", "Hof").astype("category"))  # XGBoost 3.2 garbles umlauts
 
 
 def sklearn_pipeline():
@@ -232,6 +245,29 @@ def test_a_model_of_every_library_is_explained_on_its_own_rows(library, game):
         assert np.abs(explanation.endpoint_gaps["full"]).max() < 1e-6
 
 
+def fingerprint(table):
+    return joblib.hash(table) if not hasattr(table, "hash_rows") else (table.hash_rows().sum(), str(table.schema))
+
+
+@pytest.mark.parametrize("kind", ["numpy", "read-only", "pandas", "polars"])
+@pytest.mark.parametrize("game", [*ws.games.GAMES, NETWORK], ids=str)
+def test_no_game_changes_the_tables_or_the_model(game, kind):
+    lightgbm, pl = pytest.importorskip("lightgbm"), pytest.importorskip("polars")
+    game = SMALL if game == "tree_surrogate" else NETWORK if game in ("neural_surrogate", "auto") else game
+    frame = pd.DataFrame(normal_rows(60), columns=list("abcd")).astype({"d": "float32"})
+    model = lightgbm.LGBMRegressor(n_estimators=3, min_child_samples=5, n_jobs=1, verbose=-1).fit(frame, frame["a"])
+    if kind in ("numpy", "read-only"):
+        table = frame.to_numpy(dtype=float)
+        table.flags.writeable = kind == "numpy"
+    else:
+        table = frame if kind == "pandas" else pl.from_pandas(frame)
+    X = table[40:42]
+    before = fingerprint(table), fingerprint(X), model.booster_.model_to_string(), sorted(vars(model))
+    explanation = explain(model, table, X, game=game, groups=[[0, 2]])
+    assert explanation.values.shape == (2, 3)
+    assert (fingerprint(table), fingerprint(X), model.booster_.model_to_string(), sorted(vars(model))) == before
+
+
 @pytest.mark.parametrize("library", [sklearn_regressor, torch_module], ids=lambda library: library.__name__)
 def test_processes_give_the_same_explanation(library):
     model, frame, _ = library()
@@ -251,6 +287,29 @@ def test_a_pipeline_fitted_on_polars_is_fed_polars():
     np.testing.assert_allclose(explanation.predictions, model.predict(rows[20:22]))
     assert seen == {(pl.DataFrame, str(rows.schema))}
     assert explanation.data.equals(rows[20:22])
+
+
+@pytest.mark.parametrize("game", ["marginal", SMALL])
+@pytest.mark.parametrize(
+    "library",
+    [
+        lightgbm_wrapper,
+        lightgbm_booster,
+        xgboost_wrapper,
+        xgboost_booster,
+        catboost_classifier,
+        torch_module,
+        onnx_session,
+    ],
+    ids=lambda library: library.__name__,
+)
+def test_a_model_trained_on_pandas_is_explained_on_polars(library, game):
+    pl = pytest.importorskip("polars")
+    model, frame, _ = library()
+    rows = pl.from_pandas(frame).with_columns(pl.col(pl.String).cast(pl.Categorical))
+    expected, found = (explain(model, table[:30], table[40:42], game=game) for table in (frame, rows))
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-9)
+    assert found.data.schema == rows.schema
 
 
 # outputs and scales -------------------------------------------------------------------------------
@@ -311,6 +370,22 @@ def test_a_one_hot_block_as_a_group_equals_the_category_it_came_from():
     assert grouped.notes == ("Columns in no group are players of their own: 'size', 'rooms'.",)
 
 
+def test_patches_of_an_image_are_players_down_to_curves_and_weights():
+    rng = np.random.default_rng(0)
+    images = rng.random((40, 6, 6))
+    cells = np.arange(36).reshape(6, 6)
+    patches = {f"{r},{c}": cells[r : r + 2, c : c + 2].ravel() for r in (0, 2, 4) for c in (0, 2, 4)}
+    model = lambda rows: rows.reshape(-1, 6, 6)[:, 2:4, 2:4].mean(axis=(1, 2)) * 10.0
+    explanation = explain(model, images.reshape(40, 36), images[:2].reshape(2, 36), groups=patches)
+    assert explanation.feature_names == tuple(patches)
+    assert explanation.contributions.shape == (2, 9, 9)
+    assert explanation.weights.shape == (2, 9)
+    assert explanation.curves.shape == (2, 10)
+    assert (explanation.orders[:, 0] == list(patches).index("2,2")).all()
+    assert np.abs(np.delete(explanation.values, 4, axis=1)).max() < 1e-12
+    assert explanation.data.shape == (2, 36)
+
+
 # generated, with every type of column -------------------------------------------------------------
 
 
@@ -331,6 +406,22 @@ def test_a_category_never_seen_reaches_the_model_as_it_is(game):
     explanation = explain(model, frame, {"rooms": 3, "city": "Hof"}, game=game)
     assert explanation.values[0, 1] == pytest.approx(100.0)
     assert explanation.notes == ("Column 'city' holds categories that the background never saw: 'Hof'.",)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("game", [SMALL, NETWORK, "auto"], ids=["trees", "network", "auto"])
+def test_categories_never_seen_are_one_and_the_same_to_a_learned_game(game, kind):
+    frame = people(200)[["rooms", "city"]].fillna({"city": "Bonn"})
+    table = frame if kind == "pandas" else pytest.importorskip("polars").from_pandas(frame)
+    known = {"Bonn": 0.0, "Köln": 1.0, "Ulm": 2.0}
+    model = lambda rows: np.asarray(rows["rooms"]) + np.array([known.get(city, 100.0) for city in rows["city"]])
+    explainer = ws.Explainer(model, table, game=game, progress=False)
+    new, other = explainer({"rooms": 3, "city": "Hof"}), explainer({"rooms": 3, "city": "Rom"})
+    np.testing.assert_array_equal(new.values, other.values)
+    assert np.isfinite(new.values).all()
+    assert new.notes == ("Column 'city' holds categories that the background never saw: 'Hof'.",)
+    assert new.predictions == [103.0]
+    assert new.endpoint_gaps["full"][0] < -90  # the game stays in what it knows, and the gap says so
 
 
 def test_missing_values_are_information_to_the_surrogate():

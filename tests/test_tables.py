@@ -219,3 +219,9 @@ def test_a_group_may_be_named_after_one_of_its_members():
 def test_groups_that_make_no_sense_are_refused(groups, said):
     with pytest.raises(ValueError, match=said):
         as_table(numbers("abcd"), groups=groups)
+
+
+@pytest.mark.parametrize("groups", ["a", 5])
+def test_groups_that_are_no_groups_are_refused(groups):
+    with pytest.raises(TypeError, match=r"`groups` must be .name: columns. or a list of lists"):
+        as_table(numbers("abcd"), groups=groups)

@@ -104,6 +104,8 @@ def as_outputs(values: Any, n: int, who: str) -> FloatArray:
     TypeError
         For values that are not numbers.
     """
+    if np.iscomplexobj(values):
+        raise TypeError(f"{who} returned complex numbers. Pass `predict=` a function that returns real ones.")
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

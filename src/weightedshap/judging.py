@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.curves import along
@@ -85,6 +84,8 @@ def auc_points(scores: FloatArray, positive: BoolArray) -> FloatArray:
     AUC within each class, so with p the share of the row's class, AUC + (V − AUC)/p has the AUC as its mean, and its
     variance over n rows is that of DeLong et al. (1988).
     """
+    from scipy.stats import rankdata  # slow to import, and most users never come here
+
     n, n_positive = len(positive), int(positive.sum())
     everywhere = rankdata(scores, axis=0)
     within = np.empty_like(everywhere)

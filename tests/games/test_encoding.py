@@ -55,3 +55,45 @@ def test_a_missing_value_is_below_all_others_and_no_nan_is_left():
 @pytest.mark.parametrize("column", [[True, False, None], pd.array([1, 0, None], dtype="Int64"), [1.0, 0.0, np.nan]])
 def test_booleans_and_numbers_stay_what_they_are(column):
     assert encoded(column, [1.0, 2.0, 3.0])[1].tolist() == [1.0, 0.0, -1.0]
+
+
+def cross_fitted(column, f, seed=0):
+    """The column as ranks, and as the trees learn from it; each row is a row of its own unless its number is."""
+    table = as_table(pd.DataFrame({"a": column, "row": np.asarray(f, dtype=float)}))
+    f = np.asarray(f, dtype=float)[:, None]
+    encoding = Encoding.of(table, f)
+    X = encoding(table.data)
+    return X[:, 0], encoding.cross_fitted(X, f, table.weights, np.random.default_rng(seed))[:, 0]
+
+
+def test_categories_with_many_rows_keep_their_ranks_to_learn_from():
+    rng = np.random.default_rng(0)
+    ranks, learned = cross_fitted(rng.choice(["a", "b", None], size=200), rng.normal(size=200))
+    np.testing.assert_array_equal(learned, ranks)
+
+
+def test_the_place_of_a_rare_category_says_nothing_about_the_rows_own_prediction():
+    rng = np.random.default_rng(0)
+    f = rng.normal(size=600)
+    ranks, learned = cross_fitted([f"c{i % 200}" for i in range(600)], f)  # three rows each, and no effect
+    assert np.corrcoef(ranks, f)[0, 1] > 0.5
+    assert abs(np.corrcoef(learned, f)[0, 1]) < 0.1
+
+
+def test_a_category_with_one_row_is_learned_from_as_never_seen():
+    common = ["a"] * 20 + ["b"] * 20
+    ranks, learned = cross_fitted([*common, "alone", None], np.arange(42.0))
+    assert ranks[-2:].tolist() == [2.0, -2.0]
+    assert learned[-2:].tolist() == [1.5, -2.0]  # a missing value is no rare category
+    np.testing.assert_array_equal(learned[:40], ranks[:40])
+
+
+def test_copies_of_one_row_are_one_row():
+    common, f = ["a"] * 20 + ["b"] * 20, np.arange(40.0)
+    _, learned = cross_fitted([*common, *["alone"] * 30], [*f, *[99.0] * 30])
+    assert set(learned[40:]) == {1.5}
+
+
+def test_a_column_without_any_category_stays_what_it_is():
+    ranks, learned = cross_fitted([None] * 5, np.arange(5.0))
+    np.testing.assert_array_equal(learned, ranks)

@@ -12,14 +12,6 @@ from weightedshap.estimators.exact import all_coalitions, enumerate_game
 from weightedshap.games import Copula, FunctionGame, Gaussian, block_exchangeable_contributions
 from weightedshap.tables import as_table
 
-PARTITIONS = [
-    *([1], [2], [1, 1]),
-    *([3], [2, 1], [1, 1, 1]),
-    *([4], [3, 1], [2, 2], [1, 2, 1], [1, 1, 1, 1]),
-    *([5, 1], [2, 2, 2], [3, 1, 2], [6], [1, 4, 2], [7]),
-    *([8], [5, 3], [1, 7], [2, 6], [4, 1, 2, 1], [9], [10], [6, 4], [2, 1, 3, 4], [12], [7, 5], [2, 9, 1]),
-]
-
 
 def blocks_of(sizes):
     ends = np.cumsum([0, *sizes])
@@ -47,7 +39,21 @@ def conditional_mean(x, known, covariance):
 
 
 def linear_game(x, beta, covariance):
-    return FunctionGame(lambda S: np.array([conditional_mean(x, s, covariance) @ beta for s in S]), len(x))
+    """v(S) = βᵀ E[X | X_S = x_S] for X ~ N(0, Σ): Σ_SS is padded with ones where features are hidden."""
+
+    def values(S):
+        padded = np.where(S[:, :, None] & S[:, None, :], covariance, np.eye(len(x)))
+        return (np.linalg.solve(padded, (S * x)[..., None])[..., 0] * S) @ covariance @ beta
+
+    return FunctionGame(values, len(x))
+
+
+def partitions(d, largest=None):
+    """All ways to write d as a sum, larger parts first."""
+    if d == 0:
+        yield []
+    for first in range(min(d, largest or d), 0, -1):
+        yield from ([first, *rest] for rest in partitions(d - first, first))
 
 
 def drawn(d, seed=0):
@@ -56,14 +62,39 @@ def drawn(d, seed=0):
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.2, 0.6, 0.95])
-@pytest.mark.parametrize("sizes", PARTITIONS, ids=str)
-def test_theorem_1_equals_enumeration(sizes, rho):
-    blocks = blocks_of(sizes)
-    x, beta = drawn(sum(sizes), seed=len(sizes))
-    expected = enumerate_game(linear_game(x, beta, covariance_of(blocks, rho))).mean
-    found = block_exchangeable_contributions(x, beta, blocks, rho)
-    assert found.exact
-    np.testing.assert_allclose(found.mean, expected, atol=1e-10)
+@pytest.mark.parametrize("d", range(1, 13))
+def test_theorem_1_equals_enumeration_for_all_partitions(d, rho):
+    x, beta = drawn(d, seed=d)
+    for sizes in partitions(d):
+        blocks = blocks_of(sizes)
+        expected = enumerate_game(linear_game(x, beta, covariance_of(blocks, rho))).mean
+        found = block_exchangeable_contributions(x, beta, blocks, rho)
+        assert found.exact
+        np.testing.assert_allclose(found.mean, expected, rtol=0, atol=1e-10, err_msg=str(sizes))
+
+
+def test_all_partitions_are_tried():
+    assert [len(list(partitions(d))) for d in range(1, 13)] == [1, 2, 3, 5, 7, 11, 15, 22, 30, 42, 56, 77]
+
+
+def test_the_padded_game_is_the_definition():
+    x, beta = drawn(4, seed=5)
+    covariance = covariance_of(blocks_of([3, 1]), 0.6)
+    expected = [conditional_mean(x, known, covariance) @ beta for known in all_coalitions(4)]
+    np.testing.assert_allclose(linear_game(x, beta, covariance)(all_coalitions(4)), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [[1], [2], [1, 1], [3, 2, 1], [6, 4], [2, 9, 1]], ids=str)
+def test_theorem_1_equals_the_gaussian_game_on_rows_of_that_covariance(sizes):
+    d = sum(sizes)
+    x, beta = drawn(d, seed=d)
+    rows = normal_rows(200, d)
+    rows -= rows.mean(axis=0)
+    white = rows @ np.linalg.inv(np.linalg.cholesky(np.cov(rows, rowvar=False, bias=True).reshape(d, d))).T
+    rows = white @ np.linalg.cholesky(covariance_of(blocks_of(sizes), 0.6)).T  # their sample covariance is Σ itself
+    game = Gaussian(draws=2).fit(linear_model(beta), rows, 0).at(x)
+    expected = block_exchangeable_contributions(x, beta, blocks_of(sizes), 0.6).mean
+    np.testing.assert_allclose(enumerate_game(game).mean, expected, rtol=0, atol=1e-10)
 
 
 def test_blocks_may_be_scattered_and_have_their_own_correlations():
@@ -230,10 +261,39 @@ def test_groups_and_frames_work():
 @pytest.mark.parametrize("recipe", [Gaussian(), Copula()], ids=["gaussian", "copula"])
 def test_words_and_holes_are_refused_by_name(recipe):
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "kind": ["x", "y", "x"]})
-    with pytest.raises(TypeError, match="'kind' is not a number"):
-        recipe.fit(lambda f: f["a"].to_numpy(), frame, 0)
+    for column in (frame["kind"], frame["kind"].astype("category"), frame["kind"] == "x"):
+        with pytest.raises(TypeError, match="'kind' holds categories"):
+            recipe.fit(lambda f: f["a"].to_numpy(), frame.assign(kind=column), 0)
     with pytest.raises(ValueError, match="'x1' has a missing"):
         recipe.fit(lambda rows: rows[:, 0], np.array([[1.0, np.nan], [2.0, 1.0]]), 0)
+
+
+INTEGERS = np.round(3 * ROWS[:, 2])
+
+
+@pytest.mark.parametrize("recipe", [Gaussian(draws=8), Copula(draws=8)], ids=["gaussian", "copula"])
+@pytest.mark.parametrize("whole", ["int64", "Int64", "UInt16", "Float64", "float32"])
+def test_frames_of_every_dtype_of_numbers_give_the_values_of_the_array(recipe, whole):
+    pl = pytest.importorskip("polars")
+    plain = np.column_stack([ROWS[:, :2], INTEGERS - INTEGERS.min()])
+    frame = pd.DataFrame(plain, columns=list("abc")).astype({"c": whole})
+    model = lambda rows: np.sin(np.asarray(rows, dtype=float)).sum(axis=1) * 3.0
+    expected = recipe.fit(model, plain, 0).at(plain[0])(ALL)
+    for table in (frame, pl.from_pandas(frame)):
+        game = recipe.fit(model, table, 0).at(table[:1])
+        np.testing.assert_allclose(game(ALL), expected, atol=1e-5 if whole == "float32" else 1e-12)
+
+
+def test_drawn_rows_keep_the_dtypes_that_can_hold_them():
+    frame = (
+        pd.DataFrame(ROWS, columns=list("abc")).astype({"a": "float32", "b": "Float64"}).assign(n=INTEGERS.astype(int))
+    )
+    seen = []
+    model = lambda rows: seen.append([str(t) for t in rows.dtypes]) or rows["a"].to_numpy(float)
+    game = Gaussian(draws=8).fit(model, frame, 0).at(frame[:1])
+    for known, dtype in ((False, "float64"), (True, "int64")):
+        game(np.full((1, 4), known))
+        assert seen[-1] == ["float32", "Float64", "float64", dtype]
 
 
 def test_polars_frames_work():

@@ -283,6 +283,47 @@ def test_categorical_splits_of_xgboost_are_read(removal):
     assert_reads_out(fitted.at(rows[:1]))
 
 
+def fitted_on_categories(library):
+    """A model of text and whole numbers as categories, the frame, and its predictions."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": rng.normal(size=200), "c": rng.choice(["Hof", "Ulm", "Bonn"], 200)})
+    frame["n"] = rng.choice([30, 7, 9], 200)
+    y = frame["a"] + 2.0 * (frame["c"] == "Ulm") + (frame["n"] == 9)
+    frame = frame.astype({"c": "category", "n": "category"})
+    if library == "xgboost":
+        model = xgboost.XGBRegressor(n_estimators=5, max_cat_to_onehot=1, enable_categorical=True, n_jobs=1)
+    else:
+        model = LGBM(n_estimators=5, min_child_samples=5, min_data_per_group=1, cat_smooth=1)
+    return model.fit(frame, y), frame
+
+
+@both_removals
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_categories_in_another_order_than_in_training_give_the_same_game(library, removal):
+    model, frame = fitted_on_categories(library)
+    turned = frame.assign(
+        c=frame["c"].cat.set_categories(["Ulm", "Bonn", "Hof"]), n=frame["n"].cat.set_categories([30, 9, 7])
+    )
+    same, other = (ws.Explainer(model, f[:30], game=f"tree_{removal}")(f[50:55]) for f in (frame, turned))
+    np.testing.assert_allclose(same.predictions, model.predict(frame[50:55]), rtol=1e-6)
+    np.testing.assert_allclose(same.endpoint_gaps["full"], 0, atol=1e-6)
+    np.testing.assert_array_equal(same.contributions, other.contributions)
+
+
+@both_removals
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_categories_of_polars_are_read_as_those_of_pandas(library, removal):
+    pl = pytest.importorskip("polars")
+    model, frame = fitted_on_categories(library)
+    model, frame = model.fit(frame[["a", "c"]], model.predict(frame)), frame[["a", "c"]]
+    expected = ws.Explainer(model, frame[:30], game=f"tree_{removal}")(frame[50:55])
+    plain = pl.from_pandas(frame).with_columns(pl.col("c").cast(pl.String))
+    for dtype in (pl.Categorical, pl.Enum(["Ulm", "Hof", "Bonn"])):
+        rows = plain.with_columns(pl.col("c").cast(dtype))
+        found = ws.Explainer(model, rows[:30], game=f"tree_{removal}")(rows[50:55])
+        np.testing.assert_array_equal(found.contributions, expected.contributions)
+
+
 @both_removals
 def test_a_deep_forest_on_many_columns_adds_up(removal):
     rng = np.random.default_rng(0)
@@ -358,7 +399,7 @@ def test_an_infinite_value_is_refused(removal):
     model, X = read("lightgbm")
     row = X[:1].copy()
     row[0, 2] = np.inf
-    with pytest.raises(ValueError, match="infinite value"):
+    with pytest.raises(ValueError, match="Column 'x2' holds an infinite value"):
         TreeModel(removal).fit(model, X[:5]).at(row)
 
 

@@ -216,6 +216,22 @@ def test_a_frame_with_words_booleans_and_holes_is_learned():
     assert_reads_out(game)
 
 
+def test_categories_that_say_nothing_are_not_taken_for_knowledge():
+    """Half as many identifiers as rows: the error on held-out rows is told as it is on new rows."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=1200), "b": rng.normal(size=1200)})
+    frame["id"] = [f"id {i}" for i in rng.integers(300, size=1200)]
+    model = lambda rows: np.sin(3 * rows["a"].to_numpy()) + rows["b"].to_numpy()
+    fitted = TreeSurrogate(masks=8, trees=40, n_jobs=1).fit(model, frame[:600], 0)
+    row = np.repeat(np.arange(600, 1200), 8)
+    masks = random_coalitions(len(row), 3, np.random.default_rng(1))
+    new = frame.iloc[row]
+    error = ((fitted.masked(new, masks)[:, 0] - model(new)) ** 2).mean()
+    assert fitted.info["held_out_error"] == pytest.approx(error, rel=0.2)
+    plain = TreeSurrogate(masks=8, trees=40, n_jobs=1).fit(model, frame.loc[:599, ["a", "b"]], 0)
+    assert error < 1.3 * plain.info["held_out_error"]
+
+
 # bad and thin input -------------------------------------------------------------------------------
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray
+from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.tables import Column, Table, column_of
 
-__all__ = ["Encoding"]
+__all__ = ["Encoding", "refuse_infinite"]
+
+RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means are learned apart
 
 
 @dataclass(frozen=True)
@@ -51,19 +53,69 @@ class Encoding:
             X = np.asarray(rows, dtype=np.float64)
         else:
             X = np.stack([self._numbers(column_of(rows, c), c) for c in range(len(self.names))], axis=1)
-        if np.isinf(X).any():
-            name = self.names[int(np.nonzero(np.isinf(X))[1][0])]
-            raise ValueError(
-                f"Column {name!r} holds an infinite value. Replace it by a finite one, or by NaN if it is missing."
-            )
+        refuse_infinite(X, self.names)
         return np.ascontiguousarray(np.where(np.isnan(X), self.missing, X))
+
+    def cross_fitted(self, X: FloatArray, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """(n, c) the encoded background to learn from: rare categories stand where *other* rows put them.
+
+        The mean prediction of a category with few rows repeats their own predictions, and trees that learn from such
+        ranks take them for knowledge. So the rows are cut into parts, copies of one row together, and a row with a
+        category of fewer than `RARE` distinct rows gets the place that the mean of the other parts has among all
+        categories. One that no other part has is treated as never seen.
+        """
+        codes = {
+            c: np.where(X[:, c] == self.missing[c], len(r), X[:, c]).astype(np.intp) for c, r in self.ranks.items()
+        }
+        if not codes:
+            return X
+        _, first, row = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        rare = {c: _is_rare(code, first, len(self.ranks[c])) for c, code in codes.items()}
+        if not any(rows.any() for rows in rare.values()):
+            return X
+        fitted, total = X.copy(), weights * f.mean(axis=1)
+        part = rng.integers(PARTS, size=len(first))[row.ravel()]
+        for c, code in codes.items():
+            n = len(self.ranks[c])
+            everywhere = np.nan_to_num(_means(code, total, weights, n))  # ascending, as ranks are
+            for p in np.unique(part[rare[c]]):
+                others, mine = part != p, rare[c] & (part == p)
+                mean = _means(code[others], total[others], weights[others], n)[code[mine]]
+                place = np.interp(mean, everywhere, np.arange(n))
+                fitted[mine, c] = np.where(np.isnan(mean), _unseen(n), place)
+        return fitted
 
     def _numbers(self, column: Column, c: int) -> FloatArray:
         if c not in self.ranks:
             return np.asarray(column, dtype=np.float64)
-        ranks = self.ranks[c]
-        unseen = max(len(ranks) - 1, 0) // 2 + 0.5
+        ranks, unseen = self.ranks[c], _unseen(len(self.ranks[c]))
         return np.array([np.nan if value is None else ranks.get(value, unseen) for value in column], dtype=np.float64)
+
+
+def refuse_infinite(X: FloatArray, names: tuple[str, ...]) -> None:
+    """An error that names the first of the columns (n, c) that holds an infinite value."""
+    if np.isinf(X).any():
+        name = names[int(np.nonzero(np.isinf(X).any(axis=0))[0][0])]
+        raise ValueError(
+            f"Column {name!r} holds an infinite value. Replace it by a finite one, or by NaN if it is missing."
+        )
+
+
+def _unseen(n: int) -> float:
+    """Where a category that is none of the n ranked ones stands: between the two in the middle."""
+    return max(n - 1, 0) // 2 + 0.5
+
+
+def _is_rare(code: IntArray, distinct: IntArray, n: int) -> BoolArray:
+    """Which rows hold one of the n categories that fewer than `RARE` of the distinct rows have."""
+    counts = np.bincount(code[distinct], minlength=n + 1)
+    return np.asarray((code < n) & (counts[code] < RARE))
+
+
+def _means(code: IntArray, target: FloatArray, weights: FloatArray, n: int) -> FloatArray:
+    """(n,) the weighted mean of each category; NaN of one without weight."""
+    total, share = (np.bincount(code, values, minlength=n + 1)[:n] for values in (target, weights))
+    return np.asarray(np.divide(total, share, out=np.full(n, np.nan), where=share > 0))
 
 
 def _ranks(column: Column, f: FloatArray, weights: FloatArray) -> dict[Any, float]:

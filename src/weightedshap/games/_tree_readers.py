@@ -11,6 +11,8 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +76,8 @@ def _encoded(column: pd.Series[Any], categories: Sequence[Any] | None) -> FloatA
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"Column {str(column.name)!r} holds {column.dtype} values, which trees cannot compare. Turn it into "
-            "numbers or into a pandas category."
+            f"Column {str(column.name)!r} holds {column.dtype} values, which these trees do not compare. Turn it into "
+            f"numbers, or into a category before training; {GAMES_FOR_OTHERS}."
         ) from error
 
 
@@ -130,11 +132,12 @@ def read_lightgbm(model: Any, rows: Any) -> ReadModel:
     objective = str(dump.get("objective", "")).split(" ")[0]
     plain = objective in PLAIN_LIGHTGBM
     categories = dump.get("pandas_categorical") or []
-    positions = [c for c, dtype in enumerate(_dtypes(rows)) if isinstance(dtype, pd.CategoricalDtype)]
+    types = [] if isinstance(rows, np.ndarray) else map(str, rows.dtypes)
+    positions = [c for c, name in enumerate(types) if name.lower().startswith(("categor", "enum"))]
     return ReadModel(
         tuple(pack(trees[output::k], scale) for output in range(k)),
         "value" if plain else "margin",
-        lambda rows: scale * booster.predict(rows, raw_score=True),
+        lambda rows: scale * feeding(partial(booster.predict, raw_score=True), booster)(rows),
         dict(zip(positions, categories, strict=False)),
     )
 
@@ -192,8 +195,23 @@ def read_xgboost(model: Any, rows: Any) -> ReadModel:
         tuple(pack([trees[t] for t in part], single=True) for part in chosen),
         "value" if plain else "margin",
         lambda rows: _xgboost_margin(booster, rows, (0, int(best) + 1 if best is not None else 0)),
-        {},
+        _xgboost_categories(forest.get("cats", {}).get("enc", [])),
     )
+
+
+def _xgboost_categories(columns: Sequence[Mapping[str, Any]]) -> dict[int, Sequence[Any]]:
+    """The categories of training by column, which XGBoost keeps from 3.1 on: numbers, or bytes of text and its ends.
+
+    Text beyond ASCII is left out: XGBoost counts its letters and cuts its bytes.
+    """
+    found: dict[int, Sequence[Any]] = {}
+    for c, column in enumerate(columns):
+        values, ends = column["values"], column.get("offsets")
+        if ends is None:
+            found[c] = values
+        elif values and all(0 <= letter < 128 for letter in values):
+            found[c] = [bytes(values[a:b]).decode() for a, b in pairwise(ends)]
+    return found
 
 
 def _xgboost_margin(booster: Any, rows: Any, iterations: tuple[int, int]) -> Any:
@@ -379,10 +397,6 @@ def _hist_tree(nodes: Any) -> Tree:
         nodes["value"],
         nodes["count"],
     )
-
-
-def _dtypes(rows: Any) -> Sequence[Any]:
-    return list(rows.dtypes) if isinstance(rows, pd.DataFrame) else []
 
 
 READERS: Mapping[str, Callable[[Any, Any], ReadModel | None]] = {

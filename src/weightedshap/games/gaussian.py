@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy.special import gammaln, ndtr, ndtri
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_coalitions, positive_integer
@@ -38,7 +37,8 @@ class Gaussian:
     with the same `draws` of Y, in pairs μ ± e, for every coalition and every row; and the model's predictions are
     averaged. For a linear model the pairs make the mean exact, so one draw at the conditional mean is taken. Where
     the sample correlations are not positive definite they are shrunk towards zero, by the intensity of
-    Ledoit and Wolf; ``info["shrinkage"]`` says by how much. Columns must be numbers without holes.
+    Ledoit and Wolf; ``info["shrinkage"]`` says by how much. Columns must be numbers without holes; categories and
+    booleans are refused.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Gaussian:
     def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedGaussian:
         """Estimate the distribution and draw from it once."""
         model, table, rng = wrapped(model, background, rng)
-        X = _numbers(table.data, table.names)
+        X = _numbers(table.data, table)
         margins = Margins.of(X, table.weights, self.margins)
         correlation, shrinkage = _correlation(margins.scores(X), table.weights)
         half = rng.standard_normal((-(-self.draws // 2), X.shape[1])) @ np.linalg.cholesky(correlation).T
@@ -144,7 +144,7 @@ class FittedGaussian(FittedOnTable):
     def at(self, row: Any) -> GaussianGame:
         """The game at one row."""
         aligned = self.background.align(row, "row")
-        x = _numbers(aligned, self.background.names)
+        x = _numbers(aligned, self.background)
         return GaussianGame(self.model, self.background, aligned, self, x[0], self.margins.scores(x)[0])
 
 
@@ -184,15 +184,15 @@ def _mid_ranks(values: FloatArray, share: FloatArray) -> tuple[FloatArray, Float
     return distinct, np.bincount(where, weights=share) / counts
 
 
-def _numbers(rows: Any, names: tuple[str, ...]) -> FloatArray:
+def _numbers(rows: Any, table: Table) -> FloatArray:
     """Rows as floats, or an error that names the column that is no number."""
-    columns = [column_of(rows, c) for c in range(len(names))]
-    words = [name for name, column in zip(names, columns, strict=True) if column.dtype == object]
-    if words:
-        raise TypeError(
-            f"Column {words[0]!r} is not a number, so it has no Gaussian distribution. Use the game "
-            "'tree_surrogate', or turn the column into numbers."
-        )
+    columns, names = [column_of(rows, c) for c in range(len(table.names))], table.names
+    for c, column in enumerate(columns):
+        if column.dtype == object or table.kind.is_boolean(table.data, c):
+            raise TypeError(
+                f"Column {names[c]!r} holds categories, which have no Gaussian distribution. Use the game "
+                "'tree_surrogate', or turn the column into numbers."
+            )
     X = np.stack(columns, axis=1).astype(np.float64)
     if not np.isfinite(X).all():
         name = names[int(np.argwhere(~np.isfinite(X))[0, 1])]
@@ -204,12 +204,8 @@ def _numbers(rows: Any, names: tuple[str, ...]) -> FloatArray:
 
 
 def _like(rows: FloatArray, table: Table) -> Any:
-    """Drawn rows in the table's kind of frame; columns of whole numbers become floats, as draws are."""
-    if isinstance(table.data, np.ndarray):
-        return rows
-    if isinstance(table.data, pd.DataFrame):
-        return pd.DataFrame(rows, columns=table.data.columns)
-    return type(table.data)(rows, schema=list(table.names))
+    """Drawn rows in the table's type and dtypes; a column of whole numbers becomes floats, as draws are."""
+    return table.kind.build(list(rows.T), table.data, "background")
 
 
 def _correlation(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:

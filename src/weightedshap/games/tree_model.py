@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import FloatArray, one_of
+from weightedshap.games._encoding import refuse_infinite
 from weightedshap.games._tree_readers import ReadModel, read_model
 from weightedshap.games._trees import (
     MOST_PATTERNS,
@@ -142,7 +143,9 @@ class FittedTreeModel(FittedOnTable):
         return Coefficients.of(self.background.d, max(paths.widest for paths in self.paths))
 
     def _numbers(self, rows: Any) -> FloatArray:
-        return finite_or_missing(self.read.encode(rows))
+        X = self.read.encode(rows)
+        refuse_infinite(X, self.background.names)
+        return X
 
 
 @dataclass(frozen=True)
@@ -216,14 +219,3 @@ class FittedInterventional(FittedTreeModel):
             )  # fmt: skip
         p = self.paths[output]
         return _path_kernels.list_pattern_leaves(goes, p.value, p.start, p.member, p.edge_start, p.edge, *patterns)
-
-
-def finite_or_missing(X: FloatArray) -> FloatArray:
-    """`X`, if no value is infinite."""
-    if np.isinf(X).any():
-        row, column = (int(i[0]) for i in np.nonzero(np.isinf(X)))
-        raise ValueError(
-            f"Row {row} has an infinite value in column {column}. Replace it by a finite one, or by NaN if it is "
-            "missing."
-        )
-    return X

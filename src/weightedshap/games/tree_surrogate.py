@@ -33,7 +33,8 @@ class TreeSurrogate:
     and Δ needs no sampling.
 
     A missing value in the data is information, not a hidden feature: it is coded as a number below all
-    others of its column, and only hidden features are NaN.
+    others of its column, and only hidden features are NaN. Categories become ranks by their mean prediction; the trees
+    learn the rare ones from ranks of other rows, see `Encoding.cross_fitted`.
 
     The defaults were found by measuring recipes on the paper's datasets; the study is in the
     documentation, and ``benchmarks/surrogate_recipes.py`` repeats it.
@@ -66,6 +67,7 @@ class TreeSurrogate:
         encoding = Encoding.of(table, f)
         X = encoding(table.data)
         train, test = split_rows(X, self.held_out, rng)
+        X = encoding.cross_fitted(X, f, table.weights, rng)
         seen = _masked(X, table, train, _masks_per_row(self.masks, self.max_rows, len(train)), rng)
         held = _masked(X, table, test, _masks_per_row(self.masks // 2, self.max_rows // 10, len(test)), rng)
         boosters = tuple(self._boost(seen, held, column, table.weights, rng) for column in f.T)

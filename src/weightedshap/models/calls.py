@@ -46,9 +46,9 @@ def how_to_call(model: Any, predict: Callable[[Any], Any] | None) -> Call:
     if library == "xgboost" and type(model).__name__ == "Booster":
         return Call(XGBoostCall(model), _xgboost_space(model))
     if library == "lightgbm" and type(model).__name__ == "Booster":
-        return Call(model.predict, _lightgbm_space(model))
+        return Call(feeding(model.predict, model), _lightgbm_space(model))
     if library == "catboost" and type(model).__name__ == "CatBoost":
-        return Call(model.predict, _catboost_space(model))
+        return Call(feeding(model.predict, model), _catboost_space(model))
     return _scikit_learn(model)
 
 
@@ -59,6 +59,8 @@ def _scikit_learn(model: Any) -> Call:
     if hasattr(model, "decision_function") and _classes(model):
         names = _classes(model) or ()
         return Call(feeding(model.decision_function, model), "margin", names[1:] if len(names) == 2 else names)
+    if _classes(model):
+        raise TypeError(_labels_only(type(model).__name__))
     if hasattr(model, "predict"):
         return Call(feeding(model.predict, model), "value")
     if callable(model):
@@ -66,6 +68,13 @@ def _scikit_learn(model: Any) -> Call:
     raise TypeError(
         f"Cannot call a {type(model).__name__} as a model: it has no `predict_proba` or `predict` and is no "
         "function. Pass `predict=`, a function of rows."
+    )
+
+
+def _labels_only(name: str) -> str:
+    return (
+        f"This {name} answers with labels of classes, which are no numbers to average. Pass `predict=` a function "
+        "of rows that returns probabilities, or 1.0 for one class and 0.0 for the others."
     )
 
 
@@ -94,6 +103,8 @@ def _lightgbm_space(model: Any) -> str:
 
 def _xgboost_space(model: Any) -> str:
     objective = json.loads(model.save_config())["learner"]["objective"]["name"]
+    if objective == "multi:softmax":
+        raise TypeError(_labels_only("booster with the objective multi:softmax"))
     if objective in ("binary:logistic", "multi:softprob"):
         return "probability"
     return "margin" if objective == "binary:logitraw" else "value"
@@ -131,6 +142,17 @@ class Feeding:
         return self.method(pd.DataFrame(rows, columns=self.names) if isinstance(rows, np.ndarray) else rows)
 
 
+@dataclass(frozen=True)
+class Translating:
+    """A method of a model that takes frames of polars, but not polars' own categories: it is handed those of pandas."""
+
+    method: Callable[[Any], Any]
+
+    def __call__(self, rows: Any) -> Any:
+        types = () if isinstance(rows, np.ndarray) else map(str, rows.dtypes)
+        return self.method(rows.to_pandas() if any(t.startswith(("Categorical", "Enum")) for t in types) else rows)
+
+
 def _array(rows: Any) -> Any:
     """A frame as an array: of numbers if all columns are, else of objects."""
     if isinstance(rows, pd.DataFrame):
@@ -140,8 +162,11 @@ def _array(rows: Any) -> Any:
 
 
 def feeding(call: Callable[[Any], Any], model: Any) -> Callable[[Any], Any]:
-    """`call`, handed the kind of rows that a scikit-learn style `model` was fitted on."""
-    if getattr(model, "n_features_in_", None) is None or _library(model) == "catboost":
+    """`call`, handed the kind of rows that `model` was fitted on, or can read."""
+    library = _library(model)
+    if library in ("lightgbm", "catboost"):
+        call = Translating(call)
+    if getattr(model, "n_features_in_", None) is None or library == "catboost":
         return call
     return Feeding(call, getattr(model, "feature_names_in_", None))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,8 @@ class Model:
         """Predictions of the chosen outputs; the axis k is there only if several are explained."""
         at_most = max(1, BATCH_BYTES // (8 * rows.shape[1]))
         if len(rows) > at_most:
-            return np.concatenate([self(part) for part in _parts(rows, at_most)])
+            starts = range(0, len(rows), at_most)
+            return np.concatenate([self(part_of(rows, slice(start, start + at_most))) for start in starts])
         raw = _answer(self.predict, rows)
         if raw.shape[1] != self.n_raw:
             raise ValueError(
@@ -112,12 +113,8 @@ def _answer(predict: Callable[[Any], Any], rows: Any) -> FloatArray:
             f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=` a "
             "function that returns one table (n, k), for example the second column of each."
         )
-    return _two_axes(as_outputs(answer, len(rows), "The model"))
-
-
-def _parts(rows: Any, size: int) -> Iterator[Any]:
-    for start in range(0, len(rows), size):
-        yield part_of(rows, slice(start, start + size))
+    values = as_outputs(answer, len(rows), "The model")
+    return values[:, None] if values.ndim == 1 else values
 
 
 def _check_width(model: Any, background: Table) -> None:
@@ -127,10 +124,6 @@ def _check_width(model: Any, background: Table) -> None:
             f"The background has {len(background.names)} columns but the model expects {expected}. "
             "Pass the columns used in training, in the same order."
         )
-
-
-def _two_axes(values: FloatArray) -> FloatArray:
-    return values[:, None] if values.ndim == 1 else values
 
 
 def _output_names(names: tuple[str, ...] | None, n_outputs: int) -> tuple[str, ...]:
@@ -145,6 +138,8 @@ def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) 
         return default, len(default) > 1
     if isinstance(outputs, (int, np.integer, str)):
         return (output_position(outputs, names),), False
+    if not isinstance(outputs, (Sequence, np.ndarray)):
+        raise TypeError(f"`outputs` must be a position, a name, or a list of them; got {outputs!r}.")
     chosen = tuple(output_position(o, names) for o in outputs)
     if not chosen:
         raise ValueError("`outputs` is an empty list; name at least one output, or leave it out.")

@@ -12,7 +12,7 @@ import numpy as np
 
 from weightedshap.checks import require
 from weightedshap.tables import column_of, kind_of
-from weightedshap.tables.kinds import as_numbers
+from weightedshap.tables.kinds import as_numbers, in_dtype
 
 __all__ = ["TorchCall", "OnnxCall"]
 
@@ -22,10 +22,21 @@ _SWITCHING = threading.RLock()  # a module that must be switched to eval mode se
 def _matrix(rows: Any, dtype: Any) -> Any:
     """Rows as an array (n, c) of numbers."""
     if isinstance(rows, np.ndarray):
-        return np.array(rows, dtype=dtype)
+        return _cast(rows, dtype)
     names = kind_of(rows).names(rows) or ()
     columns = [as_numbers(column_of(rows, c), repr(name), "X") for c, name in enumerate(names)]
-    return np.stack(columns, axis=1).astype(dtype)
+    return _cast(np.stack(columns, axis=1), dtype)
+
+
+def _cast(values: Any, dtype: Any) -> Any:
+    """A copy in `dtype`; an error where whole numbers are wanted and there are fractions or holes."""
+    cast = in_dtype(values, np.dtype(dtype))
+    if cast.dtype != dtype:
+        raise ValueError(
+            f"The network takes {np.dtype(dtype)} and was handed numbers that are not: fractions, missing values or "
+            "numbers out of range. Fill the holes, use game='marginal', which makes up no values, or pass `predict=`."
+        )
+    return cast
 
 
 @contextmanager
@@ -123,4 +134,4 @@ def _onnx_column(rows: Any, c: int, kind: str) -> Any:
     column = column_of(rows, c)
     if kind == "tensor(string)":
         return np.array(["" if v is None else str(v) for v in column], dtype=object)[:, None]
-    return as_numbers(column, repr(c), "X").astype(ONNX_DTYPES.get(kind, np.float32))[:, None]
+    return _cast(as_numbers(column, repr(c), "X"), ONNX_DTYPES.get(kind, np.float32))[:, None]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.frames import is_polars
 
 __all__ = ["Column", "Kind", "Arrays", "kind_of", "column_of", "part_of", "copy_of"]
 
@@ -163,7 +164,7 @@ def kind_of(rows: Any) -> Kind:
         from weightedshap.tables.pandas_kind import PandasFrames
 
         return PandasFrames()
-    if type(rows).__module__.partition(".")[0] == "polars":
+    if is_polars(rows):
         from weightedshap.tables.polars_kind import PolarsFrames
 
         return PolarsFrames()

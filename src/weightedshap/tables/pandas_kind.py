@@ -108,21 +108,24 @@ def _objects(column: pd.Series[Any]) -> npt.NDArray[np.object_]:
 
 def _refusal(column: pd.Series[Any], name: str, who: str) -> str:
     """Why a column is refused, and what to do with it."""
-    inferred = types.infer_dtype(column, skipna=True) if types.is_object_dtype(column.dtype) else str(column.dtype)
-    start = f"Column {name!r} of `{who}` holds"
-    if types.is_timedelta64_dtype(column.dtype) or inferred == "timedelta":
-        return f"{start} durations. Turn them into numbers first: frame[{name!r}].dt.total_seconds()."
-    if getattr(column.dtype, "kind", "O") == "M" or inferred.startswith(("date", "period", "timestamp", "time")):
-        return (
-            f"{start} dates ({column.dtype}). Turn them into numbers first, for example days since a fixed one: "
-            f"(frame[{name!r}] - pandas.Timestamp('2000-01-01')).dt.days."
-        )
-    if inferred.startswith("mixed"):
+    own, kind = column.dtype, getattr(column.dtype, "kind", "O")
+    held = types.infer_dtype(column, skipna=True) if types.is_object_dtype(own) else str(own)
+    start, cells = f"Column {name!r} of `{who}` holds", f"frame[{name!r}]"
+    first = "Turn them into numbers first, for example"
+    if held.startswith("period"):
+        return f"{start} periods ({own}). {first} their year: {cells}.map(lambda period: period.year)."
+    if kind == "M" or held.startswith("date"):
+        since = "pandas.Timestamp('2000-01-01', tz='UTC')"
+        return f"{start} dates ({own}). {first} days: (pandas.to_datetime({cells}, utc=True) - {since}).dt.days."
+    if kind == "m" or held.startswith("time"):
+        seconds = f"pandas.to_timedelta({cells}.astype(str)).dt.total_seconds()"
+        return f"{start} durations or times of day ({own}). {first} seconds: {seconds}."
+    if held.startswith("mixed"):
         seen = sorted({type(value).__name__ for value in column[column.notna()]})
         return f"{start} mixed types ({', '.join(seen)}). Turn it into numbers (pandas.to_numeric) or text (.map(str))."
     return (
-        f"{start} {inferred} values as {column.dtype}, neither numbers nor categories. Turn it into numbers "
-        "(pandas.to_numeric), text (.map(str)) or a category (.astype('category'))."
+        f"{start} {held} values, neither numbers nor categories. Turn it into numbers (pandas.to_numeric), "
+        "text (.map(str)) or a category (.astype('category'))."
     )
 
 

@@ -13,6 +13,8 @@ from weightedshap.tables.kinds import Column, as_numbers, as_text, holds, refuse
 
 __all__ = ["PolarsFrames"]
 
+polars = require("polars", "polars")  # this module is imported when rows of polars are met
+
 
 class PolarsFrames:
     """Rows as a `polars.DataFrame`."""
@@ -36,7 +38,6 @@ class PolarsFrames:
         return str(rows.dtypes[c]) == "Boolean"
 
     def like(self, rows: Any, reference: Any, who: str) -> Any:
-        polars = require("polars", "polars")
         columns = {}
         for own, column in zip(rows.get_columns(), reference.get_columns(), strict=True):
             plain = _plain(own, who)
@@ -44,12 +45,10 @@ class PolarsFrames:
         return polars.DataFrame(columns)
 
     def build(self, columns: Sequence[Column], reference: Any, who: str) -> Any:
-        polars = require("polars", "polars")
         pairs = zip(columns, reference.get_columns(), strict=True)
         return polars.DataFrame({column.name: _like(values, column, who) for values, column in pairs})
 
     def mix(self, row: Any, known: BoolArray, hidden: Any) -> Any:
-        polars = require("polars", "polars")
         source = np.arange(1, len(hidden) + 1)  # row 0 of the pool is the explained one
         pool = polars.concat([row, hidden], how="vertical_relaxed")
         picks = (np.where(known[:, [c]], 0, source).ravel() for c in range(known.shape[1]))
@@ -59,7 +58,7 @@ class PolarsFrames:
 def _plain(column: Any, who: str) -> Column:
     dtype, kind = column.dtype, str(column.dtype).partition("(")[0]
     if dtype.is_numeric() or kind == "Boolean":
-        floats = np.array(column.cast(require("polars", "polars").Float64).to_numpy(), dtype=np.float64)
+        floats = np.array(column.cast(polars.Float64).to_numpy(), dtype=np.float64)
         if dtype.is_integer():
             refuse_inexact(floats, f"Column {column.name!r} of `{who}`")
         return floats
@@ -68,13 +67,10 @@ def _plain(column: Any, who: str) -> Column:
         values[:] = column.to_list()
         return values
     start = f"Column {column.name!r} of `{who}` holds {dtype} values"
-    if kind == "Duration":
-        raise TypeError(f"{start}. Turn them into numbers first: polars.col({column.name!r}).dt.total_seconds().")
+    advice = {"Duration": "dt.total_seconds()", "Time": "cast(polars.Int64) / 1e9", "Date": "dt.epoch('d')"}
     if dtype.is_temporal():
-        raise TypeError(
-            f"{start}, which are dates or times. Turn them into numbers first, for example days since 1970: "
-            f"polars.col({column.name!r}).dt.epoch('d')."
-        )
+        formula = f"polars.col({column.name!r}).{advice.get(kind, advice['Date'])}"
+        raise TypeError(f"{start}, which are dates or times. Turn them into numbers first, for example {formula}.")
     raise TypeError(f"{start}, which are neither numbers nor categories. Cast the column to Float64, String or Enum.")
 
 
@@ -83,7 +79,6 @@ def _like(values: Column, reference: Any, who: str) -> Any:
 
     Missing values become nulls, or NaN if that is what the reference column has in their place.
     """
-    polars = require("polars", "polars")
     dtype, name = reference.dtype, repr(reference.name)
     if not (dtype.is_numeric() or str(dtype) == "Boolean"):
         text = polars.Series(as_text(values, name, who).tolist(), dtype=polars.String)

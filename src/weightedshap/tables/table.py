@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.frames import is_polars
 from weightedshap.tables.groups import Groups, listed, owners, players_of
 from weightedshap.tables.kinds import Column, Kind, kind_of, numeric
 
@@ -29,6 +31,7 @@ class Table:
     player_names : their d names
     weights : (n,) non-negative, summing to one
     notes : sentences about the players that the reader of a result should know
+    trained : the names of an array's columns in the model's training, where it knows them
     """
 
     data: Any
@@ -37,6 +40,7 @@ class Table:
     player_names: tuple[str, ...]
     weights: FloatArray
     notes: tuple[str, ...] = ()
+    trained: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.data)
@@ -83,16 +87,17 @@ class Table:
         """`X` with this table's columns in this table's order, type and dtypes.
 
         A single row (a 1-D array, a Series or a dict) becomes a table of one row. Named columns are
-        matched by name if the background has names too, others by position. A value that the dtype of
-        the background's column cannot hold (a hole or a fraction among integers) keeps its own.
+        matched by name if the background has names too, or the model has the same; others by position.
+        A value that the dtype of the background's column cannot hold (a hole or a fraction among
+        integers) keeps its own.
         """
         data = as_rows(X)
         if self.is_frame and isinstance(data, np.ndarray) and data.dtype.kind in "OUS":
             data = pd.DataFrame(data).infer_objects()
             data.columns = self.names if data.shape[1] == len(self.names) else data.columns
         kind, names = kind_of(data), kind_of(data).names(data)
-        if names is not None and self.is_frame:
-            data = kind.select(data, _positions(names, self.names, who))
+        if names is not None and (self.is_frame or sorted(names) == sorted(self.trained)):
+            data = kind.select(data, _positions(names, self.names if self.is_frame else self.trained, who))
         elif data.shape[1] != len(self.names):
             raise ValueError(
                 f"`{who}` has {data.shape[1]} columns but the background has {len(self.names)}. "
@@ -175,10 +180,10 @@ def as_table(data: Any, weights: Any = None, groups: Groups | None = None, order
         rows = numeric(rows, "background")
     kind = kind_of(rows)
     names = kind.names(rows)
-    if names is not None:
-        _refuse_twice(names)
-    else:
+    trained = tuple(order or ()) if names is None else ()
+    if names is None:
         names = tuple(f"x{c}" for c in range(rows.shape[1]))
+    _refuse_twice(names)
     for c in range(len(names)):
         kind.column(rows, c, "background")
     owner, alone = owners(names, groups)
@@ -186,16 +191,16 @@ def as_table(data: Any, weights: Any = None, groups: Groups | None = None, order
     if order is not None and tuple(order) != names and sorted(order) == sorted(names):
         columns = [names.index(name) for name in order]
         rows, names, owner = kind.select(rows, columns), tuple(order), tuple(owner[c] for c in columns)
-    return Table(rows, names, *players_of(owner), _row_weights(weights, len(rows)), notes)
+    return Table(rows, names, *players_of(owner), _row_weights(weights, len(rows)), notes, trained)
 
 
 def as_rows(data: Any) -> Any:
     """A 2-D array or a DataFrame."""
     if isinstance(data, Table):
         return data.data
-    if isinstance(data, pd.DataFrame) or _is_polars(data, "DataFrame"):
+    if isinstance(data, pd.DataFrame) or is_polars(data):
         return data
-    if _is_polars(data, "LazyFrame"):
+    if type(data).__name__ == "LazyFrame":
         raise TypeError("A polars LazyFrame holds no rows yet. Call `.collect()` on it first.")
     if isinstance(data, pd.Series):
         return data.to_frame().T.infer_objects()
@@ -209,12 +214,8 @@ def as_rows(data: Any) -> Any:
     return array
 
 
-def _is_polars(data: Any, name: str) -> bool:
-    return type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == name
-
-
 def _refuse_twice(names: tuple[str, ...]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise ValueError(f"Column names must differ; {', '.join(map(repr, twice))} stands more than once.")
 
