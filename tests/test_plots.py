@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import warnings
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 
 import weightedshap as ws
 from weightedshap import plots
+from weightedshap.plots import drawing
+
+
+def image_of(explanation, ax=None, **choices):
+    """A picture with one row of pixels, one for each feature, and a pixel of none."""
+    d = explanation.values.shape[1]
+    return explanation.plot.image(0, np.arange(d + 1.0)[None], np.arange(-1, d)[None], ax=ax, **choices)
+
 
 FIGURES = {
     "recovery": lambda explanation, ax=None: explanation.plot.recovery(ax=ax),
     "weights": lambda explanation, ax=None: explanation.plot.weights(ax=ax),
+    "weight vectors": lambda explanation, ax=None: explanation.plot.weight_vectors(ax=ax),
     "bar": lambda explanation, ax=None: explanation.plot.bar(ax=ax),
     "bar of a row": lambda explanation, ax=None: explanation.plot.bar(row=0, ax=ax),
+    "beeswarm": lambda explanation, ax=None: explanation.plot.beeswarm(ax=ax),
+    "stability": lambda explanation, ax=None: explanation.plot.stability(ax=ax),
+    "waterfall": lambda explanation, ax=None: explanation.plot.waterfall(0, ax=ax),
     "sizes": lambda explanation, ax=None: explanation.plot.sizes(0, ax=ax),
+    "image": image_of,
 }
+WITH_NAMES = [FIGURES[name] for name in ("bar", "bar of a row", "beeswarm", "waterfall", "sizes")]
 
 
 def explained(n: int = 6, d: int = 5, outputs: int = 0, estimator: str = "exact", model=None) -> ws.Explanation:
@@ -34,12 +54,44 @@ def explained(n: int = 6, d: int = 5, outputs: int = 0, estimator: str = "exact"
         values = np.tanh(rows @ slopes) + rows[:, :1] * rows[:, -1:]
         return values if outputs else values[:, 0]
 
-    return ws.Explainer(model or smooth, background, estimator=estimator)(X)
+    return ws.Explainer(model or smooth, background, game="marginal", estimator=estimator)(X)
+
+
+def with_unknown_errors(explanation, rows=slice(None)):
+    errors = explanation.standard_errors.copy()
+    errors[rows, 0] = np.nan
+    return dataclasses.replace(explanation, standard_errors=errors)
+
+
+def widened(explanation, d=3_000):
+    """The same rows with d features, most of them without influence; Δ, which would be large, is not kept."""
+    n, family = len(explanation), ws.weights.paper(d)
+    values = np.zeros((n, d))
+    values[:, ::600] = explanation.values
+    return dataclasses.replace(
+        explanation,
+        values=values,
+        shapley=values / 2,
+        feature_names=tuple(f"feature {i}" for i in range(d)),
+        data=None,
+        contributions=None,
+        family=family,
+        weights=np.tile(family.vectors[0], (n, 1)),
+        weight_labels=np.array([family.labels[0]] * n),
+        orders=ws.curves.order_of(values),
+        curves=np.linspace(1, 0, d + 1) * np.ones((n, 1)),
+        reference_curves={name: np.ones((n, d + 1)) for name in explanation.reference_curves},
+    )
 
 
 @pytest.fixture(scope="module")
 def explanation() -> ws.Explanation:
     return explained()
+
+
+@pytest.fixture(scope="module")
+def sampled() -> ws.Explanation:
+    return explained(n=4, estimator="permutation")
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +101,13 @@ def _close_figures():
 
 
 def new_axes():
-    return Figure(layout="constrained").subplots()
+    return Figure().subplots()
+
+
+def rendered(ax):
+    """The Axes after the figure was drawn to pixels, so that everything has its place."""
+    FigureCanvasAgg(ax.figure).draw()
+    return ax
 
 
 def tick_names(ax) -> list[str]:
@@ -60,12 +118,26 @@ def legend_names(ax) -> list[str]:
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
+def texts(ax) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+def numbers_of(ax) -> list[str]:
+    return [text.replace("−", "-") for text in texts(ax)]
+
+
+def error_widths(ax) -> list[float]:
+    container = next(c for c in ax.containers if isinstance(c, mpl.container.ErrorbarContainer))
+    return [np.diff(segment[:, 0])[0] for segment in container.lines[2][0].get_segments() if len(segment)]
+
+
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
 def test_a_given_ax_is_drawn_on_and_pyplot_stays_as_it_was(draw, explanation):
     current = plt.figure()
     settings, ax = dict(mpl.rcParams), new_axes()
     assert draw(explanation, ax) is ax
     assert ax.has_data()
+    assert ax.figure.axes == [ax]
     assert plt.get_fignums() == [current.number]
     assert plt.gcf() is current
     assert not current.axes
@@ -78,28 +150,42 @@ def test_without_ax_a_new_figure_is_made_and_older_ones_are_left_alone(draw, exp
     settings = dict(mpl.rcParams)
     made = draw(explanation)
     assert made.figure is not older
+    assert made.figure.get_figwidth() == 5.5
     assert not ax.has_data()
     assert dict(mpl.rcParams) == settings
 
 
-@pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-@pytest.mark.parametrize(
-    "case",
-    [
-        explained(n=1),
-        explained(d=1),
-        explained(n=1, d=1),
-        explained(d=2, outputs=3),
-        explained(model=lambda rows: np.zeros(len(rows))),
-        explained(n=2, estimator="permutation"),
-        explained().reweight("wide"),
-        explained().reweight("sizes", select="shared"),
-        explained().reweight("last"),
-    ],
-    ids=["one row", "one feature", "one of each", "outputs", "zeros", "sampled", "wide", "shared", "no Shapley"],
-)
-def test_every_figure_can_be_rendered(draw, case):
-    draw(case, new_axes()).figure.canvas.draw()
+CASES = {
+    "one row": lambda: explained(n=1),
+    "one feature": lambda: explained(d=1),
+    "one of each": lambda: explained(n=1, d=1),
+    "outputs": lambda: explained(d=2, outputs=3),
+    "zeros": lambda: explained(model=lambda rows: np.zeros(len(rows))),
+    "sampled": lambda: explained(n=2, estimator="permutation"),
+    "one sampled row": lambda: explained(n=1, estimator="permutation"),
+    "unknown errors": lambda: with_unknown_errors(explained(n=3, estimator="permutation")),
+    "sliced": lambda: explained(outputs=2)[1:4, [3, 0], 1],
+    "10,000 rows": lambda: explained()[np.resize(np.arange(6), 10_000)],
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_every_figure_can_be_rendered(case):
+    case = case()
+    for draw in FIGURES.values():
+        rendered(draw(case, new_axes()))
+
+
+@pytest.mark.parametrize("draw", [FIGURES["weights"], FIGURES["weight vectors"]], ids=["shares", "vectors"])
+@pytest.mark.parametrize(("family", "select"), [("wide", "per_row"), ("sizes", "shared"), ("last", "per_row")])
+def test_weights_of_any_family_can_be_rendered(draw, family, select, explanation):
+    rendered(draw(explanation.reweight(family, select=select), new_axes()))
+
+
+@pytest.mark.parametrize("name", sorted(set(FIGURES) - {"sizes"}))
+def test_three_thousand_features_can_be_rendered(name, explanation):
+    ax = rendered(FIGURES[name](widened(explanation)))
+    assert ax.figure.get_figheight() < 5
 
 
 def test_recovery_draws_mean_curves_with_bands_and_areas(explanation):
@@ -126,6 +212,37 @@ def test_bands_are_student_intervals_over_rows(explanation):
     assert band[:, 1].max() == pytest.approx((mean + margin).max())
 
 
+def test_recovery_draws_further_methods_with_looks_of_their_own(explanation):
+    further = {name: explanation.curves * share for name, share in (("greedy", 0.8), ("optimum", 0.7), ("_mine$", 2))}
+    ax = rendered(plots.recovery(explanation, ax=new_axes(), curves=further))
+    assert len(ax.lines) == 7
+    for line, curves in zip(ax.lines[4:], further.values()):
+        assert np.array_equal(line.get_ydata(), curves.mean(axis=0))
+    assert [name.split()[0] for name in legend_names(ax)[4:]] == ["greedy", "optimum", "_mine$"]
+    assert len({(line.get_color(), line.get_linestyle(), str(line._dash_pattern)) for line in ax.lines}) == 7
+
+
+def test_further_curves_may_have_all_outputs_or_the_one_drawn():
+    several = explained(outputs=3)
+    whole = plots.recovery(several, 2, new_axes(), {"greedy": several.curves / 2})
+    one = plots.recovery(several, 2, new_axes(), {"greedy": several.curves[..., 2] / 2})
+    assert np.array_equal(whole.lines[4].get_ydata(), one.lines[4].get_ydata())
+
+
+@pytest.mark.parametrize(
+    ("curves", "message"),
+    [
+        ({"greedy": np.ones((6, 5))}, r"\['greedy'\]` must have shape \(6, 6\).*got \(6, 5\)"),
+        ({"Shapley": np.ones((6, 6))}, "names a method 'Shapley', which the explanation draws itself"),
+        ({"greedy": np.full((6, 6), np.nan)}, "'greedy' hold NaN"),
+    ],
+)
+def test_further_curves_that_do_not_fit_are_refused(curves, message, explanation):
+    with pytest.raises(ValueError, match=message):
+        plots.recovery(explanation, curves=curves)
+    assert not plt.get_fignums()
+
+
 def test_weights_shows_the_share_of_rows_in_family_order(explanation):
     ax = plots.weights(explanation, ax=new_axes())
     labels = explanation.family.labels
@@ -147,6 +264,29 @@ def test_a_large_family_shows_only_chosen_weights_and_shapley(explanation):
     assert sizes == sorted(sizes)
 
 
+def test_weight_vectors_are_those_chosen_relative_to_shapley(explanation):
+    ax = plots.weight_vectors(explanation, ax=new_axes())
+    vectors = dict(zip(explanation.family.labels, explanation.family.vectors))
+    *lines, uniform = ax.lines
+    names = [name.partition(", ")[0] for name in legend_names(ax)[:-1]]
+    assert set(names) == set(explanation.weight_labels)
+    for name, line in zip(names, lines):
+        vector = np.zeros(5)
+        vector[line.get_xdata() - 1] = line.get_ydata() / 5
+        assert vector == pytest.approx(vectors[name])
+    assert set(uniform.get_ydata()) == {1}
+
+
+def test_weight_vectors_chosen_more_often_have_stronger_lines(explanation):
+    labels = np.array(["first", "first", "first", "Beta(1,4)", "Beta(1,4)", "last"])
+    ax = plots.weight_vectors(dataclasses.replace(explanation, weight_labels=labels), max_display=2, ax=new_axes())
+    first, other, _ = ax.lines
+    assert legend_names(ax) == ["first, 50 %", "Beta(1,4), 33 %", "Shapley"]
+    assert "1 more" in ax.get_legend().get_title().get_text()
+    assert first.get_linewidth() > other.get_linewidth()
+    assert first.get_alpha() > other.get_alpha()
+
+
 def test_bar_holds_mean_absolute_values_of_both_attributions(explanation):
     ax = plots.bar(explanation, max_display=3, ax=new_axes())
     chosen, shapley = np.abs(explanation.values).mean(axis=0), np.abs(explanation.shapley).mean(axis=0)
@@ -157,19 +297,174 @@ def test_bar_holds_mean_absolute_values_of_both_attributions(explanation):
     assert legend_names(ax) == ["WeightedSHAP", "Shapley"]
 
 
+@pytest.mark.parametrize("row", [None, 0, 3])
+@pytest.mark.parametrize("max_display", [1, 5])
+def test_the_legend_of_bar_covers_no_bar(row, max_display, explanation):
+    ax = rendered(plots.bar(explanation, row, max_display=max_display))
+    box = ax.get_legend().get_window_extent()
+    bars = [patch.get_window_extent() for container in ax.containers[:2] for patch in container]
+    assert not any(box.overlaps(bar) for bar in bars)
+
+
 def test_bar_of_a_row_holds_signed_values_in_the_order_of_the_row(explanation):
     ax = plots.bar(explanation, row=-1, ax=new_axes())
     top = explanation.orders[-1]
     assert [patch.get_width() for patch in ax.containers[0]] == pytest.approx(explanation.values[-1][top])
     assert tick_names(ax) == [explanation.feature_names[i] for i in top]
+    assert ax.get_xlabel() == "φ of row 5"
 
 
-def test_bar_of_a_sampled_row_shows_standard_errors():
-    sampled = explained(n=2, estimator="permutation")
-    bars = plots.bar(sampled, row=1, ax=new_axes()).containers
-    (lines,) = next(c for c in bars if hasattr(c, "errorbar") and c.errorbar).errorbar.lines[2]
-    widths = [segment[1, 0] - segment[0, 0] for segment in lines.get_segments()]
-    assert widths == pytest.approx(2 * sampled.standard_errors[1][sampled.orders[1]])
+def test_bar_of_a_sampled_row_shows_standard_errors(sampled):
+    ax = plots.bar(sampled, row=1, ax=new_axes())
+    assert error_widths(ax) == pytest.approx(2 * sampled.standard_errors[1][sampled.orders[1]])
+    assert texts(ax) == []
+
+
+def test_unknown_errors_are_marked_and_not_drawn_as_zero(sampled):
+    unknown = with_unknown_errors(sampled)
+    bars, steps = plots.bar(unknown, row=1, ax=new_axes()), plots.waterfall(unknown, 1, ax=new_axes())
+    assert texts(bars) == ["±?"]
+    assert len(error_widths(bars)) == 4
+    assert sum("± ?" in text for text in texts(steps)) == 1
+
+
+def test_beeswarm_has_a_dot_for_each_row_and_feature_at_its_value(explanation):
+    ax = plots.beeswarm(explanation, max_display=3, ax=new_axes())
+    top = np.argsort(-np.abs(explanation.values).mean(axis=0))[:3]
+    swarms = [c for c in ax.collections if len(c.get_offsets()) == len(explanation)]
+    assert len(swarms) == 3
+    for place, (dots, i) in enumerate(zip(swarms, top)):
+        x, y = np.asarray(dots.get_offsets()).T
+        assert x == pytest.approx(explanation.values[:, i])
+        assert (np.abs(y - place) < 0.4).all()
+        assert dots.get_rasterized()
+    assert tick_names(ax) == [explanation.feature_names[i] for i in top]
+    assert ax.get_ylabel() == "the first 3 of 5 features"
+
+
+def test_beeswarm_colours_follow_the_value_of_the_feature(explanation):
+    ax = plots.beeswarm(explanation, ax=new_axes())
+    order = np.argsort(-np.abs(explanation.values).mean(axis=0))
+    for dots, i in zip(ax.collections, order):
+        colour, value = dots.get_array(), explanation.data[:, i]
+        assert (colour.min(), colour.max()) == (0, 1)
+        assert (np.diff(colour[np.argsort(value)]) >= 0).all()
+    (bar,) = ax.child_axes
+    assert [tick.get_text() for tick in bar.get_yticklabels()] == ["low", "high"]
+
+
+def colours_of(explanation, column):
+    """Colours of the dots of a beeswarm whose features all have the values `column`."""
+    data = pd.DataFrame(dict.fromkeys(explanation.feature_names, column))
+    return plots.beeswarm(dataclasses.replace(explanation, data=data), ax=new_axes()).collections[0].get_array()
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ([0, 1, 0, 1, 0, 1], [0, 1, 0, 1, 0, 1]),
+        ([True, False] * 3, [1, 0] * 3),
+        (pd.array([1, None, 2, 1, 2, 1], dtype="Int64"), [0, np.nan, 1, 0, 1, 0]),
+        ([2.0, np.nan, np.inf, -np.inf, 2.0, 4.0], [0, np.nan, 1, 0, 0, 1]),
+        ([7] * 6, [0.5] * 6),
+        ([0] * 50 + [9], None),
+        (["a", "b"] * 3, [np.nan] * 6),
+        (pd.Categorical([1, 2] * 3), [np.nan] * 6),
+        ([np.nan] * 6, [np.nan] * 6),
+    ],
+    ids=["integers", "flags", "nullable", "infinite", "constant", "rare", "text", "categories", "missing"],
+)
+def test_colours_are_for_numbers_only(column, expected, explanation):
+    if expected is None:  # most rows alike: the odd one still stands out
+        explanation, expected = explanation[np.resize(np.arange(6), 51)], [0] * 50 + [1]
+    colours = np.ma.filled(colours_of(explanation, column), np.nan)
+    assert np.array_equal(colours[: len(expected)], expected, equal_nan=True)
+
+
+def test_beeswarm_without_numbers_is_grey_and_has_no_colour_bar(explanation):
+    ax = rendered(plots.beeswarm(dataclasses.replace(explanation, data=None), ax=new_axes()))
+    assert not ax.child_axes
+    grey = ax.collections[0].get_facecolors()[:, :3]
+    assert (grey == grey[0, 0]).all()
+
+
+def test_groups_have_no_value_of_their_own(explanation):
+    grouped = dataclasses.replace(explanation, data=np.ones((6, 9)))
+    assert not plots.beeswarm(grouped, ax=new_axes()).child_axes
+    assert not any("=" in name for name in tick_names(plots.waterfall(grouped, 0, ax=new_axes())))
+
+
+def test_polars_columns_are_read(explanation):
+    polars = pytest.importorskip("polars")
+    data = polars.DataFrame({name: [1.5, None, 3.0, 1.5, 3.0, 1.5] for name in explanation.feature_names})
+    framed = dataclasses.replace(explanation, data=data)
+    colours = plots.beeswarm(framed, ax=new_axes()).collections[0].get_array()
+    assert np.array_equal(np.ma.filled(colours, np.nan), [0, np.nan, 1, 0, 1, 0], equal_nan=True)
+    assert tick_names(plots.waterfall(framed, 1, ax=new_axes()))[1].endswith("= missing")
+
+
+def test_dots_of_one_value_are_stacked_and_stay_in_their_line(explanation):
+    many = explanation[np.resize(np.arange(6), 3_000)]
+    _, y = np.asarray(plots.beeswarm(many, max_display=1, ax=new_axes()).collections[0].get_offsets()).T
+    assert np.abs(y).max() < 0.4
+    assert len(np.unique(y[::6].round(9))) == 500
+
+
+def test_waterfall_leads_from_the_base_to_the_prediction(explanation):
+    ax = plots.waterfall(explanation, 2, max_display=3, ax=new_axes())
+    phi, order = explanation.values[2], explanation.orders[2]
+    gap, base, prediction = (
+        a[2] for a in (explanation.efficiency_gap, explanation.base_values, explanation.predictions)
+    )
+    lengths = [*phi[order[:3]], phi[order[3:]].sum(), gap]
+    assert [patch.get_width() for patch in ax.patches] == pytest.approx(lengths)
+    starts = [patch.get_x() for patch in ax.patches]
+    assert starts == pytest.approx(base + np.cumsum([0, *lengths[:-1]]))
+    assert starts[-1] + gap == pytest.approx(prediction)
+    assert ax.lines[0].get_xdata() == pytest.approx([base, prediction])
+    expected = [f"{value:+.3g}" for value in lengths]
+    assert numbers_of(ax) == [f"{base:.4g}", *expected, f"{prediction:.4g}"]
+
+
+def test_the_gap_is_a_bar_that_looks_different(explanation):
+    ax = plots.waterfall(explanation, 2, ax=new_axes())
+    *features, gap = ax.patches
+    assert tick_names(ax)[-2] == "not attributed"
+    assert gap.get_width() == pytest.approx(explanation.efficiency_gap[2])
+    assert abs(gap.get_width()) > 0.01
+    assert gap.get_hatch()
+    assert not any(patch.get_hatch() for patch in features)
+    assert gap.get_facecolor() not in [patch.get_facecolor() for patch in features]
+
+
+def test_a_row_that_adds_up_has_no_gap(explanation):
+    ax = plots.waterfall(explanation.reweight("shapley"), 0, ax=new_axes())
+    assert "not attributed" not in tick_names(ax)
+    assert len(ax.patches) == 5
+
+
+def test_waterfall_of_selected_features_says_what_the_gap_holds(explanation):
+    part = explanation[:, [1, 4]]
+    ax = plots.waterfall(part, 0, ax=new_axes())
+    assert tick_names(ax)[-2].replace("\n", " ") == "not attributed, or to features left out"
+    assert ax.patches[-1].get_width() == pytest.approx(part.efficiency_gap[0])
+
+
+def test_waterfall_names_values_and_the_sum_of_the_others(explanation):
+    data = pd.DataFrame([[39, "Bonn", np.nan, -0.25, True]] * 6)
+    framed = dataclasses.replace(explanation, data=data, feature_names=("age", "city", "income", "rate", "new"))
+    names = tick_names(plots.waterfall(framed, 2, ax=new_axes()))[1:-2]
+    assert set(names) == {"age = 39", "city = Bonn", "income = missing", "rate = −0.25", "new = True"}
+    assert tick_names(plots.waterfall(framed, 0, max_display=2, ax=new_axes()))[3] == "sum of 3 other features"
+    assert tick_names(plots.waterfall(framed, 0, max_display=4, ax=new_axes()))[5] == "1 other feature"
+
+
+def test_waterfall_of_a_sampled_row_shows_standard_errors(sampled):
+    ax = plots.waterfall(sampled, 1, max_display=3, ax=new_axes())
+    errors = sampled.standard_errors[1][sampled.orders[1]][:3]
+    assert error_widths(ax)[:3] == pytest.approx(2 * errors)
+    assert not any(error_widths(ax)[3:])
+    assert [text.partition(" ± ")[2] for text in numbers_of(ax)[1:4]] == [f"{e:.1g}" if e else "" for e in errors]
 
 
 def test_sizes_draws_contributions_of_the_top_features(explanation):
@@ -188,6 +483,93 @@ def test_sizes_without_contributions_says_what_to_do(explanation):
     assert not plt.get_fignums()
 
 
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("draw", [FIGURES["sizes"], FIGURES["weight vectors"]], ids=["sizes", "weight vectors"])
+def test_ticks_of_sizes_are_whole_numbers(draw, d):
+    ax = rendered(draw(explained(d=d), new_axes()))
+    low, high = ax.get_xlim()
+    assert [tick for tick in ax.get_xticks() if low <= tick <= high] == list(range(1, d + 1))
+
+
+def test_sizes_of_ninety_features_has_lines_without_markers():
+    d = 90
+    game = ws.games.FunctionGame(lambda known: np.tanh(known @ np.linspace(-1, 1, d)), d=d)
+    ax = rendered(plots.sizes(ws.explain(game, estimator="permutation", random_state=0), 0, ax=new_axes()))
+    assert [line.get_marker() for line in ax.lines[:6]] == ["None"] * 6
+    assert len(ax.lines[0].get_ydata()) == d
+
+
+def test_stability_draws_the_chance_of_another_order(sampled):
+    noisy = dataclasses.replace(sampled, standard_errors=0.3 * np.abs(sampled.values))
+    ax = plots.stability(noisy, ax=new_axes())
+    sizes, median = ax.lines[0].get_data()
+    assert list(sizes) == [1, 2, 3, 5]
+    expected = [100 * np.median(noisy.instability(k)) for k in sizes]
+    assert median == pytest.approx(expected, abs=5)
+    assert 20 < expected[-1] < 90
+    assert len(ax.collections) == 2
+    assert ax.get_legend().get_title().get_text() == "4 rows"
+
+
+def test_stability_of_an_exact_explanation_says_so(explanation):
+    ax = plots.stability(explanation, ax=new_axes())
+    assert "Nothing was sampled" in texts(ax)[0]
+    assert not ax.lines[0].get_ydata().any()
+
+
+def test_stability_counts_rows_with_unknown_errors_apart(sampled):
+    ax = plots.stability(with_unknown_errors(sampled, slice(1)), ax=new_axes())
+    assert "(standard errors unknown in 1 of 4 rows)" in ax.get_xlabel()
+    assert ax.get_legend().get_title().get_text() == "3 rows"
+
+
+def test_stability_without_any_known_error_draws_no_line(sampled):
+    ax = plots.stability(with_unknown_errors(sampled), ax=new_axes())
+    assert "unknown" in texts(ax)[0]
+    assert not ax.lines
+
+
+def test_stability_looks_at_a_hundred_rows_at_most(sampled):
+    ax = plots.stability(sampled[np.resize(np.arange(4), 1_000)], ax=new_axes())
+    assert ax.get_legend().get_title().get_text() == "100 rows"
+
+
+SEGMENTS = np.array([[0, 0, 1], [2, 3, 4], [-1, 3, 4]])
+
+
+def test_image_maps_each_segment_to_its_value(explanation):
+    ax = plots.image(explanation, 1, np.arange(9).reshape(3, 3), SEGMENTS, ax=new_axes())
+    picture, attribution = ax.images
+    assert np.array_equal(picture.get_array(), np.arange(9).reshape(3, 3))
+    known = SEGMENTS >= 0
+    assert np.asarray(attribution.get_array())[known] == pytest.approx(explanation.values[1][SEGMENTS[known]])
+    low, high = attribution.get_clim()
+    assert -low == high == np.abs(explanation.values[1]).max()
+    assert attribution.get_alpha()[~known] == 0
+    assert attribution.get_alpha()[known] == pytest.approx(np.abs(explanation.values[1][SEGMENTS[known]]) / high)
+
+
+def test_image_of_shapley_and_of_an_output():
+    several = explained(outputs=3)
+    ax = plots.image(several, 0, np.zeros((3, 3, 3)), SEGMENTS, "output 2", "Shapley", ax=new_axes())
+    assert ax.images[1].get_array()[1, 1] == several.shapley[0, 3, 2]
+    assert (ax.get_title(), ax.get_xlabel()) == ("output 2", "Shapley")
+
+
+@pytest.mark.parametrize(("top", "count"), [(0.2, 1), (0.4, 2), (0.5, 3), (1, 5)])
+def test_image_marks_only_the_top_share(top, count, explanation):
+    ax = plots.image(explanation, 0, np.zeros((3, 3)), SEGMENTS, top=top, ax=new_axes())
+    marked = np.unique(SEGMENTS[np.asarray(ax.images[1].get_alpha()) > 0])
+    assert set(marked) == set(explanation.orders[0, :count])
+
+
+def test_image_of_zeros_marks_nothing():
+    zeros = explained(model=lambda rows: np.zeros(len(rows)))
+    for top in (None, 0.5):
+        ax = rendered(plots.image(zeros, 0, np.zeros((3, 3)), SEGMENTS, top=top, ax=new_axes()))
+        assert not np.any(ax.images[1].get_alpha())
+
+
 def test_an_output_is_picked_by_position_or_name():
     several = explained(outputs=3)
     by_name = plots.recovery(several, output="output 2", ax=new_axes())
@@ -197,14 +579,42 @@ def test_an_output_is_picked_by_position_or_name():
     assert by_name.get_title() == "output 2"
 
 
+def test_every_figure_of_an_output_draws_that_output():
+    several = explained(outputs=3)
+    of_two = several[..., 2]
+    values = of_two.values
+    top = np.argsort(-np.abs(values).mean(axis=0))
+    dots = np.asarray(plots.beeswarm(several, 2, ax=new_axes()).collections[0].get_offsets())
+    assert dots[:, 0] == pytest.approx(values[:, top[0]])
+    bars = plots.waterfall(several, 1, 2, ax=new_axes()).patches
+    assert bars[0].get_width() == pytest.approx(values[1, of_two.orders[1, 0]])
+    assert bars[-1].get_width() == pytest.approx(of_two.efficiency_gap[1])
+    lines = [plots.weight_vectors(e, o, ax=new_axes()).lines for e, o in ((several, 2), (of_two, 0))]
+    assert all(np.array_equal(a.get_data(), b.get_data()) for a, b in zip(*lines))
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
         (lambda e: plots.recovery(e, output=1), "Unknown output 1"),
         (lambda e: plots.recovery(e, output="class"), "Unknown output 'class'"),
+        (lambda e: plots.stability(e, output=1), "Unknown output 1"),
+        (lambda e: plots.beeswarm(e, output=1), "Unknown output 1"),
+        (lambda e: plots.weight_vectors(e, output=1), "Unknown output 1"),
         (lambda e: plots.bar(e, row=6), r"`row` must be a position 0\.\.5"),
         (lambda e: plots.sizes(e, row=-7), r"`row` must be a position 0\.\.5"),
+        (lambda e: plots.waterfall(e, row=1.0), r"`row` must be a position 0\.\.5"),
+        (lambda e: plots.waterfall(e, row=True), r"`row` must be a position 0\.\.5"),
         (lambda e: plots.bar(e, max_display=0), "`max_display` must be an integer of at least 1"),
+        (lambda e: plots.beeswarm(e, max_display=0), "`max_display` must be an integer of at least 1"),
+        (lambda e: plots.waterfall(e, 0, max_display=0), "`max_display` must be an integer of at least 1"),
+        (lambda e: plots.weight_vectors(e, max_display=0), "`max_display` must be an integer of at least 1"),
+        (lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS, values="shap"), "Unknown kind of values 'shap'"),
+        (lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS + 1), "0..4, or −1 for none; got 0..5.*segments - 1"),
+        (lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS / 2), "`segments` must be integers"),
+        (lambda e: plots.image(e, 0, np.zeros((3, 4)), SEGMENTS), "must be the same"),
+        (lambda e: plots.image(e, 0, np.zeros((3, 3, 2)), SEGMENTS), "`picture` must have shape"),
+        (lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS, top=10), "`top` must be a share"),
     ],
 )
 def test_wrong_choices_are_named_and_leave_no_empty_figure(draw, message, explanation):
@@ -213,10 +623,61 @@ def test_wrong_choices_are_named_and_leave_no_empty_figure(draw, message, explan
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize("draw", [FIGURES["bar"], FIGURES["sizes"]])
+NAMES = ("_hidden", r"cost in $\frac{$", "long name " * 20, "x" * 200, "$5")
+
+
+@pytest.mark.parametrize("draw", WITH_NAMES)
 def test_names_are_wrapped_and_never_cut(draw, explanation):
-    names = ("_hidden", "cost in $ of $5", "long name " * 20, "x" * 200, r"\frac{")
-    ax = draw(dataclasses.replace(explanation, feature_names=names), new_axes())
-    ax.figure.canvas.draw()
-    shown = {name.replace("\n", "").replace(" ", "") for name in [*tick_names(ax), *legend_names(ax)]}
-    assert {name.replace(" ", "") for name in names} <= shown
+    named = dataclasses.replace(explanation, feature_names=NAMES, data=None)
+    ax = rendered(draw(named))
+    labels = ax.get_legend().get_texts() if draw is FIGURES["sizes"] else ax.get_yticklabels()
+    shown = {label.get_text().replace("\n", "").replace(" ", "") for label in labels}
+    assert {name.replace(" ", "") for name in NAMES} <= shown
+    page = ax.figure.bbox
+    boxes = [label.get_window_extent() for label in labels if label.get_text()]
+    assert all(page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1 for box in boxes)
+    assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
+
+
+@pytest.mark.parametrize("draw", WITH_NAMES)
+def test_equal_names_stay_apart(draw, explanation):
+    ax = rendered(draw(dataclasses.replace(explanation, feature_names=("same",) * 5, data=None), new_axes()))
+    names = [*tick_names(ax), *(legend_names(ax) if ax.get_legend() else [])]
+    assert names.count("same") == 5
+
+
+@pytest.mark.parametrize("draw", WITH_NAMES)
+def test_names_in_arabic_hebrew_and_emoji_are_drawn_without_a_warning(draw, explanation):
+    names = ("عمر المريض", "גיל", "mood 😀", "größe", "Δ")
+    with mpl.rc_context({"font.family": "cmr10", "axes.formatter.use_mathtext": True, "axes.unicode_minus": False}):
+        rendered(draw(dataclasses.replace(explanation, feature_names=names, data=None), new_axes()))
+
+
+def test_letters_that_no_font_has_are_left_to_the_warning_of_matplotlib(explanation):
+    named = dataclasses.replace(explanation, feature_names=("\U0010fffd", "b", "c", "d", "e"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ax = plots.bar(named, ax=new_axes())
+    with pytest.warns(UserWarning, match="Glyph 1114109"):
+        rendered(ax)
+
+
+def test_fonts_are_the_readers_own_and_then_installed_ones(explanation):
+    with mpl.rc_context({"font.family": ["serif"]}):
+        label = plots.bar(explanation, ax=new_axes()).get_yticklabels()[0]
+    own, *others = label.get_fontfamily()
+    assert own == "serif"
+    assert others[0] == "DejaVu Sans"
+    assert set(others) <= set(fontManager.get_font_names()) & set(drawing.FONTS)
+
+
+def test_the_page_about_figures_names_all_of_them_and_its_code_runs(tmp_path, monkeypatch):
+    page = (Path(__file__).parent.parent / "docs" / "figures.md").read_text(encoding="utf-8")
+    methods = [name for name in vars(plots.PlotAccessor) if not name.startswith("_")]
+    assert [name for name in methods if f"`{name}(" not in page] == []
+    assert [name for name in methods if name not in plots.__all__] == []
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S):
+        exec(compile(block, "figures.md", "exec"), names)
+    assert (tmp_path / "row 3.pdf").stat().st_size > 0

@@ -1,0 +1,245 @@
+"""Figures of one row: from the base to the prediction, contributions by size, and maps of images."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+
+from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
+from weightedshap.curves import order_of
+from weightedshap.explanation import Explanation
+from weightedshap.plots.drawing import (
+    BLUE,
+    DARK_GREY,
+    GREY,
+    PALETTE,
+    VERMILION,
+    axes,
+    colour_bar,
+    column,
+    errors_of,
+    few_ticks,
+    finished,
+    height_for,
+    height_for_legend,
+    largest,
+    legend_at_side,
+    name_bars,
+    numeral,
+    of_output,
+    places,
+    position,
+    shown,
+    whole_numbers,
+)
+
+__all__ = ["image", "sizes", "waterfall"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A bar of the waterfall; `error` is None where there is none to show, NaN where it is unknown."""
+
+    name: str
+    length: float
+    error: float | None
+    looks: dict[str, Any]
+
+    @property
+    def number(self) -> str:
+        """The length as text, with its standard error."""
+        margin = "" if not self.error else " ± ?" if math.isnan(self.error) else f" ± {numeral(self.error, '.1g')}"
+        return numeral(self.length, "+.3g") + margin
+
+
+def waterfall(
+    explanation: Explanation, row: int, output: int | str = 0, max_display: int = 10, ax: Axes | None = None
+) -> Axes:
+    """How the features of one row lead from game(∅), the base, to the prediction f(x).
+
+    The `max_display` largest |φ*| have a bar each, the others one together. A weighted attribution need not add up:
+    what is left, `efficiency_gap`, is a hatched grey bar of its own. Thin lines show ± one standard error of φ* where
+    it was sampled. Numbers stand at the right.
+    """
+    row = position(explanation, row)
+    steps = _steps(explanation, row, output, max_display)
+    base, prediction = (
+        float(of_output(explanation, ends, output)[row]) for ends in (explanation.base_values, explanation.predictions)
+    )
+    names = ["base, no feature known", *(step.name for step in steps), "prediction f(x)"]
+    ax = axes(ax, height_for(names))
+    levels = base + np.cumsum([0.0, *(step.length for step in steps)])  # before and after each step
+    place = places(names)
+    for step, start, at in zip(steps, levels, place[1:], strict=False):
+        ax.barh(at, step.length, left=start, height=0.62, **step.looks)
+    errors = np.array([step.error or 0.0 for step in steps])
+    ax.errorbar(levels[1:], place[1:-1], xerr=errors, fmt="none", ecolor="#404040", elinewidth=1)
+    ax.vlines(levels, place[:-1], place[1:], color=DARK_GREY, linewidth=0.7, zorder=0)
+    ax.plot([base, prediction], place[[0, -1]], "D", color="black", markersize=5)
+    ax.use_sticky_edges = False  # bars would stand at the edge
+    name_bars(ax, names)
+    for at, number in zip(place, [numeral(base), *(s.number for s in steps), numeral(prediction)], strict=True):
+        ax.text(1.02, at, number, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
+    few_ticks(ax)
+    ax.set_xlabel(f"prediction of row {row}")
+    return finished(ax, explanation, output)
+
+
+def _steps(explanation: Explanation, row: int, output: int | str, max_display: int) -> list[Step]:
+    """The largest features, the sum of the others, and what is not attributed."""
+    phi, errors = of_output(explanation, explanation.values, output)[row], errors_of(explanation, row, output)
+    top, rest = np.split(order_of(phi), [positive_integer("max_display", max_display)])
+    steps = [
+        Step(_with_value(explanation, row, int(i)), phi[i], None if errors is None else errors[i], _looks(phi[i]))
+        for i in top
+    ]
+    if len(rest):
+        others = float(phi[rest].sum())
+        name = f"sum of {len(rest):,} other features" if len(rest) > 1 else "1 other feature"
+        steps.append(Step(name, others, None, _looks(others) | {"alpha": 0.45}))
+    gap = float(of_output(explanation, explanation.efficiency_gap, output)[row])
+    if abs(gap) > 1e-9 * (np.abs(phi).sum() + abs(float(of_output(explanation, explanation.predictions, output)[row]))):
+        whole = len(phi) == explanation.family.d
+        name = "not attributed" if whole else "not attributed, or to features left out"
+        steps.append(Step(name, gap, None, {"color": "#F0F0F0", "edgecolor": DARK_GREY, "hatch": "////"}))
+    return steps
+
+
+def _looks(length: float) -> dict[str, Any]:
+    return {"color": VERMILION if length >= 0 else BLUE}
+
+
+def _with_value(explanation: Explanation, row: int, i: int) -> str:
+    """``age = 39``, or the name alone where the feature is not a column."""
+    name, values = explanation.feature_names[i], column(explanation, i)
+    return name if values is None else f"{name} = {shown(values.iloc[row])}"
+
+
+def sizes(
+    explanation: Explanation, row: int, output: int | str = 0, max_display: int = 6, ax: Axes | None = None
+) -> Axes:
+    """Why the weights matter: Δ_j of the most influential features of one row against the size j.
+
+    A flat line is a feature whose contribution does not depend on what else is known. The grey steps at
+    the foot show where the chosen weight w* looks (their height is relative to the largest weight).
+    """
+    if explanation.contributions is None:
+        raise ValueError("Δ was not kept, so it cannot be drawn. Explain with keep_contributions=True.")
+    row = position(explanation, row)
+    delta = of_output(explanation, explanation.contributions, output)[row]  # (sizes, d)
+    chosen = of_output(explanation, explanation.weights, output)[row]  # (sizes,)
+    j = np.arange(1, len(delta) + 1)
+    top = largest(of_output(explanation, explanation.values, output)[row], max_display)
+    names = [*(explanation.feature_names[i] for i in top), "chosen weight w*"]
+    ax = axes(ax, height_for_legend(names))
+    foot = _draw_weights(ax, j, chosen)
+    lines = [_draw_contributions(ax, j, delta[:, i], place) for place, i in enumerate(top)]
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.set_xlim(0.5, len(delta) + 0.5)
+    whole_numbers(ax)
+    ax.set_xlabel("size j (added to j − 1 others)")
+    ax.set_ylabel("marginal contribution $\\Delta_j$")
+    legend_at_side(ax, [*lines, foot], names)
+    return finished(ax, explanation, output)
+
+
+def _draw_weights(ax: Axes, j: IntArray, chosen: FloatArray) -> Any:
+    """w* as grey steps in the lowest quarter of the Axes, whatever the scale of Δ."""
+    edges = np.concatenate([[j[0] - 0.5], j + 0.5])
+    height = 0.25 * chosen / chosen.max()
+    return ax.stairs(height, edges, fill=True, color=GREY, transform=ax.get_xaxis_transform(), zorder=0)
+
+
+def _draw_contributions(ax: Axes, j: IntArray, delta: FloatArray, place: int) -> Any:
+    marker = "o" if len(j) <= 15 else None
+    dashes = ("-", "--", ":", "-.")[place // len(PALETTE) % 4]
+    return ax.plot(j, delta, color=PALETTE[place % len(PALETTE)], linestyle=dashes, marker=marker, markersize=4)[0]
+
+
+def image(
+    explanation: Explanation,
+    row: int,
+    picture: Any,
+    segments: Any,
+    output: int | str = 0,
+    values: str = "WeightedSHAP",
+    top: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """A map of the attribution of an image whose features are superpixels (or single pixels).
+
+    Red parts raise the prediction, blue parts lower it; the weaker, the more the picture shines through.
+
+    Parameters
+    ----------
+    picture : (H, W), or (H, W, c) with colours; drawn in grey underneath
+    segments : (H, W) the feature that each pixel belongs to, 0..d−1; −1 for pixels of none
+    values : "WeightedSHAP" or "Shapley". For both, draw on two Axes.
+    top : mark only this share of the features, those with the largest |φ|; 0.1 is the paper's figure of MNIST
+    """
+    row = position(explanation, row)
+    kinds = {"WeightedSHAP": explanation.values, "Shapley": explanation.shapley}
+    phi = of_output(explanation, kinds[one_of("kind of values", values, kinds)], output)[row]
+    grey, players = _grey(picture), _segments(segments, len(phi))
+    if grey.shape != players.shape:
+        raise ValueError(f"`picture` has {grey.shape} pixels, `segments` {players.shape}: they must be the same.")
+    strength = _strength(phi, top)
+    limit = float(np.abs(phi).max()) or 1.0
+    ax = axes(ax)
+    low, high = float(np.nanmin(grey)), float(np.nanmax(grey))
+    span = (high - low) or 1.0  # drawn from mid-grey to light grey, so that colours stand out
+    ax.imshow(grey, cmap="gray", vmin=low - 0.9 * span, vmax=high + 0.2 * span)
+    drawn = ax.imshow(
+        np.append(phi, 0.0)[players],
+        cmap=mpl.colormaps["RdBu_r"],
+        vmin=-limit,
+        vmax=limit,
+        alpha=np.append(strength, 0.0)[players],
+        interpolation="nearest",
+    )
+    colour_bar(ax, drawn, "φ").ax.yaxis.label.set_rotation(0)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    finished(ax, explanation, output)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel(values if top is None else f"{values}, top {100 * top:g} %")
+    return ax
+
+
+def _grey(picture: Any) -> FloatArray:
+    """(H, W) brightness of a picture."""
+    array = np.asarray(picture, dtype=np.float64)
+    if array.ndim == 3 and array.shape[2] in (1, 3, 4):
+        return np.asarray(array[..., : min(array.shape[2], 3)].mean(axis=2))
+    if array.ndim == 2 and array.size:
+        return array
+    raise ValueError(f"`picture` must have shape (H, W) or (H, W, 1, 3 or 4); got {array.shape}.")
+
+
+def _segments(segments: Any, d: int) -> IntArray:
+    array = np.asarray(segments)
+    if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"`segments` must be integers of shape (H, W); got {array.dtype} {array.shape}.")
+    if array.size and not (array.min() >= -1 and array.max() < d):
+        raise ValueError(
+            f"`segments` must hold the features 0..{d - 1}, or −1 for none; got {array.min()}..{array.max()}. "
+            "Superpixels counted from 1 need `segments - 1`."
+        )
+    return array.astype(np.intp)
+
+
+def _strength(phi: FloatArray, top: float | None) -> FloatArray:
+    """How much each feature hides of the picture: its share of the largest |φ|, or all of the top ones."""
+    size = np.abs(phi)
+    if top is None:
+        return np.asarray(size / (size.max() or 1.0))
+    if isinstance(top, bool) or not 0 < top <= 1:
+        raise ValueError(f"`top` must be a share of the features, above 0 and at most 1; got {top!r}.")
+    strength = np.zeros(len(phi))
+    strength[largest(phi, math.ceil(top * len(phi) - 1e-9))] = 1.0
+    return np.where(size > 0, strength, 0.0)

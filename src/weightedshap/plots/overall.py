@@ -1,0 +1,367 @@
+"""Figures of all rows: recovery curves, chosen weights, features, and how far the ranking can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from weightedshap.checks import FloatArray, IntArray
+from weightedshap.curves import area, mean_interval, order_of
+from weightedshap.explanation import Explanation
+from weightedshap.plots.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    PALETTE,
+    PURPLE,
+    VERMILION,
+    axes,
+    colour_bar,
+    column,
+    error_lines,
+    errors_of,
+    few_ticks,
+    finished,
+    height_for,
+    height_for_legend,
+    largest,
+    legend_at_side,
+    legend_on_top,
+    low_to_high,
+    name_bars,
+    named_legend,
+    of_output,
+    places,
+    position,
+    whole_numbers,
+)
+from weightedshap.weights import WeightFamily, shapley
+
+__all__ = ["bar", "beeswarm", "chosen_shares", "recovery", "stability", "weight_vectors", "weights"]
+
+STYLES: dict[str, tuple[str, Any, float]] = {
+    "WeightedSHAP": (BLUE, "-", 2.2),
+    "Shapley": (VERMILION, "--", 1.8),
+    "first": (GREEN, ":", 1.5),
+    "last": (PURPLE, "-.", 1.5),
+    "greedy": ("#000000", (0, (5, 1, 1, 1, 1, 1)), 1.3),
+    "optimum": ("#595959", (0, (1, 1)), 1.3),
+}
+OTHER_COLOURS = (*PALETTE[4:6], GREEN, PURPLE)
+SHOW_ALL_WEIGHTS, MOST_WEIGHTS = 20, 30
+STABILITY_SIZES, STABILITY_ROWS, STABILITY_FEATURES = (1, 2, 3, 5, 10), 100, 20
+
+
+def recovery(
+    explanation: Explanation,
+    output: int | str = 0,
+    ax: Axes | None = None,
+    curves: Mapping[str, FloatArray] | None = None,
+) -> Axes:
+    """How fast the prediction is recovered: mean |f(x) − v(top k)| against k = 0..d.
+
+    One line each for WeightedSHAP, Shapley, first and last, with 95 % bands over the rows (none for a
+    single row). The legend gives the mean area under each line, k = 1..d.
+
+    Parameters
+    ----------
+    curves : curves of further methods on the same rows, such as {"greedy": (n, d + 1)}; with an axis k where the
+        explanation has one, or of the output drawn
+    """
+    every = {"WeightedSHAP": explanation.curves}
+    every |= {"Shapley" if name == "shapley" else name: c for name, c in explanation.reference_curves.items()}
+    drawn = {name: of_output(explanation, array, output) for name, array in every.items()}
+    drawn |= {name: _further(explanation, name, array, output, drawn) for name, array in (curves or {}).items()}
+    ax = axes(ax)
+    lines = [_draw_curve(ax, name, array, place) for place, (name, array) in enumerate(drawn.items())]
+    ax.set_xlim(0, explanation.curves.shape[1] - 1)
+    ax.set_ylim(bottom=0)
+    whole_numbers(ax)
+    ax.set_xlabel("number of features known, most influential first")
+    ax.set_ylabel("mean |f(x) − v(top k)|")
+    names = [f"{name} {area(array.mean(axis=0)):.3g}" for name, array in drawn.items()]
+    named_legend(ax, lines, names, title="area under the curve")
+    return finished(ax, explanation, output)
+
+
+def _further(explanation: Explanation, name: str, curves: Any, output: int | str, taken: Any) -> FloatArray:
+    """(n, d + 1) the curves of another method, checked."""
+    array, whole = np.asarray(curves, dtype=np.float64), explanation.curves.shape
+    if name in taken:
+        raise ValueError(f"`curves` names a method {name!r}, which the explanation draws itself. Name it otherwise.")
+    if array.shape == whole:
+        array = np.asarray(of_output(explanation, array, output))
+    if array.shape != whole[:2]:
+        raise ValueError(f"`curves[{name!r}]` must have shape {whole[:2]}, like those explained; got {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"The curves of {name!r} hold NaN or infinite values, so they have no mean.")
+    return array
+
+
+def _draw_curve(ax: Axes, name: str, curves: FloatArray, place: int) -> Line2D:
+    colour, dashes, width = STYLES.get(name, (OTHER_COLOURS[place % 4], (0, (8, 1 + place % 5)), 1.3))
+    mean, margin = mean_interval(curves)
+    k = np.arange(len(mean))
+    if not np.isnan(margin).any():
+        ax.fill_between(k, np.maximum(mean - margin, 0), mean + margin, color=colour, alpha=0.12, linewidth=0)
+    return ax.plot(k, mean, color=colour, linestyle=dashes, linewidth=width, zorder=3 if dashes == "-" else 2)[0]
+
+
+def weights(explanation: Explanation, output: int | str = 0, ax: Axes | None = None) -> Axes:
+    """How often each weight was chosen, as a share of the rows; the Shapley weight stands out.
+
+    Weights run from small coalitions (top) to large ones (bottom). Of a family with more than 20 weights
+    only those that were chosen are shown, the 30 most frequent at most, and the Shapley weight.
+    """
+    family, share = explanation.family, chosen_shares(explanation, output)
+    uniform = family.index(shapley(family.d).vectors[0])
+    shown = _weights_to_show(family, share, uniform)
+    names = [_weight_name(family, int(index), uniform) for index in shown]
+    ax = axes(ax, height_for(names, slot=0.2))
+    colours = [VERMILION if index == uniform else BLUE for index in shown]
+    bars = ax.barh(places(names), 100 * share[shown], color=colours, height=0.75)
+    ax.bar_label(bars, [f"{100 * s:.0f} %" if s > 0 else "" for s in share[shown]], padding=3, fontsize="small")
+    name_bars(ax, names)
+    ax.set_xlim(0, 112 * max(share.max(), 0.01))
+    ax.set_xlabel("rows that chose the weight, %")
+    if len(shown) > 5:
+        ax.set_ylabel("← large      coalitions      small →", fontsize="small")
+    return finished(ax, explanation, output)
+
+
+def chosen_shares(explanation: Explanation, output: int | str = 0) -> FloatArray:
+    """(m,) share of the rows that chose each weight of the family."""
+    labels = of_output(explanation, np.asarray(explanation.weight_labels), output)
+    return np.array([(labels == label).mean() for label in explanation.family.labels])
+
+
+def _weights_to_show(family: WeightFamily, share: FloatArray, uniform: int | None) -> IntArray:
+    """Positions in the family, from small coalitions to large ones."""
+    shown = np.arange(len(family))
+    if len(family) > SHOW_ALL_WEIGHTS:
+        frequent = np.argsort(-share, kind="stable")[:MOST_WEIGHTS]
+        shown = np.unique([*frequent[share[frequent] > 0], *([] if uniform is None else [uniform])])
+    return _by_mean_size(family, shown)
+
+
+def _by_mean_size(family: WeightFamily, chosen: IntArray) -> IntArray:
+    mean_size = family.vectors[chosen] @ np.arange(family.d)
+    return np.asarray(chosen[np.argsort(mean_size.round(9), kind="stable")])
+
+
+def _weight_name(family: WeightFamily, index: int, uniform: int | None) -> str:
+    label = family.labels[index]
+    return f"{label} = Shapley" if index == uniform and label != "Shapley" else label
+
+
+def weight_vectors(
+    explanation: Explanation, output: int | str = 0, max_display: int = 10, ax: Axes | None = None
+) -> Axes:
+    """The weight vectors that rows chose against the size j; the more rows chose one, the stronger its line.
+
+    Drawn is d·w_j, how many times the weight of Shapley (dashes), on a log scale that leaves out what is below 1/50.
+    The `max_display` most frequent are shown, from small coalitions (dark) to large ones (orange).
+    """
+    family, share = explanation.family, chosen_shares(explanation, output)
+    frequent = largest(share, max_display)
+    shown = _by_mean_size(family, frequent[share[frequent] > 0])
+    names = [*(f"{family.labels[i]}, {100 * share[i]:.0f} %" for i in shown), "Shapley"]
+    ax = axes(ax, height_for_legend(names))
+    often = share[shown] / share.max()
+    lines = [_draw_vector(ax, vector, much) for vector, much in zip(family.vectors[shown], often, strict=True)]
+    lines.append(ax.axhline(1, color="black", linestyle="--", linewidth=1))
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.set_ylim(0.02, 1.5 * family.d * family.vectors[shown].max())
+    ax.set_xlim(0.5, family.d + 0.5)
+    whole_numbers(ax)
+    ax.set_xlabel("size j (added to j − 1 others)")
+    ax.set_ylabel("weight $d \\cdot w_j$ (Shapley: 1)")
+    left = int((share > 0).sum()) - len(shown)
+    legend_at_side(ax, lines, names, title="weight, rows" + (f"\n({left} more chosen)" if left else ""))
+    return finished(ax, explanation, output)
+
+
+def _draw_vector(ax: Axes, vector: FloatArray, often: float) -> Line2D:
+    """The weights above 0; a weight of one size is a dot."""
+    j = np.flatnonzero(vector) + 1
+    colour = low_to_high()(float(vector @ np.linspace(0, 1, len(vector))))
+    marker = "o" if len(vector) <= 15 or len(j) == 1 else None
+    looks: dict[str, Any] = {
+        "color": colour,
+        "linewidth": 1 + 2 * often,
+        "alpha": 0.6 + 0.4 * often,
+        "clip_on": len(j) > 1,
+    }
+    return ax.plot(j, len(vector) * vector[j - 1], marker=marker, markersize=4 + 3 * often, **looks)[0]
+
+
+def bar(
+    explanation: Explanation,
+    row: int | None = None,
+    output: int | str = 0,
+    max_display: int = 10,
+    ax: Axes | None = None,
+) -> Axes:
+    """WeightedSHAP beside Shapley: mean |φ| over all rows, or the signed values of one `row`.
+
+    Features are ordered by |φ*|. For one row, thin lines show ± one standard error where φ was sampled, and ``±?``
+    where it is unknown.
+    """
+    values = of_output(explanation, explanation.values, output)
+    reference = of_output(explanation, explanation.shapley, output)
+    if row is None:
+        heights, others, errors = np.abs(values).mean(axis=0), np.abs(reference).mean(axis=0), None
+    else:
+        row = position(explanation, row)
+        heights, others, errors = values[row], reference[row], errors_of(explanation, row, output)
+    top = largest(heights, max_display)
+    names = [explanation.feature_names[i] for i in top]
+    ax = axes(ax, 0.3 + height_for(names))
+    place = places(names)
+    chosen = ax.barh(place - 0.2, heights[top], height=0.4, color=BLUE)
+    uniform = ax.barh(place + 0.2, others[top], height=0.4, color=VERMILION, alpha=0.8)
+    error_lines(ax, heights[top], place - 0.2, None if errors is None else errors[top])
+    name_bars(ax, names)
+    ax.vlines(0, *ax.get_ylim(), color="black", linewidth=0.8)
+    legend_on_top(ax, [chosen, uniform], ["WeightedSHAP", "Shapley"])
+    few_ticks(ax)
+    ax.set_xlabel("mean |φ| over the rows" if row is None else f"φ of row {row}")
+    _say_how_many(ax, len(top), len(heights))
+    return finished(ax, explanation, output)
+
+
+def _say_how_many(ax: Axes, shown: int, d: int) -> None:
+    if shown < d:
+        ax.set_ylabel(f"the first {shown} of {d:,} features", fontsize="small")
+
+
+def beeswarm(explanation: Explanation, output: int | str = 0, max_display: int = 10, ax: Axes | None = None) -> Axes:
+    """One dot for each row and feature at its φ*, coloured by the value of the feature.
+
+    Features are ordered by mean |φ*|. Colours run from the 5 % to the 95 % quantile of the feature. Dots are grey where
+    the value is missing, not a number, or features are groups of columns. Dots of equal φ* are stacked; where there
+    are too many for their line, they overlap. They are drawn as pixels, so that a PDF of many rows stays small.
+    """
+    values = of_output(explanation, explanation.values, output)  # (n, d)
+    top = largest(np.abs(values).mean(axis=0), max_display)
+    names = [explanation.feature_names[i] for i in top]
+    ax = axes(ax, height_for(names, slot=0.3))
+    colours = [_relative(column(explanation, int(i)), len(values)) for i in top]
+    low, high = float(values[:, top].min()), float(values[:, top].max())
+    diameter = 3.7 if len(values) <= 500 else 2.2  # points
+    for place, i, colour in zip(places(names), top, colours, strict=True):
+        height = place + _stacked(values[:, i], low, high, diameter)
+        dots = ax.scatter(
+            values[:, i], height, s=diameter**2, c=colour, cmap=low_to_high(), vmin=0, vmax=1, plotnonfinite=True,
+            linewidths=0, rasterized=True, zorder=2,
+        )  # fmt: skip
+    ax.axvline(0, color="black", linewidth=0.8, zorder=1)
+    name_bars(ax, names)
+    few_ticks(ax)
+    ax.set_xlabel("φ* (below 0: lowers the prediction)")
+    _say_how_many(ax, len(top), values.shape[1])
+    unknown = np.isnan(colours)
+    if not unknown.all():
+        label = "value of the feature" + (" (grey: not a number)" if unknown.any() else "")
+        colour_bar(ax, dots, label).set_ticks([0, 1], labels=["low", "high"])
+    return finished(ax, explanation, output)
+
+
+def _relative(values: pd.Series[Any] | None, n: int) -> FloatArray:
+    """(n,) where each value stands between the 5 % and the 95 % quantile, 0..1; NaN where it is not a number."""
+    values = None if values is None else values.infer_objects()
+    if values is None or not pd.api.types.is_numeric_dtype(values.dtype):
+        return np.full(n, np.nan)
+    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    known = numbers[np.isfinite(numbers)]
+    if not known.size:
+        return np.full(n, np.nan)
+    low, high = np.quantile(known, [0.05, 0.95])
+    if low == high:  # most rows alike: let the others stand out
+        low, high = known.min(), known.max()
+    if low == high:
+        return np.where(np.isnan(numbers), np.nan, 0.5)
+    return np.asarray(np.clip((numbers - low) / (high - low), 0, 1))
+
+
+def _stacked(values: FloatArray, low: float, high: float, diameter: float) -> FloatArray:
+    """(n,) heights around 0 that keep the dots of a column, as wide as a dot, apart; closer where they are many."""
+    columns, step = 220 / diameter, 0.042 * diameter  # for about 220 points between low and high, 24 from line to line
+    bins = np.floor(columns * (values - low) / ((high - low) or 1.0))
+    order = np.argsort(bins, kind="stable")
+    ranked = bins[order]
+    rank = np.empty(len(values), dtype=np.intp)
+    rank[order] = np.arange(len(values)) - np.searchsorted(ranked, ranked)  # the how-manieth of its column
+    height = (rank + 1) // 2 * np.where(rank % 2, 1, -1)
+    return np.asarray(height * min(step, 0.34 / max(1, np.abs(height).max())))
+
+
+def stability(explanation: Explanation, output: int | str = 0, ax: Axes | None = None) -> Axes:
+    """Can the ranking be trusted? The chance that the first k features of a row are not in their true order, against k.
+
+    Shown are the median of the rows, their middle half, and their middle 90 %. The chances are those of
+    `Explanation.instability`, which knows the error of sampling only. At most 100 rows, evenly spread, and their 20
+    most influential features are looked at. Rows with unknown standard errors are counted apart.
+    """
+    chance = _chances(explanation, output)  # (rows, sizes)
+    sizes = np.array(STABILITY_SIZES[: chance.shape[1]])
+    known = 100 * chance[~np.isnan(chance).any(axis=1)]
+    unknown = len(chance) - len(known)
+    ax = axes(ax)
+    exact = len(known) > 0 and explanation.standard_errors is None
+    if len(known):
+        _draw_chances(ax, sizes, known[:1] if exact else known)
+    ax.set_xticks(sizes)
+    ax.set_xlim(0.8, sizes[-1] + 0.2)
+    ax.set_ylim(-2, 102)
+    ax.set_xlabel("k: how many features, most influential first")
+    ax.set_ylabel("chance that the order of the\nfirst k is not the true one, %")
+    if not len(known):
+        _say(ax, "The standard errors are unknown,\nso nothing can be said about the ranking.")
+    elif unknown:
+        ax.set_xlabel(f"{ax.get_xlabel()}\n(standard errors unknown in {unknown} of {len(chance)} rows)")
+    elif exact:
+        _say(ax, "Nothing was sampled:\nthe attributions have no sampling error.")
+    return finished(ax, explanation, output)
+
+
+def _chances(explanation: Explanation, output: int | str) -> FloatArray:
+    """(rows, sizes) instability of some rows, evenly spread; NaN where it is unknown."""
+    n, d = explanation.values.shape[:2]
+    rows = np.unique(np.linspace(0, n - 1, min(n, STABILITY_ROWS)).round().astype(np.intp))
+    values = of_output(explanation, explanation.values, output)[rows]
+    top = order_of(values)[:, :STABILITY_FEATURES]
+    errors = explanation.standard_errors
+    if errors is not None:
+        errors = of_output(explanation, errors, output)[rows]
+        unknown = np.isnan(errors).any(axis=1, keepdims=True)
+        errors = np.where(unknown, np.nan, np.take_along_axis(errors, top, axis=1))
+    part = replace(
+        explanation,
+        values=np.take_along_axis(values, top, axis=1),
+        standard_errors=errors,
+        base_values=of_output(explanation, explanation.base_values, output)[rows],
+    )
+    return np.column_stack([part.instability(k) for k in STABILITY_SIZES if k <= d])
+
+
+def _draw_chances(ax: Axes, sizes: IntArray, chance: FloatArray) -> None:
+    quantiles = np.quantile(chance, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+    middle = ax.plot(sizes, quantiles[2], "o-", color=BLUE)[0]
+    if len(chance) == 1:
+        return
+    wide = ax.fill_between(sizes, quantiles[0], quantiles[4], color=GREY, linewidth=0, alpha=0.7, zorder=0)
+    half = ax.fill_between(sizes, quantiles[1], quantiles[3], color=BLUE, linewidth=0, alpha=0.3, zorder=1)
+    names = ["median of the rows", "middle half", "middle 90 %"]
+    named_legend(ax, [middle, half, wide], names, title=f"{len(chance)} rows")
+
+
+def _say(ax: Axes, sentence: str) -> None:
+    ax.text(0.5, 0.5, sentence, transform=ax.transAxes, ha="center", va="center")
