@@ -126,4 +126,4 @@ def test_anything_else_is_no_positive_integer(value):
 
 def test_complex_answers_are_refused():
     with pytest.raises(TypeError, match="The model returned complex numbers"):
-        as_outputs(np.array([1 + 2j]), 1, "The model")
+        checks.as_outputs(np.array([1 + 2j]), 1, "The model")
