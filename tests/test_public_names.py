@@ -30,7 +30,7 @@ RESULT = (
     "values base_values predictions data feature_names output_names contributions shapley weights weight_labels scores "
     "family orders curves reference_curves standard_errors n_evaluations stopped game_info efficiency_gap "
     "endpoint_gaps reweight importance instability to_frame to_shap to_shapiq save load "
-    "concatenate equals plot"
+    "concatenate equals plot report"
 )
 
 

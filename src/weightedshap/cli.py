@@ -1,4 +1,4 @@
-"""The commands: ``weightedshap demo``, and others to come."""
+"""The commands: ``weightedshap demo`` and ``weightedshap reproduce``, and others to come."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import weightedshap as ws
 from weightedshap.checks import FloatArray
 from weightedshap.curves import area, mean_interval
+from weightedshap.paper.command import reproduce
 from weightedshap.plots import chosen_shares, recovery, weights
 
 __all__ = ["main"]
@@ -23,6 +24,9 @@ TOP = 8
 @click.version_option(ws.__version__, prog_name="weightedshap")
 def main() -> None:
     """WeightedSHAP: which features produced this prediction?"""
+
+
+main.add_command(reproduce)
 
 
 @main.command()
@@ -47,6 +51,22 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
     demo_figure(explanation).savefig(output, dpi=150)
     if not quiet:
         click.echo(f"Figure: {output}    ({time.monotonic() - started:.0f} s in all)")
+
+
+@main.command()
+@click.argument("explanation", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--output", "-o", default="report.html", show_default=True, type=click.Path(dir_okay=False, path_type=Path)
+)
+def report(explanation: Path, output: Path) -> None:
+    """Turn an EXPLANATION, as its `save` wrote it, into one HTML page."""
+    try:
+        ws.Explanation.load(explanation).report(output)
+    except OSError as error:
+        raise click.ClickException(f"{error.filename} cannot be read or written: {error.strerror}.") from error
+    except (ValueError, TypeError, ImportError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"Report: {output}    ({output.stat().st_size / 1e6:.1f} MB, opens in any browser)")
 
 
 def _check_output(output: Path) -> None:

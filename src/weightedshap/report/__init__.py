@@ -1,0 +1,75 @@
+"""One self-contained HTML page of an Explanation: `write`, or ``explanation.report("page.html")``.
+
+The page holds plotly.js and what it draws, gzipped and coded in base64, beside its own style and script. Nothing is
+loaded from anywhere, and a Content-Security-Policy forbids it: only the two scripts whose hashes it lists may run. No
+name or value of the data stands in the page's markup. The script sets them as text, and plotly, which reads some HTML
+in labels, gets them escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weightedshap.checks import require
+from weightedshap.report.content import contents
+
+if TYPE_CHECKING:
+    from weightedshap.explanation import Explanation
+
+__all__ = ["page", "write"]
+
+
+def write(explanation: Explanation, path: str | os.PathLike[str], evaluation: Any = None) -> None:
+    """Write the page of an explanation to one file.
+
+    Parameters
+    ----------
+    evaluation : what `weightedshap.evaluate` returned; without it only the flattering numbers of the explanation's
+        own game are there, and the page says so
+    """
+    Path(path).write_bytes(page(explanation, evaluation).encode("utf-8"))
+
+
+def page(explanation: Explanation, evaluation: Any = None) -> str:
+    """The page as text; see `write`."""
+    plotly = require("plotly.offline", "report").get_plotlyjs().encode("utf-8")
+    head, numbers = contents(explanation, evaluation)
+    style, script = _part("page.css"), "\n".join(map(_part, ("text.js", "overview.js", "explorer.js")))
+    n, d = explanation.values.shape[:2]
+    parts = {
+        "title": f"WeightedSHAP: {n:,} row{'s' * (n > 1)}, {d:,} feature{'s' * (d > 1)}",
+        "policy": _policy([script.encode("utf-8"), plotly]),
+        "style": style,
+        "script": script,
+        "plotly": _packed(plotly),
+        "head": _packed(json.dumps(head, allow_nan=False).encode("ascii")),
+        "numbers": _packed(numbers),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _part("page.html"))
+
+
+def _part(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _packed(content: bytes) -> str:
+    """Gzipped (the same bytes every time), as letters that mean nothing to HTML."""
+    return base64.b64encode(gzip.compress(content, mtime=0)).decode("ascii")
+
+
+def _policy(scripts: list[bytes]) -> str:
+    """Nothing may load, and nothing run but these scripts. The styles that plotly.js sets change by version."""
+    allowed = " ".join(map(_hash, scripts))
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def _hash(content: bytes) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode('ascii')}'"

@@ -1,0 +1,265 @@
+// The charts of all rows, and the sections around them.
+
+const BLUE = "#0072B2", VERMILION = "#D55E00", GREEN = "#009E73", PURPLE = "#CC79A7"; // those of Okabe and Ito
+const ORANGE = "#E69F00", SKY = "#56B4E9", GREY = "#8C9196";
+const STYLES = {
+  WeightedSHAP: [BLUE, "solid"], Shapley: [VERMILION, "dash"], first: [GREEN, "dot"], last: [PURPLE, "dashdot"],
+  greedy: [GREY, "dash"], optimum: [GREY, "dot"],
+};
+const BANDS = ["WeightedSHAP", "Shapley"];
+const MOST_SWARM = 400;
+
+function draw(id, what, traces, layout, height) {
+  const axis = { fixedrange: true, automargin: true, zeroline: false, ticks: "", title: { standoff: 8 } };
+  const full = {
+    height, autosize: true, margin: { l: 8, r: 12, t: 8, b: 8 }, dragmode: false, hovermode: "closest",
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12 },
+    hoverlabel: { bgcolor: "#26292d", bordercolor: "#26292d", font: { color: "#ffffff" }, namelength: -1 },
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, itemclick: false, itemdoubleclick: false },
+    ...layout, xaxis: { ...axis, ...layout.xaxis }, yaxis: { ...axis, ...layout.yaxis },
+  };
+  $(id).dataset.height = height;
+  $(id).setAttribute("role", "img");
+  $(id).setAttribute("aria-label", what);
+  Plotly.react($(id), traces, full, { displayModeBar: false, responsive: true });
+}
+
+const narrow = () => matchMedia("(max-width: 600px)").matches;
+const axisName = (name) => label(name, narrow() ? 19 : 35);
+
+// An axis of names, by position: two names may be equal once they are cut.
+const categories = (names) => ({
+  tickvals: names.map((_, place) => place), ticktext: names, range: [names.length - 0.4, -0.6],
+  showgrid: false, ticks: "outside", ticklen: 6, tickcolor: "rgba(0,0,0,0)",
+});
+
+const barHeight = (count, extra) => extra + 26 * count;
+
+function showImportance() {
+  const { features, chosen, shapley } = head.summaries[state.output].importance;
+  const names = features.map((i) => head.features[i]);
+  const bars = (name, values, colour, offset) => ({
+    type: "bar", orientation: "h", name, x: values, y: names.map((_, place) => place), width: 0.36, offset,
+    marker: { color: colour }, customdata: names.map((each) => label(each)),
+    hovertemplate: `%{customdata}<br>${name} %{x:.4g}<extra></extra>`,
+  });
+  const all = head.features.length;
+  $("importance-note").textContent = names.length < all ? `the first ${names.length} of ${all} features` : "";
+  draw("importance", `Mean absolute attribution of ${plural(names.length, "feature")}, WeightedSHAP beside Shapley`,
+    [bars("WeightedSHAP", chosen, BLUE, -0.38), bars("Shapley", shapley, VERMILION, 0.02)],
+    { yaxis: categories(names.map(axisName)), xaxis: { title: { text: "mean |φ|" } }, barmode: "overlay" },
+    barHeight(names.length, 110));
+}
+
+function showSwarm() {
+  const { features } = head.summaries[state.output].importance;
+  const step = Math.ceil(head.rows.length / MOST_SWARM);
+  const rows = head.rows.map((_, row) => row).filter((row) => row % step === 0);
+  const points = features.flatMap((i, place) => {
+    const phi = rows.map((row) => slice("phi", row)[i]), heights = spread(phi), ranks = valueRanks(i, rows);
+    return rows.map((row, at) =>
+      ({ x: phi[at], y: place + heights[at], rank: ranks[at], text: withValue(row, i), row }));
+  });
+  const each = (name) => points.map((point) => point[name]);
+  $("swarm-note").textContent = [
+    each("rank").some((rank) => rank !== null) ? "low values blue, high values orange" : "",
+    rows.length < head.n ? `${rows.length} rows shown` : "", "click a point to see its row",
+  ].filter(Boolean).join("; ");
+  draw("swarm", `Attributions of ${plural(rows.length, "row")}, one line of points for each feature`, [{
+    type: "scatter", mode: "markers", x: each("x"), y: each("y"), text: each("text"),
+    customdata: each("row").map((row) => head.rows[row]),
+    marker: { size: 5, opacity: 0.75, color: each("rank").map(mixed) },
+    hovertemplate: "row %{customdata}<br>%{text}<br>φ* %{x:.4g}<extra></extra>",
+  }], {
+    yaxis: categories(features.map((i) => axisName(head.features[i]))),
+    xaxis: { title: { text: "φ*" }, zeroline: true },
+  }, barHeight(features.length, 110));
+  $("swarm").removeAllListeners("plotly_click");
+  $("swarm").on("plotly_click", (event) => {
+    pick(points[event.points[0].pointIndex].row);
+    $("explorer").scrollIntoView();
+  });
+}
+
+// Heights that keep the points of one feature apart: those of a narrow bin fan out around the line.
+function spread(values) {
+  const least = Math.min(...values), width = (Math.max(...values) - least) / 60 || 1;
+  const bins = new Map();
+  const places = values.map((each) => {
+    const bin = Math.floor((each - least) / width), place = bins.get(bin) || 0;
+    bins.set(bin, place + 1);
+    return place;
+  });
+  const gap = Math.min(0.06, 0.8 / Math.max(...bins.values()));
+  return places.map((place) => (place % 2 ? 1 : -1) * Math.ceil(place / 2) * gap);
+}
+
+// Ranks 0..1 of a feature's values among some rows; null where they are no numbers, or all the same.
+function valueRanks(i, rows) {
+  const values = rows.map((row) => Number(value(row, i) || NaN));
+  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
+  if (sorted.length < 2 || sorted[0] === sorted.at(-1)) return values.map(() => null);
+  const middle = (each) => (sorted.indexOf(each) + sorted.lastIndexOf(each)) / 2;
+  return values.map((each) => (Number.isFinite(each) ? middle(each) / (sorted.length - 1) : null));
+}
+
+// From blue for low ranks over grey to orange for high ones; grey where there is no rank.
+function mixed(rank) {
+  const middle = [140, 145, 150], end = rank < 0.5 ? [0, 114, 178] : [230, 159, 0];
+  const share = rank === null ? 0 : Math.abs(2 * rank - 1);
+  return `rgb(${middle.map((from, c) => Math.round(from + share * (end[c] - from))).join(",")})`;
+}
+
+// Charts that stand side by side are equally tall.
+const tall = () => Math.max(barHeight(head.summaries[state.output].weights.names.length, 60), 340);
+
+function showWeights() {
+  const { names, share, uniform } = head.summaries[state.output].weights;
+  const shown = names.map((name, place) => (place === uniform && name !== "Shapley" ? `${name} = Shapley` : name));
+  const told = shown.map((name, place) => `${name} ${percent(share[place])}`).join(", ");
+  draw("weights", `Share of the rows that chose each weight: ${told}`, [{
+    type: "bar", orientation: "h", x: share.map((each) => 100 * each), y: names.map((_, place) => place),
+    marker: { color: names.map((_, place) => (place === uniform ? VERMILION : BLUE)) }, hoverinfo: "skip",
+    text: share.map((each) => (each > 0 ? percent(each) : "")), textposition: "outside", cliponaxis: false,
+  }], {
+    yaxis: categories(shown.map(axisName)), xaxis: { range: [0, 115 * Math.max(...share, 0.01)], ticksuffix: " %" },
+  }, tall());
+}
+
+function lines(curves) {
+  return curves.flatMap(([name, mean, margin]) => {
+    const [colour, dash] = STYLES[name], k = mean.map((_, place) => place);
+    const line = {
+      type: "scatter", mode: "lines", name, x: k, y: mean,
+      line: { color: colour, dash, width: name === "WeightedSHAP" ? 2.6 : 1.8 },
+      hovertemplate: `${name}<br>%{x} known: %{y:.4g}<extra></extra>`,
+    };
+    if (!BANDS.includes(name) || !margin || margin.includes(null)) return [line];
+    const edge = (sign) => mean.map((each, place) => Math.max(0, each + sign * margin[place]));
+    const band = {
+      type: "scatter", mode: "lines", x: [...k, ...k.toReversed()], y: [...edge(1), ...edge(-1).reverse()],
+      fill: "toself", fillcolor: colour, opacity: 0.13, line: { width: 0 }, hoverinfo: "skip", showlegend: false,
+    };
+    return [band, line];
+  });
+}
+
+function drawRecovery(id, what, curves, title, height) {
+  const known = { text: "features known, most influential first" };
+  draw(id, what, lines(curves), {
+    xaxis: { title: known, range: [0, curves[0][1].length - 1], tickformat: "d", showgrid: false },
+    yaxis: { title: { text: title }, rangemode: "tozero" },
+  }, height);
+}
+
+const fair = () => head.evaluation && head.evaluation.judges.independent;
+
+function showRecovery() {
+  const what = "Mean recovery error against the number of known features, on ";
+  const title = "mean |f(x) − v(top k)|";
+  const { curves } = head.summaries[state.output].own;
+  drawRecovery("recovery", what + "the game that chose the weights", curves, title, tall());
+  $("independent-figure").hidden = !fair();
+  $("weights-figure").classList.toggle("wide", Boolean(fair()));
+  if (fair()) drawRecovery("independent", what + "an independent game", fair().curves, title, tall());
+}
+
+function showHeldOut() {
+  $("held-out-figure").hidden = !head.held_out;
+  if (!head.held_out) return;
+  const { errors, variance } = head.held_out;
+  const level = { type: "scatter", mode: "lines", name: "variance of f", hoverinfo: "skip" };
+  const traces = [{
+    type: "scatter", mode: "lines+markers", name: "held-out error", x: errors.map((_, size) => size), y: errors,
+    line: { color: BLUE }, marker: { size: 5 }, connectgaps: true, hovertemplate: "%{x} known: %{y:.4g}<extra></extra>",
+  }, { ...level, x: [0, errors.length - 1], y: [variance, variance], line: { color: GREY, dash: "dot" } }];
+  draw("held-out", "Held-out squared error of the learned game by number of known features", traces, {
+    xaxis: { title: { text: "features known" }, tickformat: "d", showgrid: false },
+    yaxis: { title: { text: "squared error" }, rangemode: "tozero" },
+  }, 320);
+}
+
+function showFacts() {
+  const outputs = head.outputs.length > 1 ? `, ${head.outputs.length} outputs` : "";
+  const game = new Map(head.facts).get("game").replaceAll("_", " "), [reason] = head.stopped[0];
+  $("summary").textContent = `WeightedSHAP of ${plural(head.n, "row")} and ${plural(head.features.length, "feature")}` +
+    `${outputs}. Game: ${game}. Contributions: ${reason}.`;
+  for (const [name, text] of head.facts) $("facts").append(node("dt", {}, name), node("dd", {}, text));
+  const reasons = head.stopped.slice(0, 10).map(([each, count]) => `${each} (${plural(count, "row")})`);
+  if (head.stopped.length > 10) reasons.push(`and ${plural(head.stopped.length - 10, "other reason")}`);
+  $("stopped").append(...reasons.map((each) => node("li", {}, each)));
+  for (const note of head.notes) document.querySelector("main").before(node("p", { className: "note" }, note));
+  $("explored").textContent = head.rows.length === head.n ? `All ${plural(head.n, "row")} can be explored here.`
+    : `${head.rows.length.toLocaleString("en")} of ${plural(head.n, "row")} can be explored here, evenly spread from ` +
+      `row ${head.rows[0]} to row ${head.rows.at(-1)}, so that the file stays small. Everything above counts all rows.`;
+  $("made").textContent = `Made with weightedshap ${head.version} and plotly.js ${Plotly.version} (MIT licence). ` +
+    "Nothing in this page is loaded from the network.";
+  $("output-choice").hidden = head.outputs.length < 2;
+  $("output").append(...head.outputs.map((name, place) => node("option", { value: place }, cut(name, 60))));
+}
+
+// The headline of one judge: how much smaller the area is than Shapley's.
+function headline({ change }) {
+  if (!change || change.mean === null) return [node("p", { className: "big" }, "–")];
+  const { mean, margin, better, equal } = change;
+  const how = mean < 0 ? "smaller area than Shapley" : mean > 0 ? "larger area than Shapley" : "the same area as Shapley";
+  const interval = margin === null ? "One row gives no interval"
+    : `95 % interval ${percent(mean - margin, 1)} to ${percent(mean + margin, 1)}`;
+  return [
+    node("p", { className: "big" }, percent(mean, 1), " ", node("small", {}, how)),
+    quiet(`${interval}. Better in ${percent(better)} of the rows, equal in ${percent(equal)}, ` +
+      `worse in ${percent(Math.abs(1 - better - equal))}.`),
+  ];
+}
+
+function areaTable(areas) {
+  const [, reference] = areas.find(([name]) => name === "Shapley") || [];
+  const show = aligned(areas.map(([, mean]) => mean));
+  const made = table(["ranking by", "area", "95 % interval", "of Shapley"], areas.map(([name, mean, margin]) =>
+    [name, show(mean), margin === null ? "–" : `± ${show(margin)}`, reference > 0 ? percent(mean / reference) : "–"]));
+  const chosen = areas.findIndex(([name]) => name === "WeightedSHAP");
+  if (chosen >= 0) made.tBodies[0].rows[chosen].className = "chosen";
+  return made;
+}
+
+function showBetter() {
+  const { own } = head.summaries[state.output];
+  const warning = head.utility === "aup"
+    ? "Flattering: the weights were chosen on this very game, so WeightedSHAP can never look worse than Shapley here."
+    : `The weights were chosen on this very game, for the utility ${head.utility} rather than for recovery.`;
+  $("better").replaceChildren(
+    node("div", {}, node("h3", {}, "On its own game"), ...headline(own), areaTable(own.areas), quiet(warning)),
+    node("div", {}, node("h3", {}, "On an independent game"), ...(fair() ? judged(fair()) : notJudged())),
+  );
+}
+
+function judged(judge) {
+  const averaged = head.outputs.length > 1 ? " The outputs are averaged." : "";
+  return [...headline(judge), areaTable(judge.areas), quiet(`The fair number: ${plural(judge.rows, "row")} explained ` +
+    `on one half of the background, judged on the other.${averaged}`)];
+}
+
+function notJudged() {
+  const code = (text) => node("code", {}, text);
+  return [
+    node("p", {}, "Not measured yet. The number for its own game is flattering: the game that chose the weights also " +
+      "judges them."),
+    node("p", {}, "For a fair one, ", code("evaluation = ws.evaluate(explainer, X)"), " explains on one half of the " +
+      "background and judges on the other; then ", code("explanation.report(path, evaluation)"), " shows it here."),
+  ];
+}
+
+function showEvaluation() {
+  $("metrics").hidden = !head.evaluation;
+  if (!head.evaluation) return;
+  const { methods, metrics, larger, judges } = head.evaluation;
+  const titles = ["method", ...metrics.map((name, c) => `${name.replaceAll("_", " ")} ${larger[c] ? "↑" : "↓"}`)];
+  for (const [judge, { mean, margin }] of Object.entries(judges)) {
+    const show = metrics.map((_, c) => aligned(mean.map((line) => line[c])));
+    const rows = methods.map((method, m) =>
+      [method, ...metrics.map((_, c) => `${show[c](mean[m][c])} ± ${show[c](margin[m][c])}`)]);
+    const caption = `Judged on the ${judge} game: mean ± half of the 95 % interval; ↓ small is good, ↑ large is good`;
+    $("metrics").append(node("div", { className: "scroll" }, table(titles, rows, caption)));
+  }
+}

@@ -1,0 +1,103 @@
+"use strict";
+
+// What the page holds, and words and numbers for people. Every name and value of the data is set by `node`, as text, or
+// by `label`, escaped for plotly; nothing else of this page takes them.
+
+const $ = (id) => document.getElementById(id);
+const state = { row: 0, output: 0, found: [], sort: "rank", ascending: true };
+let head, numbers;
+
+async function unpacked(id) {
+  const bytes = Uint8Array.from(atob($(id).textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+// The numbers of one row and output; null if the page has none of that name.
+function slice(name, row = state.row, output = state.output) {
+  if (!(name in head.arrays)) return null;
+  const [begin, length] = head.arrays[name];
+  const place = begin + (row * head.outputs.length + output) * length;
+  return numbers.subarray(place, place + length);
+}
+
+const one = (name, row) => slice(name, row)[0];
+
+// The value of a feature in a row as text; null where there is none (a group of columns, or no data).
+function value(row, i) {
+  const column = head.column_of[i];
+  return column === undefined || column < 0 ? null : head.cells[row][column];
+}
+
+const sum = (values) => values.reduce((total, each) => total + each, 0);
+const area = (curve) => sum(curve) - curve[0];
+
+function node(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, set] of Object.entries(properties)) {
+    if (name in made && name !== "scope") made[name] = set;
+    else made.setAttribute(name, set);
+  }
+  made.append(...children);
+  return made;
+}
+
+const quiet = (...children) => node("p", { className: "quiet" }, ...children);
+
+// Text of the data in its own direction, whatever stands around it.
+const isolated = (text) => node("bdi", {}, text === "" ? "(no name)" : text);
+
+// A table whose first column names its rows; `cells` are texts or nodes.
+function table(titles, rows, caption) {
+  const cell = (content, place) => place
+    ? node("td", { className: "number" }, content)
+    : node("th", { scope: "row" }, content);
+  const header = titles.map((title, place) => node("th", { scope: "col", className: place ? "number" : "" }, title));
+  const made = node("table", {}, node("thead", {}, node("tr", {}, ...header)),
+    node("tbody", {}, ...rows.map((cells) => node("tr", {}, ...cells.map(cell)))));
+  if (caption) made.createCaption().textContent = caption;
+  return made;
+}
+
+function cut(text, most) {
+  const letters = Array.from(text);
+  return letters.length <= most ? text : letters.slice(0, most - 1).join("") + "…";
+}
+
+// Text of the data for plotly, which reads <b>, <a href> and the like in labels.
+function label(text, most = 160) {
+  const plain = cut(text.replace(/\s+/g, " "), most) || "(no name)";
+  const escaped = plain.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  return `\u2068${escaped}\u2069`;
+}
+
+// "name = value" for plotly.
+function withValue(row, i, [name, rest] = [80, 80]) {
+  const found = value(row, i);
+  if (found === null) return label(head.features[i], name + rest);
+  return `${label(head.features[i], name)} = ${label(found, rest)}`;
+}
+
+const rowName = (row) => `Row ${head.rows[row]}` + (head.labels ? ` (${cut(head.labels[row], 24)})` : "");
+
+const minus = (text) => text.replace("-", "−");
+
+function number(shown, digits = 4) {
+  if (shown === null || !Number.isFinite(shown)) return "–";
+  const size = Math.abs(shown);
+  const far = size !== 0 && (size < 1e-4 || size >= 1e7);
+  const plain = { maximumSignificantDigits: digits };
+  return minus(far ? shown.toExponential(digits - 2) : shown.toLocaleString("en", plain));
+}
+
+const signed = (shown) => (shown > 0 ? "+" : "") + number(shown, 3);
+const percent = (share, digits = 0) => `${minus((100 * share).toFixed(digits))}\u00a0%`;
+const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+
+// A way to write the numbers of a column with equally many decimals, so that their points stand below each other.
+function aligned(values) {
+  const largest = Math.max(...values.filter(Number.isFinite).map(Math.abs), 0);
+  if (largest < 1e-4 || largest >= 1e7) return (shown) => number(shown);
+  const decimals = Math.max(0, 3 - Math.floor(Math.log10(largest)));
+  return (shown) => (Number.isFinite(shown) ? minus(shown.toFixed(decimals)) : "–");
+}

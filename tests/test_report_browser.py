@@ -1,0 +1,360 @@
+"""The HTML page in a real browser: headless Chromium, driven by selenium. Skipped where one of them is missing."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import weightedshap as ws
+from tests.oracles import random_game
+from tests.test_report import D, Evaluation, explained, wide
+
+EVIL = (
+    "<script>document.title='hacked'</script>",
+    "</script><img src=x onerror=\"document.title='hacked'\">",
+    "<a href='https://example.com'>&lt;b&gt;</a>",
+    "שם \u2028 🐘 " + "n" * 200,
+    "",
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    driver = shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("no Chromium with chromedriver here (Debian: apt-get install chromium chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    started.set_script_timeout(90)
+    yield started
+    started.quit()
+
+
+@pytest.fixture(scope="module")
+def opened(browser, tmp_path_factory):
+    """A function that writes the page of an explanation, opens it from disk and waits until it is drawn.
+
+    A page that is open already is loaded again only if it must be fresh.
+    """
+    folder, known = tmp_path_factory.mktemp("pages"), {}
+
+    def open_page(name, explanation, evaluation=None, fresh=True):
+        if name not in known:
+            known[name] = folder / f"{name}.html"
+            explanation.report(known[name], evaluation)
+        if fresh or browser.current_url != known[name].as_uri():
+            browser.get(known[name].as_uri())
+        wait_for(browser, "document.documentElement.dataset.ready === 'yes'")
+        return browser
+
+    return open_page
+
+
+@pytest.fixture
+def plain(opened):
+    """Six rows with an evaluation, freshly loaded."""
+    return opened("plain", explained(), Evaluation())
+
+
+def wait_for(browser, condition):
+    found = browser.execute_async_script(
+        f"""const done = arguments[0], end = Date.now() + 60000;
+        (function look() {{ ({condition}) || Date.now() > end ? done({condition}) : setTimeout(look, 20); }})();"""
+    )
+    assert found, f"{condition} never held; the page says: {text(browser, '#summary')}"
+
+
+def text(browser, selector):
+    return browser.execute_script("return document.querySelector(arguments[0]).textContent", selector)
+
+
+def texts(browser, selector):
+    script = "return [...document.querySelectorAll(arguments[0])].map((found) => found.textContent)"
+    return browser.execute_script(script, selector)
+
+
+def click(browser, selector):
+    browser.find_element("css selector", selector).click()
+
+
+def press(browser, *keys):
+    from selenium.webdriver import ActionChains
+
+    ActionChains(browser).send_keys(*keys).perform()
+
+
+def type_query(browser, query):
+    field = browser.find_element("css selector", "#search")
+    field.clear()
+    field.send_keys(query)
+
+
+def bars(browser):
+    """The sizes of the steps in the waterfall, as drawn."""
+    return browser.execute_script("return Array.from(document.getElementById('waterfall').data[0].x)")
+
+
+def current(browser):
+    return texts(browser, "#list [aria-current=true] bdi")
+
+
+def problems(browser):
+    """Errors in the console since the last look."""
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+def column(browser, place):
+    return texts(browser, f"#table tbody tr > :nth-child({place})")
+
+
+def test_it_opens_from_disk_without_errors_or_requests(plain):
+    assert problems(plain) == []
+    assert plain.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
+    charts = plain.execute_script("return document.querySelectorAll('.js-plotly-plot .main-svg').length")
+    assert charts >= 8
+    assert "6 rows and 5 features" in text(plain, "#summary")
+
+
+def test_the_policy_stops_requests_and_foreign_scripts(plain):
+    ran = plain.execute_async_script(
+        """const done = arguments[0], script = document.createElement('script');
+        script.textContent = 'window.foreign = true'; document.body.append(script);
+        fetch('https://example.com').then(() => done('loaded'), () => done(window.foreign || 'stopped'));"""
+    )
+    assert ran == "stopped"
+    assert problems(plain) != []
+
+
+def test_a_row_is_picked_by_mouse_and_every_part_follows(plain):
+    before = bars(plain)
+    click(plain, "#list button:nth-child(4)")
+    assert current(plain) == ["Row 3"]
+    assert "Row 3" in text(plain, "#row-title")
+    assert text(plain, "#table caption").startswith("Row 3")
+    explanation = explained()
+    steps = [*explanation.values[3][explanation.orders[3]], explanation.efficiency_gap[3]]
+    assert bars(plain) != before
+    np.testing.assert_allclose(bars(plain), steps, rtol=1e-4, atol=1e-5 * np.abs(steps).max())
+    curve = plain.execute_script("return Array.from(document.getElementById('row-recovery').data[0].y)")
+    np.testing.assert_allclose(curve, explanation.curves[3], rtol=1e-4, atol=1e-12)
+    delta = plain.execute_script("return document.getElementById('sizes').data[0].y")
+    np.testing.assert_allclose(delta, explanation.contributions[3][:, explanation.orders[3, 0]], rtol=1e-4)
+    click(plain, "#next")
+    assert current(plain) == ["Row 4"]
+
+
+def test_rows_are_picked_by_keys(plain):
+    from selenium.webdriver import Keys
+
+    press(plain, "j", "j", "k")
+    assert current(plain) == ["Row 1"]
+    press(plain, "/")
+    assert plain.switch_to.active_element.get_attribute("id") == "search"
+    press(plain, Keys.ARROW_DOWN)
+    assert current(plain) == ["Row 2"]
+    press(plain, Keys.TAB, Keys.TAB)
+    assert plain.switch_to.active_element.text.startswith("Row 2")
+    press(plain, Keys.ARROW_DOWN)
+    assert plain.switch_to.active_element.text.startswith("Row 3")
+    assert "Row 3" in text(plain, "#row-title")
+    outline = plain.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    press(plain, Keys.END)
+    assert current(plain) == ["Row 5"]
+    assert not plain.find_element("css selector", "#next").is_enabled()
+    press(plain, Keys.TAB, Keys.ENTER)
+    assert current(plain) == ["Row 4"]
+
+
+def test_rows_are_found_by_number_prediction_and_text(plain):
+    predictions = explained().predictions
+    type_query(plain, "4")
+    assert texts(plain, "#list bdi") == ["Row 4"]
+    assert "Row 4" in text(plain, "#row-title")
+    type_query(plain, ">0")
+    assert texts(plain, "#list bdi") == [f"Row {row}" for row in np.flatnonzero(predictions > 0)]
+    type_query(plain, "-100..0")
+    assert texts(plain, "#list bdi") == [f"Row {row}" for row in np.flatnonzero(predictions < 0)]
+    type_query(plain, f"{predictions[2]:.3f}")
+    assert texts(plain, "#list bdi") == ["Row 2"]
+    type_query(plain, f"x1 = {explained().data[5, 1]:.6g}")
+    assert texts(plain, "#list bdi") == ["Row 5"]
+    type_query(plain, "nothing like it")
+    assert texts(plain, "#list bdi") == []
+    assert "No row fits" in text(plain, "#found")
+
+
+def test_the_list_is_ordered_by_prediction(plain):
+    click(plain, "#list-order option[value=prediction]")
+    assert texts(plain, "#list bdi") == [f"Row {row}" for row in np.argsort(-explained().predictions)]
+
+
+def test_the_table_is_sorted_by_any_column(plain):
+    explanation = explained()
+    names = np.array(explanation.feature_names)
+    assert column(plain, 2) == list(names[explanation.orders[0]])
+    click(plain, "#table [data-sort=phi]")
+    assert column(plain, 2) == list(names[np.argsort(-explanation.values[0])])
+    click(plain, "#table [data-sort=phi]")
+    assert column(plain, 2) == list(names[np.argsort(explanation.values[0])])
+    assert plain.execute_script("return document.activeElement.dataset.sort") == "phi"
+    sorted_by = plain.find_element("css selector", "#table th:has([data-sort=phi])").get_attribute("aria-sort")
+    assert sorted_by == "ascending"
+    click(plain, "#table [data-sort=feature]")
+    assert column(plain, 2) == sorted(names)
+    assert column(plain, 3) == [f"{value:.6g}" for value in explanation.data[0]]
+
+
+def test_both_judges_are_shown_side_by_side(opened):
+    plain = opened("plain", explained(), Evaluation(), fresh=False)
+    own, independent = texts(plain, "#better h3")
+    assert (own, independent) == ("On its own game", "On an independent game")
+    assert "Flattering" in text(plain, "#better > :first-child")
+    assert "The fair number: 7 rows" in text(plain, "#better > :last-child")
+    assert "greedy" in texts(plain, "#better > :last-child th")
+    traces = plain.execute_script("return document.getElementById('independent').data.map((trace) => trace.name)")
+    assert "greedy" in traces
+
+
+def test_without_an_evaluation_the_page_says_how_to_get_one(opened):
+    browser = opened("sampled", explained(estimator="permutation"))
+    assert "ws.evaluate(explainer, X)" in text(browser, "#better > :last-child")
+    assert "std. error" in texts(browser, "#table thead button")
+    assert problems(browser) == []
+
+
+def test_dark_and_light_can_be_switched(plain):
+    def looks():
+        script = """return [getComputedStyle(document.body).backgroundColor,
+            getComputedStyle(document.querySelector('#recovery .xtick text')).fill]"""
+        return plain.execute_script(script)
+
+    light = looks()
+    click(plain, "#theme")
+    dark = looks()
+    assert light[0] != dark[0]
+    assert light[1] != dark[1]
+    click(plain, "#theme")
+    assert looks() == light
+    plain.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    )
+    plain.refresh()
+    wait_for(plain, "document.documentElement.dataset.ready === 'yes'")
+    assert looks() == dark
+    plain.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def evil():
+    """Names and values that would do harm if they were read as HTML."""
+    explanation = explained(n=4, outputs=3)
+    data = pd.DataFrame([list(EVIL)] * 4, columns=list(EVIL), index=list(EVIL[:4]))
+    return replace(explanation, feature_names=EVIL, output_names=EVIL[:3], data=data, notes=EVIL[:2], stopped=EVIL[:4])
+
+
+def test_names_and_values_are_text_everywhere(opened):
+    browser = opened("evil", evil())
+    assert browser.title == "WeightedSHAP: 4 rows, 5 features"
+    assert set(column(browser, 2)) == {*EVIL[:4], "(no name)"}
+    assert {cell[:100] for cell in column(browser, 3)} == {name[:100] for name in EVIL}
+    for chart in ("importance", "swarm", "waterfall"):
+        labels = " ".join(texts(browser, f"#{chart} .ytick text"))
+        assert "<script>do" in labels
+        assert "<a href=" in labels
+    assert "<script>document.t" in " ".join(texts(browser, "#sizes .legendtext"))
+    for chart, trace in (("importance", 0), ("swarm", 0), ("waterfall", 0), ("sizes", 0)):
+        for point in range(D):
+            browser.execute_script(f"Plotly.Fx.hover('{chart}', [{{curveNumber: {trace}, pointNumber: {point}}}])")
+            shown = " ".join(texts(browser, f"#{chart} .hoverlayer text"))
+            assert shown
+            assert "&lt;script" not in shown
+    made = browser.execute_script("return document.querySelectorAll('main img, main a, main script, .note *').length")
+    assert made == 0
+    assert texts(browser, ".note") == list(EVIL[:2])
+    assert problems(browser) == []
+
+
+def test_hovering_shows_a_name_as_it_is(opened):
+    browser = opened("evil", evil(), fresh=False)
+    place = browser.execute_script(
+        "return document.getElementById('importance').data[0].customdata.findIndex((name) => name.includes('href'))"
+    )
+    browser.execute_script(f"Plotly.Fx.hover('importance', [{{curveNumber: 0, pointNumber: {place}}}])")
+    assert EVIL[2] in " ".join(texts(browser, "#importance .hoverlayer text"))
+
+
+def test_outputs_can_be_chosen(opened):
+    browser = opened("evil", evil(), fresh=False)
+    explanation = explained(n=4, outputs=3)
+    click(browser, "#output option[value='2']")
+    assert EVIL[2] in text(browser, "#row-title")
+    steps = explanation.values[0, :, 2][explanation.orders[0, :, 2]]
+    np.testing.assert_allclose(bars(browser)[:-1], steps, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["evil", "plain"])
+def test_a_phone_shows_it_without_sideways_scrolling(browser, opened, name):
+    metrics = {"width": 380, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        opened(name, evil() if name == "evil" else explained(), Evaluation())
+        browser.execute_script("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        assert browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]") == [380, 380]
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_it_prints_with_charts_at_the_width_of_the_paper(opened):
+    plain = opened("plain", explained(), Evaluation(), fresh=False)
+    plain.execute_script(
+        """const charts = [...document.querySelectorAll('.js-plotly-plot')];
+        addEventListener('beforeprint', () => { window.sizes = charts.map((each) =>
+            [each.clientWidth, each._fullLayout.width]); });"""
+    )
+    pdf = base64.b64decode(plain.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert pdf.startswith(b"%PDF")
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 8
+    sizes = np.array(plain.execute_script("return window.sizes"))
+    assert (sizes[:, 0] == sizes[:, 1]).all()
+    assert sizes.max() <= 680
+    wide_again = "document.getElementById('waterfall')._fullLayout.width > 680"
+    wait_for(plain, wide_again)
+
+
+def test_of_many_rows_the_page_says_which_it_holds(opened):
+    browser = opened("many", wide(10_000, d=20))
+    assert "of 10,000 rows can be explored here, evenly spread from row 0 to row 9999" in text(browser, "#explored")
+    assert "the first 500 listed" in text(browser, "#found")
+    type_query(browser, "9999")
+    assert current(browser) == ["Row 9999"]
+    assert problems(browser) == []
+
+
+SMALL = {
+    "one row": lambda: explained(n=1),
+    "a game without data": lambda: ws.explain(random_game(4)),
+    "one feature": lambda: ws.explain(random_game(1)),
+    "groups": lambda: explained(groups=(("pair", (0, 1)),)),
+    "no contributions": lambda: replace(explained(), contributions=None),
+}
+
+
+@pytest.mark.parametrize("case", SMALL)
+def test_small_and_bare_explanations_are_drawn(opened, case):
+    browser = opened(case, SMALL[case]())
+    assert problems(browser) == []
+    assert len(column(browser, 1)) == len(SMALL[case]().feature_names)
+    columns_apart = browser.find_element("css selector", "#all-values").is_displayed()
+    assert columns_apart == (case == "groups")
