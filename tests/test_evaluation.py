@@ -1,5 +1,7 @@
 """`evaluate`: every ranking on the game that made it and on an independent one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -226,3 +228,17 @@ def test_few_distinct_rows_cannot_be_cut():
     explainer = ws.Explainer(model, np.repeat(BACKGROUND[:3], 20, axis=0), game="baseline", progress=False)
     with pytest.raises(ValueError, match="3 distinct rows, too few"):
         ws.evaluate(explainer, ROWS)
+
+
+def test_an_evaluation_survives_a_file(evaluation, tmp_path):
+    evaluation.save(tmp_path / "evaluation.npz")
+    loaded = ws.Evaluation.load(tmp_path / "evaluation.npz")
+    assert repr(loaded) == repr(evaluation)
+    np.testing.assert_array_equal(loaded.areas("independent"), evaluation.areas("independent"))
+
+
+@pytest.mark.parametrize("change", [{"methods": ("one",)}, {"points": {}}, {"judges": ("own", "nobody")}])
+def test_a_file_whose_parts_do_not_fit_is_refused(evaluation, tmp_path, change):
+    replace(evaluation, **change).save(tmp_path / "evaluation.npz")
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        ws.Evaluation.load(tmp_path / "evaluation.npz")

@@ -367,6 +367,16 @@ def test_the_command_writes_the_page_and_says_where(saved, tmp_path):
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(explained())
 
 
+def test_the_command_takes_a_saved_evaluation(saved, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    explainer = ws.Explainer(lambda rows: rows.sum(axis=1), X, game="baseline", progress=False)
+    evaluation = ws.evaluate(explainer, X[:5], methods=["WeightedSHAP", "Shapley"])
+    evaluation.save(tmp_path / "evaluation.npz")
+    assert run(saved, "-o", tmp_path / "page.html", "--evaluation", tmp_path / "evaluation.npz").exit_code == 0
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(explained(), evaluation)
+    assert run(saved, "--evaluation", saved).exit_code == 1
+
+
 @pytest.mark.parametrize(
     ("written", "message"), [(b"hello", "not a zip file"), (None, "truncated"), (b"", "not a zip file")]
 )

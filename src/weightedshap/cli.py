@@ -58,10 +58,14 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
 @click.option(
     "--output", "-o", default="report.html", show_default=True, type=click.Path(dir_okay=False, path_type=Path)
 )
-def report(explanation: Path, output: Path) -> None:
+@click.option(
+    "--evaluation", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="What Evaluation.save wrote."
+)
+def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
     """Turn an EXPLANATION, as its `save` wrote it, into one HTML page."""
     try:
-        ws.Explanation.load(explanation).report(output)
+        judged = None if evaluation is None else ws.Evaluation.load(evaluation)
+        ws.Explanation.load(explanation).report(output, judged)
     except OSError as error:
         raise click.ClickException(f"{error.filename} cannot be read or written: {error.strerror}.") from error
     except (ValueError, TypeError, ImportError) as error:

@@ -6,6 +6,7 @@ cut in halves: each half fits a game, explains every row, and is judged on the g
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from weightedshap import files
 from weightedshap.checks import FloatArray, one_of, positive_integer
 from weightedshap.curves import mean_interval
 from weightedshap.judging import as_labels, masked_points, points
@@ -22,6 +24,7 @@ from weightedshap.tables import Table
 
 __all__ = ["Evaluation", "METHODS", "evaluate", "halves"]
 
+FILE_VERSION = 1
 LARGER_IS_BETTER = ("inclusion_auc", "exclusion")
 MEANS_OVER_SIZES = ("inclusion_mse", "inclusion_auc")
 
@@ -87,6 +90,27 @@ class Evaluation:
             for c, metric in enumerate(self.metrics)
         ]
         return pd.DataFrame(lines, columns=["judge", "method", "metric", "mean", "low", "high"])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to one file, without pickle, for ``weightedshap report --evaluation``."""
+        content = {name: getattr(self, name) for name in ("methods", "metrics", "judges", "points", "notes")}
+        files.write(path, "evaluation", FILE_VERSION, content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Evaluation:
+        """The evaluation that `save` wrote."""
+        content = files.read(path, "evaluation", FILE_VERSION)
+        try:
+            evaluation = cls(**content)
+            shapes = {
+                evaluation.points[judge][metric].shape for judge in evaluation.judges for metric in evaluation.metrics
+            }
+            ((_, methods, _),) = shapes
+        except (TypeError, KeyError, ValueError, AttributeError) as error:
+            raise files.UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error!r}).") from error
+        if methods != len(evaluation.methods):
+            raise files.UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: methods and points do not fit together.")
+        return evaluation
 
     def __repr__(self) -> str:
         parts = [self._table(judge) for judge in self.judges]
