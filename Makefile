@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 PINNED := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-slow test-all check bench docs clean
+.PHONY: help demo test test-slow test-all check bench reproduce docs clean
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
@@ -30,6 +30,9 @@ check: $(VENV)/.full  ## style and types
 bench: $(VENV)/.full  ## speed and memory of estimators and tree games (the paper's data in WEIGHTEDSHAP_DATA)
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/trees.py
+
+reproduce: $(VENV)/.full  ## redo the paper: hours (the data in WEIGHTEDSHAP_DATA, else from OpenML)
+	$(BIN)/weightedshap reproduce all
 
 docs: $(VENV)/.docs  ## the documentation as a site
 	$(BIN)/python -m mkdocs build --strict --quiet

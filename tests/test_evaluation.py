@@ -143,6 +143,27 @@ def test_methods_can_be_picked(explainer):
     assert "inclusion_mse" not in found.metrics
 
 
+def test_costly_metrics_can_be_left_out(explainer, own):
+    found = ws.evaluate(explainer, ROWS, ANSWERS, methods=["Shapley"], metrics=[], against="own")
+    assert found.metrics == ("recovery", "inclusion_mse")
+    np.testing.assert_array_equal(found.areas("own")[:, 0], own.areas("own")[:, column(own, "Shapley")])
+
+
+def test_performance_of_exclusion_and_masking_ends_where_all_is_known(explainer):
+    costly = ["exclusion", "masked_inclusion", "performance"]
+    found = ws.evaluate(explainer, ROWS, ANSWERS, methods=["Shapley"], metrics=costly, against="own")
+    assert found.metrics[2:] == ("exclusion", "exclusion_mse", "masked_inclusion", "masked_mse")
+    curves = {metric: found.curves("own", metric)["Shapley"] for metric in found.metrics}
+    np.testing.assert_allclose(curves["exclusion_mse"][:, 0], curves["inclusion_mse"][:, -1])
+    np.testing.assert_allclose(curves["exclusion_mse"][:, -1], curves["inclusion_mse"][:, 0])
+    np.testing.assert_allclose(curves["masked_mse"][:, -1], (model(ROWS) - ANSWERS) ** 2, atol=1e-12)
+
+
+def test_the_wide_family_never_does_worse_where_it_chose(own):
+    areas = own.areas("own")
+    assert (areas[:, column(own, "WeightedSHAP wide")] <= areas[:, column(own, "Shapley")] + 1e-12).all()
+
+
 @pytest.mark.parametrize("as_frame", [False, True])
 def test_a_tree_classifier_with_named_classes(as_frame):
     labels = np.where(Y > 0, "yes", "no")
@@ -203,6 +224,7 @@ def test_halves_of_a_frame_with_words_and_holes():
         ({"methods": ["Shaply"]}, "Did you mean 'Shapley'"),
         ({"methods": "Shapley"}, "a list of names"),
         ({"walks": 0}, "walks"),
+        ({"metrics": ["recovry"]}, "Unknown metric 'recovry'"),
     ],
 )
 def test_bad_arguments_are_named(explainer, change, sentence):

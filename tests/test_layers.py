@@ -11,7 +11,8 @@ import weightedshap
 LAYERS = [
     *("checks", "parallel", "frames", "files", "axes", "contributions", "tables", "models"),
     *("games", "weights", "estimators", "curves", "utilities", "selection"),
-    *("blocks", "stored", "explanation", "rows", "saving", "explainer", "rankings", "judging", "evaluation", "export", "plots", "report", "paper", "cli"),
+    *("blocks", "stored", "explanation", "rows", "saving", "explainer", "rankings", "judging", "evaluation"),
+    *("export", "plots", "report", "paper", "cli"),
 ]
 
 ALLOWED = {("explanation", "plots"), ("explanation", "export"), ("explanation", "report")}

@@ -25,8 +25,8 @@ from weightedshap.tables import Table
 __all__ = ["Evaluation", "METHODS", "evaluate", "halves"]
 
 FILE_VERSION = 1
-LARGER_IS_BETTER = ("inclusion_auc", "exclusion")
-MEANS_OVER_SIZES = ("inclusion_mse", "inclusion_auc")
+LARGER_IS_BETTER = ("inclusion_auc", "masked_auc", "exclusion", "exclusion_mse")
+COSTLY = ("exclusion", "masked_inclusion", "performance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Evaluation:
     def areas(self, judge: str, metric: str = "recovery") -> FloatArray:
         """(n, methods) what every row scores: the sum over k = 1..d, or the mean for the inclusion metrics."""
         points = self._of(judge)[one_of("metric", metric, self.metrics)][..., 1:]
-        return np.asarray(points.mean(axis=-1) if metric in MEANS_OVER_SIZES else points.sum(axis=-1))
+        return np.asarray(points.mean(axis=-1) if metric.endswith(("_mse", "_auc")) else points.sum(axis=-1))
 
     def curves(self, judge: str, metric: str = "recovery") -> dict[str, FloatArray]:
         """(n, d + 1) of each method. The mean over the rows is the curve that the paper draws."""
@@ -154,6 +154,7 @@ def evaluate(
     against: str = "independent",
     *,
     methods: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
     walks: int = 100,
 ) -> Evaluation:
     """Compare WeightedSHAP with Shapley and other rankings on the rows `X`.
@@ -168,6 +169,8 @@ def evaluate(
     X : rows to explain; y : their true answers, for the inclusion metrics
     against : "independent", or "own" to judge on the explainer's own game only, without fitting anew
     methods : some of `METHODS`; by default all that apply ("optimum" up to 15 features, TreeSHAP for tree ensembles)
+    metrics : some of "exclusion", "masked_inclusion" and "performance", which adds error or AUC to these two; the
+        first two by default. Recovery, and inclusion where `y` is given, are always there
     walks : random orders in which the MCI looks for the largest contribution, above 10 features
 
     Notes
@@ -179,6 +182,7 @@ def evaluate(
     """
     one_of("judge", against, ("independent", "own"))
     chosen = _methods(methods, explainer.background.d)
+    costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
     rows = explainer.background.align(X)
     call = _call(explainer, rows)
     labels = None if y is None else as_labels(y, call)
@@ -189,11 +193,11 @@ def evaluate(
     found = [fixed | ranked(side, chosen, drawn) for side in calls]
     kept = tuple(method for method in chosen if method in found[0])
     orders = [np.stack([side[method] for method in kept], axis=1) for side in found]  # (n, M, d, k)
-    masked = [masked_points(side, order) for side, order in zip(calls, orders, strict=True)]
+    masked = [masked_points(side, order, labels, costly) for side, order in zip(calls, orders, strict=True)]
     games = {"own": calls} if against == "own" else {"independent": calls[::-1], "own": calls}
     scored = {}
     for judge, judging in games.items():
-        both = [points(side, order, labels) for side, order in zip(judging, orders, strict=True)]
+        both = [points(side, order, labels, costly) for side, order in zip(judging, orders, strict=True)]
         both = [one | other for one, other in zip(both, masked, strict=True)]
         scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
     return Evaluation(kept, tuple(scored["own"]), tuple(games), scored, notes)

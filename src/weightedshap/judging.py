@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,30 +18,37 @@ from weightedshap.utilities import masked_inclusion
 __all__ = ["Labels", "auc_points", "as_labels", "masked_points", "points"]
 
 
-def points(call: Rows, orders: IntArray, labels: Labels | None = None) -> dict[str, FloatArray]:
+def points(call: Rows, orders: IntArray, labels: Labels | None, metrics: Sequence[str]) -> dict[str, FloatArray]:
     """(n, M, d + 1) each metric of every row, ranking and k = 0..d under the game of `call`; outputs are averaged.
 
     Parameters
     ----------
     orders : (n, M, d, k) M rankings of every row and output
+    metrics : "exclusion" is left out unless it is among them, and so is its "performance" against the labels
     """
     f_x = by_output(call.f_x, 1)[:, None, None, :]
     kept = predictions(call, orders)
-    left = predictions(call, orders[:, :, ::-1])[:, :, ::-1]
     found = {"recovery": np.abs(f_x - kept)}
     if labels is not None:
-        found[labels.metric] = labels.points(kept)
-    found["exclusion"] = np.abs(f_x - left)
+        found[f"inclusion_{labels.kind}"] = labels.points(kept)
+    if "exclusion" in metrics:
+        left = predictions(call, orders[:, :, ::-1])[:, :, ::-1]
+        found["exclusion"] = np.abs(f_x - left)
+        if labels is not None and "performance" in metrics:
+            found[f"exclusion_{labels.kind}"] = labels.points(left)
     return {metric: array.mean(axis=-1) for metric, array in found.items()}
 
 
-def masked_points(call: Rows, orders: IntArray) -> dict[str, FloatArray]:
+def masked_points(call: Rows, orders: IntArray, labels: Labels | None, metrics: Sequence[str]) -> dict[str, FloatArray]:
     """Masked inclusion, on the model with means in the place of hidden features; nothing without a model."""
-    if call.explainer.model is None:
+    if call.explainer.model is None or "masked_inclusion" not in metrics:
         return {}
     judge = call.judged_by(masked_inclusion)
-    error = np.abs(by_output(judge.f_x, 1)[:, None, None, :] - predictions(judge, orders))
-    return {"masked_inclusion": error.mean(axis=-1)}
+    kept = predictions(judge, orders)
+    found = {"masked_inclusion": np.abs(by_output(judge.f_x, 1)[:, None, None, :] - kept)}
+    if labels is not None and "performance" in metrics:
+        found[f"masked_{labels.kind}"] = labels.points(kept)
+    return {metric: array.mean(axis=-1) for metric, array in found.items()}
 
 
 def predictions(call: Rows, orders: IntArray) -> FloatArray:
@@ -62,16 +70,16 @@ class Labels:
 
     Attributes
     ----------
-    metric : "inclusion_mse" or "inclusion_auc"
+    kind : "mse" or "auc"
     targets : (n, k) numbers, or for the AUC whether the row is of the class
     """
 
-    metric: str
+    kind: str
     targets: FloatArray
 
     def points(self, predictions: FloatArray) -> FloatArray:
         """(n, M, d + 1, k) predictions → the same shape, whose mean over the rows is the metric."""
-        if self.metric == "inclusion_mse":
+        if self.kind == "mse":
             return np.asarray((predictions - self.targets[:, None, None, :]) ** 2)
         columns = [auc_points(predictions[..., o], self.targets[:, o] > 0) for o in range(predictions.shape[-1])]
         return np.stack(columns, axis=-1)
@@ -109,13 +117,13 @@ def as_labels(y: Any, call: Rows) -> Labels:
         targets = by_output(np.asarray(values, dtype=np.float64), 1)
         if targets.shape[1] != k or not np.isfinite(targets).all():
             raise ValueError(f"`y` must hold {k} finite numbers for each row, one for each output explained.")
-        return Labels("inclusion_mse", targets)
+        return Labels("mse", targets)
     if values.ndim != 1:
         raise ValueError(f"`y` must hold one class for each row; got shape {values.shape}.")
     targets = np.stack([_is_class(values, model, o) for o in range(k)], axis=1)
     if (targets.all(axis=0) | ~targets.any(axis=0)).any():
         raise ValueError("`y` must hold rows of every class explained and of others: the AUC compares them.")
-    return Labels("inclusion_auc", targets.astype(np.float64))
+    return Labels("auc", targets.astype(np.float64))
 
 
 def _is_class(y: Any, model: Any, o: int) -> Any:

@@ -27,6 +27,7 @@ METHODS = (
     "WeightedSHAP",
     "WeightedSHAP shared",
     "WeightedSHAP one-SE",
+    "WeightedSHAP wide",
     "Shapley",
     "first",
     "last",
@@ -48,7 +49,7 @@ def ranked(call: Rows, methods: Sequence[str], walks: IntArray) -> dict[str, Int
     ----------
     walks : (m, d) orders in which the MCI looks for the largest contribution
     """
-    found = _weighted_orders(call)
+    found = _weighted_orders(call, methods)
     if {"MCI", "MCI global"} & set(methods):
         found |= _mci_orders(call, walks)
     for method, search in (("greedy", greedy), ("optimum", optimum)):
@@ -93,7 +94,7 @@ def by_output(array: FloatArray, axes: int) -> FloatArray:
     return array if array.ndim > axes else array[..., None]
 
 
-def _weighted_orders(call: Rows) -> dict[str, IntArray]:
+def _weighted_orders(call: Rows, methods: Sequence[str]) -> dict[str, IntArray]:
     """Rankings by weighted contributions, from one explanation."""
     explanation = call.explainer.but(select="per_row", keep_contributions=True)(call.rows)
     family, delta = explanation.family, by_output(explanation.contributions, 3)
@@ -107,6 +108,8 @@ def _weighted_orders(call: Rows) -> dict[str, IntArray]:
     for method, choose in (("WeightedSHAP shared", shared_weight), ("WeightedSHAP one-SE", careful_weight)):
         weights = np.stack([family.vectors[choose(scores[..., o], family)] for o in range(scores.shape[-1])])
         found[method] = np.einsum("kj,njdk->ndk", weights, delta)
+    if "WeightedSHAP wide" in methods:
+        found["WeightedSHAP wide"] = explanation.reweight("wide", call.explainer.utility).values
     return {method: _orders(phi) for method, phi in found.items()}
 
 

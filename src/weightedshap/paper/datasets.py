@@ -1,23 +1,25 @@
-"""The twelve tabular datasets of the paper, prepared as its appendix on datasets describes.
+"""The paper's datasets, prepared as its appendix describes: twelve tables and the MNIST images.
 
-The files are read from the directory named by the environment variable ``WEIGHTEDSHAP_DATA``, which also holds
-``MANIFEST.json`` with the SHA-256, the task and the columns of every file. ``gaussian`` is drawn, not read.
+Files are read from the directory named by the environment variable ``WEIGHTEDSHAP_DATA``, which also holds
+``MANIFEST.json`` with the SHA-256, the task and the columns of every file. Without the variable they are downloaded
+from OpenML (`weightedshap.paper.downloads`). ``gaussian`` is drawn, not read.
 """
 
-import difflib
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-Task = Literal["regression", "classification"]
-Floats = NDArray[np.float64]
+from weightedshap.checks import FloatArray, IntArray, one_of
+from weightedshap.paper import downloads
 
 REGRESSION = ("abalone", "boston", "airfoil", "whitewine")
 CLASSIFICATION = ("gaussian", "fraud", "phoneme", "wind", "cpu", "adult", "2dplanes", "click")
@@ -33,10 +35,10 @@ class RawTable:
     """A dataset as it is stored: X (n, d), y (n,), classes as 0 and 1."""
 
     name: str
-    task: Task
+    task: str
     feature_names: tuple[str, ...]
-    X: Floats
-    y: Floats
+    X: FloatArray
+    y: FloatArray
 
 
 @dataclass(frozen=True)
@@ -44,49 +46,62 @@ class Prepared:
     """A dataset ready for an experiment, cut into four parts; each X is (n, d), each y is (n,)."""
 
     name: str
-    task: Task
+    task: str
     feature_names: tuple[str, ...]
-    X_train: Floats
-    y_train: Floats
-    X_val: Floats
-    y_val: Floats
-    X_est: Floats
-    y_est: Floats
-    X_test: Floats
-    y_test: Floats
+    X_train: FloatArray
+    y_train: FloatArray
+    X_val: FloatArray
+    y_val: FloatArray
+    X_est: FloatArray
+    y_est: FloatArray
+    X_test: FloatArray
+    y_test: FloatArray
+
+
+@dataclass(frozen=True)
+class Images:
+    """Grey images as the MNIST files hold them: X (n, 28, 28) from 0 to 255, y (n,) digits."""
+
+    X_train: NDArray[np.uint8]
+    y_train: NDArray[np.uint8]
+    X_test: NDArray[np.uint8]
+    y_test: NDArray[np.uint8]
 
 
 def load(name: str) -> RawTable:
-    """The stored dataset `name`, numeric columns only.
+    """The dataset `name` from ``WEIGHTEDSHAP_DATA``, or from OpenML where the variable is not set.
 
-    The paper keeps "only the continuous features": a column of words (``sex`` of abalone) is dropped.
+    The paper keeps "only the continuous features" and drops rows with a missing value: a column of words (``sex``
+    of abalone) is left out, and so is a row where one of the numbers is missing.
 
     Raises
     ------
-    KeyError
-        If no dataset has this name, or the variable ``WEIGHTEDSHAP_DATA`` is not set.
-    FileNotFoundError
-        If the directory lacks the file.
+    UnknownName
+        If no dataset has this name.
+    MissingData
+        If the directory lacks the file; or there is neither a directory nor a network.
     ValueError
-        If the file is not the one listed in ``MANIFEST.json``, or lacks a column.
+        If a file is not the one listed in ``MANIFEST.json``, or lacks a column.
     """
-    _check_name(name)
+    one_of("dataset", name, DATASETS)
     if name == "gaussian":
         raise ValueError("'gaussian' is drawn, not stored. Call `gaussian(n, rng)` or `prepare('gaussian', rng)`.")
-    directory = _directory()
-    entry = _manifest_entry(directory, name)
-    path = directory / f"{name}.csv.gz"
-    _check_sha256(path, entry["sha256"])
-    frame = pd.read_csv(path, float_precision="round_trip")
-    _check_columns(path, expected=[*entry["features"], "target"], found=list(frame.columns))
-    features = frame[entry["features"]].select_dtypes("number")
-    return RawTable(
-        name=name,
-        task=entry["task"],
-        feature_names=tuple(str(column) for column in features.columns),
-        X=features.to_numpy(dtype=np.float64),
-        y=frame["target"].to_numpy(dtype=np.float64),
-    )
+    task = "regression" if name in REGRESSION else "classification"
+    features, y = _stored(name) if VARIABLE in os.environ else downloads.table(name)
+    X = features.to_numpy(dtype=np.float64)
+    complete = ~np.isnan(X).any(axis=1)
+    return RawTable(name, task, tuple(str(column) for column in features.columns), X[complete], y[complete])
+
+
+def mnist() -> Images:
+    """The MNIST images, from ``WEIGHTEDSHAP_DATA`` or from OpenML; raises as `load` does."""
+    if VARIABLE not in os.environ:
+        X, y = downloads.mnist()
+        return Images(X[:60_000], y[:60_000], X[60_000:], y[60_000:])
+    path, _ = _checked_file("mnist")
+    with np.load(path, allow_pickle=False) as arrays:
+        _check_columns(path, ["x_train", "y_train", "x_test", "y_test"], list(arrays))
+        return Images(arrays["x_train"], arrays["y_train"], arrays["x_test"], arrays["y_test"])
 
 
 def gaussian(n: int, rng: np.random.Generator, d: int = 30, rho: float = 0.25) -> RawTable:
@@ -103,7 +118,7 @@ def gaussian(n: int, rng: np.random.Generator, d: int = 30, rho: float = 0.25) -
     return RawTable("gaussian", "classification", tuple(f"x{i + 1}" for i in range(d)), X, y.astype(np.float64))
 
 
-def prepare(name: str, rng: np.random.Generator) -> Prepared:
+def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False) -> Prepared:
     """The dataset `name` as the paper's experiments use it.
 
     1. At most 10,000 rows, at random, in random order.
@@ -113,10 +128,17 @@ def prepare(name: str, rng: np.random.Generator) -> Prepared:
        test part has at least 100 rows, taken from validation and estimation if the table is small.
     5. For ``fraud``, rows of the rare class are drawn again until the classes are even, in the training part
        only: after the cut, so that no copy of a training row is in another part.
+
+    Parameters
+    ----------
+    authors_order : take step 5 before step 2, as the authors' program does: copies of one card then stand in
+        several parts, and the test part is even too
     """
-    _check_name(name)
+    one_of("dataset", name, DATASETS)
     raw = gaussian(MAX_ROWS, rng) if name == "gaussian" else load(name)
     rows = rng.permutation(len(raw.X))[:MAX_ROWS]
+    if authors_order and name in OVERSAMPLED:
+        rows = rows[balanced_rows(raw.y[rows], rng)]
     X, y = standardise(raw.X[rows]), raw.y[rows]
     names = raw.feature_names
     if name != "gaussian":
@@ -124,20 +146,20 @@ def prepare(name: str, rng: np.random.Generator) -> Prepared:
         names += tuple(f"spurious_{i + 1}" for i in range(X.shape[1] - len(names)))
     train, val, est, test = _parts(len(X))
     X_train, y_train = X[train], y[train]
-    if name in OVERSAMPLED:
+    if name in OVERSAMPLED and not authors_order:
         drawn = balanced_rows(y_train, rng)
         X_train, y_train = X_train[drawn], y_train[drawn]
     return Prepared(name, raw.task, names, X_train, y_train, X[val], y[val], X[est], y[est], X[test], y[test])
 
 
-def standardise(X: Floats) -> Floats:
+def standardise(X: FloatArray) -> FloatArray:
     """The columns of X (n, d) with mean 0 and variance 1; a constant column becomes 0."""
     deviation = X.std(axis=0)
-    scaled: Floats = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    scaled: FloatArray = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
     return scaled
 
 
-def add_spurious(X: Floats, rng: np.random.Generator, times: int = 3) -> Floats:
+def add_spurious(X: FloatArray, rng: np.random.Generator, times: int = 3) -> FloatArray:
     """X (n, d) and columns that follow its own but tell nothing more about the target: (n, `times`·d).
 
     One column at a time, p being the width reached so far::
@@ -165,7 +187,7 @@ def add_spurious(X: Floats, rng: np.random.Generator, times: int = 3) -> Floats:
     return wide
 
 
-def mean_correlation(X: Floats) -> float:
+def mean_correlation(X: FloatArray) -> float:
     """The mean off-diagonal correlation of the columns of X (n, d), constant columns left out; 0 if d < 2."""
     varying = X[:, X.std(axis=0) > 0]
     d = varying.shape[1]
@@ -174,7 +196,7 @@ def mean_correlation(X: Floats) -> float:
     return float((np.corrcoef(varying, rowvar=False).sum() - d) / (d * (d - 1)))
 
 
-def balanced_rows(y: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
+def balanced_rows(y: FloatArray, rng: np.random.Generator) -> IntArray:
     """Row numbers in random order: every row once, and rows of the rarer class again until both are even."""
     positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
     rare, common = sorted((positive, negative), key=len)
@@ -190,40 +212,39 @@ def _parts(n: int) -> tuple[slice, slice, slice, slice]:
     return slice(0, train), slice(train, val), slice(val, test), slice(test, n)
 
 
-def _check_name(name: str) -> None:
-    if name not in DATASETS:
-        near = difflib.get_close_matches(name, DATASETS, n=3, cutoff=0.4) or DATASETS
-        raise KeyError(f"no dataset is called {name!r}. Did you mean one of: {', '.join(near)}?")
+def _stored(name: str) -> tuple[pd.DataFrame, FloatArray]:
+    """The numeric features and the target of a stored table."""
+    path, entry = _checked_file(name)
+    frame = pd.read_csv(path)
+    _check_columns(path, expected=[*entry["features"], "target"], found=list(frame.columns))
+    return frame[entry["features"]].select_dtypes("number"), frame["target"].to_numpy(dtype=np.float64)
 
 
-def _directory() -> Path:
-    if VARIABLE not in os.environ:
-        raise KeyError(
-            f"the environment variable {VARIABLE} is not set. "
-            "Set it to the directory that holds MANIFEST.json and the files <name>.csv.gz."
+def _checked_file(name: str) -> tuple[Path, dict[str, Any]]:
+    """The file of a dataset and what the manifest says of it, once its SHA-256 was found right."""
+    directory = Path(os.environ[VARIABLE])
+    manifest = directory / "MANIFEST.json"
+    if not manifest.is_file():
+        raise downloads.MissingData(
+            f"{manifest} is missing. Point {VARIABLE} at the directory that holds MANIFEST.json and the files, "
+            "or unset it to download the datasets from OpenML."
         )
-    return Path(os.environ[VARIABLE])
-
-
-def _manifest_entry(directory: Path, name: str) -> dict[str, Any]:
-    path = directory / "MANIFEST.json"
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing. Point {VARIABLE} at the directory that holds MANIFEST.json.")
-    entries: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["datasets"]
+    entries = json.loads(manifest.read_text(encoding="utf-8"))["datasets"]
     if name not in entries:
-        raise KeyError(f"{path} does not list {name!r}. It lists: {', '.join(sorted(entries))}.")
-    return entries[name]
-
-
-def _check_sha256(path: Path, expected: str) -> None:
+        raise downloads.MissingData(f"{manifest} does not list {name!r}. It lists: {', '.join(sorted(entries))}.")
+    entry: dict[str, Any] = entries[name]
+    path = directory / entry["file"]
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing. Copy it there, or point {VARIABLE} at another directory.")
+        raise downloads.MissingData(
+            f"{path} is missing. Copy it there, or unset {VARIABLE} to download it from OpenML."
+        )
     found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != expected:
+    if found != entry["sha256"]:
         raise ValueError(
-            f"{path} has SHA-256 {found}, but MANIFEST.json expects {expected}. "
+            f"{path} has SHA-256 {found}, but MANIFEST.json expects {entry['sha256']}. "
             "The file was changed or is incomplete: fetch it again."
         )
+    return path, entry
 
 
 def _check_columns(path: Path, expected: list[str], found: list[str]) -> None:

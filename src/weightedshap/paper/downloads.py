@@ -1,0 +1,141 @@
+"""The paper's datasets from OpenML, through scikit-learn: cached, and checked.
+
+scikit-learn keeps what it downloads under its data home (``SCIKIT_LEARN_DATA``, else ``~/scikit_learn_data``) and
+compares it with OpenML's MD5. Here the numbers of rows, columns and positive rows are compared with those known.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from weightedshap.checks import FloatArray, IntArray
+
+__all__ = ["MissingData", "SOURCES", "Source", "mnist", "table"]
+
+SUBSET = 10_000
+
+
+class MissingData(OSError, ValueError):
+    """A dataset that is neither stored nor to be had; the message says how to get it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a dataset is on OpenML, and what tells that it is the right one.
+
+    Attributes
+    ----------
+    target : name of the target column, whatever its case
+    rows, features : their numbers; features are columns of numbers
+    positive : labels of class 1; none for a regression
+    positives : rows of class 1, where known
+    subset : "" keeps all rows. "rare" keeps all rows of class 1 and draws others up to 10,000 rows, as the
+        authors' file of fraud does; "even" draws 5,000 of each class
+    """
+
+    openml: int
+    target: str
+    rows: int
+    features: int
+    positive: tuple[str, ...] = ()
+    positives: int | None = None
+    subset: str = ""
+
+
+SOURCES = {
+    "abalone": Source(44956, "rings", 4177, 7),
+    "boston": Source(531, "MEDV", 506, 13),
+    "airfoil": Source(44957, "sound_pressure", 1503, 5),
+    "whitewine": Source(44971, "quality", 4898, 11),
+    "fraud": Source(42397, "Class", 284_807, 30, ("1", "1.0"), 492, "rare"),
+    "phoneme": Source(1489, "Class", 5404, 5, ("2",), 1586),
+    "wind": Source(847, "binaryClass", 6574, 14, ("P",), 3501),
+    "cpu": Source(761, "binaryClass", 8192, 21, ("P",), 2477),
+    "adult": Source(1590, "class", 48_842, 6, (">50K",), 11_687),
+    "2dplanes": Source(727, "binaryClass", 40_768, 10, ("P",), 20_348),
+    "click": Source(1218, "click", 1_997_410, 11, ("1", "1.0"), None, "even"),
+}
+"""OpenML's adult has the 16,281 test rows of the UCI repository too, which the paper leaves out."""
+
+MNIST = Source(554, "class", 70_000, 784)
+
+
+def table(name: str) -> tuple[pd.DataFrame, FloatArray]:
+    """Numeric features (n, d) and target (n,) of a table, classes as 0 and 1."""
+    source = SOURCES[name]
+    features, labels = _fetched(name, source)
+    if not source.positive:
+        return features, labels.astype(str).to_numpy().astype(np.float64)
+    y = labels.astype(str).str.strip("' ").isin(source.positive).to_numpy().astype(np.float64)
+    if source.positives is not None:
+        _check_number(name, source, "rows of class 1", int(y.sum()), source.positives)
+    rows = _subset(y, source.subset)
+    return features.iloc[rows], y[rows]
+
+
+def mnist() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Images (70000, 28, 28) and digits (70000,), the 60,000 for training first."""
+    features, labels = _fetched("mnist", MNIST)
+    return features.to_numpy().reshape(-1, 28, 28).astype(np.uint8), labels.astype(str).to_numpy().astype(np.uint8)
+
+
+def _fetched(name: str, source: Source) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    """Columns of numbers, and the target column as it is."""
+    frame = _frame(name, source)
+    target = [column for column in frame if str(column).lower() == source.target.lower()]
+    if not target:
+        raise ValueError(
+            f"OpenML dataset {source.openml} ({name}) lacks the column {source.target!r}; "
+            f"it has {', '.join(map(str, frame))}. Set WEIGHTEDSHAP_DATA to a directory with the stored files instead."
+        )
+    features = frame.drop(columns=target).select_dtypes("number")
+    _check_number(name, source, "rows", len(frame), source.rows)
+    _check_number(name, source, "columns of numbers", features.shape[1], source.features)
+    return features, frame[target[0]]
+
+
+def _frame(name: str, source: Source) -> pd.DataFrame:
+    """The whole dataset, from the cache or from OpenML.
+
+    Types are left to pandas: OpenML lists some columns of numbers as categories, and scikit-learn's reader
+    stumbles over the names of such categories under pandas 3.1.
+    """
+    from sklearn.datasets import fetch_openml
+
+    options = {"target_column": None, "as_frame": True, "parser": "pandas", "read_csv_kwargs": {"dtype": None}}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about retries; the last failure is raised
+            frame: pd.DataFrame = fetch_openml(data_id=source.openml, **options).frame
+    except OSError as error:
+        raise MissingData(
+            f"The dataset {name!r} could not be downloaded from OpenML ({source.openml}): {error}. "
+            "There are two ways to get it: set WEIGHTEDSHAP_DATA to a directory that holds MANIFEST.json and the data "
+            "files, or connect to the network and start again; downloads are kept in scikit-learn's data home."
+        ) from error
+    return frame
+
+
+def _subset(y: FloatArray, kind: str) -> IntArray:
+    """Row numbers in order; the same at every call."""
+    if not kind:
+        return np.arange(len(y))
+    rng = np.random.default_rng(0)
+    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    n = len(positive) if kind == "rare" else SUBSET // 2
+    drawn = [rng.choice(positive, n, replace=False), rng.choice(negative, SUBSET - n, replace=False)]
+    return np.sort(np.concatenate(drawn))
+
+
+def _check_number(name: str, source: Source, what: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise ValueError(
+            f"OpenML dataset {source.openml} ({name}) has {found:,} {what}, not the {expected:,} that are known. "
+            "It was changed there: set WEIGHTEDSHAP_DATA to a directory with the stored files instead."
+        )

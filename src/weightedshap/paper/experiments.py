@@ -1,0 +1,25 @@
+"""The table of experiments. To add one, write an `Experiment` and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from weightedshap.paper import closed_form, costs, mnist, stopping, tabular
+from weightedshap.paper.runner import Experiment
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "two-features": closed_form.TWO,
+    "hundred-features": closed_form.HUNDRED,
+    "example": closed_form.EXAMPLE,
+    "relative-difference": closed_form.RELATIVE,
+    "stopping": stopping.STOPPING,
+    "boosting": tabular.BOOSTING,
+    "linear": tabular.LINEAR,
+    "further-datasets": tabular.FURTHER,
+    "exclusion": tabular.EXCLUSION,
+    "masked-inclusion": tabular.MASKED,
+    "mnist": mnist.MNIST,
+    "costs": costs.COSTS,
+}

@@ -1,0 +1,75 @@
+"""What the authors' program does otherwise: how it stops boosting, and when it balances fraud."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weightedshap.judging import auc_points
+from weightedshap.paper import models
+from weightedshap.paper.datasets import DATASETS, OVERSAMPLED, Prepared, prepare
+from weightedshap.paper.runner import Claim, Experiment, Numbers, Runs, Settings
+
+__all__ = ["STOPPING"]
+
+RULES = {"loss": {"authors_stop": False}, "loss or error": {"authors_stop": True}}
+
+
+def run_stopping(case: str, settings: Settings, rng: np.random.Generator) -> Numbers:
+    """Trees and test score of both rules; for fraud, in both orders, from the same draws."""
+    state = rng.bit_generator.state
+    numbers: dict[str, dict[str, Any]] = {}
+    for order in ("ours", "authors") if case in OVERSAMPLED else ("ours",):
+        rng.bit_generator.state = state
+        data = prepare(case, rng, authors_order=order == "authors")
+        numbers[order] = {rule: _fit(data, settings, **options) for rule, options in RULES.items()}
+        numbers[order]["copies"] = copies(data)
+    return numbers
+
+
+def _fit(data: Prepared, settings: Settings, authors_stop: bool) -> Numbers:
+    rate = 0.05 if settings.quick else 0.005
+    booster = models.boosting(data, seed=settings.seed, learning_rate=rate, authors_stop=authors_stop)
+    predictions = booster.predict(data.X_test)
+    if data.task == "regression":
+        score = 1 - np.mean((data.y_test - predictions) ** 2) / data.y_test.var()
+    else:
+        score = auc_points(predictions, data.y_test > 0).mean()
+    return {"trees": models.number_of_trees(booster), "score": score}
+
+
+def copies(data: Prepared) -> float:
+    """The share of test rows of class 1 whose original columns stand in the training part too."""
+    original = [i for i, name in enumerate(data.feature_names) if not name.startswith("spurious_")]
+    seen = {row.tobytes() for row in data.X_train[:, original]}
+    rows = data.X_test[data.y_test > 0][:, original]
+    return float(np.mean([row.tobytes() in seen for row in rows]))
+
+
+def claims_stopping(runs: Runs) -> list[Claim]:
+    claims = []
+    for case, of in runs.items():
+        for order in of[0]:
+            means = {
+                rule: {key: np.mean([run[order][rule][key] for run in of]) for key in ("trees", "score")}
+                for rule in RULES
+            }
+            shown = "; ".join(f"{rule}: {m['trees']:.0f} trees, score {m['score']:.3f}" for rule, m in means.items())
+            if case in OVERSAMPLED:
+                share = np.mean([run[order]["copies"] for run in of])
+                shown += f"; {share:.0%} of the test rows of class 1 are copies of training rows"
+            text = f"{case}, balanced before the split" if order == "authors" else case
+            claims.append(Claim(text, "", shown, "–"))
+    return claims
+
+
+STOPPING = Experiment(
+    "boosting models: trees left by stopping on the loss, and by the authors' rule; fraud balanced before the split",
+    lambda settings: ("phoneme", "fraud") if settings.quick else DATASETS,
+    run_stopping,
+    None,
+    claims_stopping,
+    depends=("seed", "quick"),
+    notes=("The score is the AUC, or the share of variance explained, on the test part.",),
+)

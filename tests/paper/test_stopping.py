@@ -1,0 +1,27 @@
+"""The authors' stopping rule and order, side by side with ours."""
+
+from __future__ import annotations
+
+from weightedshap.paper import stopping
+from weightedshap.paper.runner import Settings, generator
+
+QUICK = Settings(quick=True)
+
+
+def test_both_rules_and_both_orders_are_shown(data):
+    numbers = stopping.run_stopping("fraud", QUICK, generator(0, "fraud", 0))
+    assert set(numbers) == {"ours", "authors"}
+    assert numbers["ours"]["copies"] == 0
+    assert numbers["authors"]["copies"] > 0.5
+    for rules in numbers.values():
+        assert rules["loss or error"]["trees"] <= rules["loss"]["trees"]
+        assert 0.5 < rules["loss"]["score"] <= 1
+    ours, authors = stopping.claims_stopping({"fraud": [numbers]})
+    assert "0% of the test rows of class 1 are copies" in ours.ours
+    assert authors.text == "fraud, balanced before the split"
+
+
+def test_a_regression_is_scored_by_its_variance(data):
+    numbers = stopping.run_stopping("airfoil", QUICK, generator(0, "airfoil", 0))["ours"]
+    assert numbers["loss"] == numbers["loss or error"]
+    assert 0.5 < numbers["loss"]["score"] < 1
