@@ -181,3 +181,17 @@ def test_tables_of_another_game_do_not_pool():
 def test_a_table_does_not_pool_with_something_else():
     with pytest.raises(TypeError):
         sample() + 1
+
+
+@pytest.mark.parametrize("out", [(), (2,)])
+def test_chains_of_draws_are_their_counts_means_and_squares(out):
+    rng = np.random.default_rng(0)
+    cells, draws = rng.integers(2 * 9, size=40), rng.normal(3.0, 1.0, size=(40, *out))
+    chains = Chains.of(cells, draws, 2, 3)
+    for cell in range(2 * 9):
+        chain, j, i = cell // 9, cell // 3 % 3, cell % 3
+        own = draws[cells == cell]
+        assert chains.counts[chain, j, i] == len(own)
+        mean = own.mean(axis=0) if len(own) else np.zeros(out)
+        np.testing.assert_allclose(chains.mean[chain, j, i], mean)
+        np.testing.assert_allclose(chains.squares[chain, j, i], ((own - mean) ** 2).sum(axis=0), atol=1e-12)

@@ -8,11 +8,12 @@ stand in front of these two axes, outputs of a model behind them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray
+from weightedshap.checks import FloatArray, IntArray
 
 __all__ = ["Contributions", "Chains"]
 
@@ -36,6 +37,21 @@ class Chains:
     def empty(cls, n_chains: int, d: int, out: tuple[int, ...] = ()) -> Chains:
         """Chains that have not drawn yet."""
         return cls(np.zeros((n_chains, d, d)), np.zeros((n_chains, d, d, *out)), np.zeros((n_chains, d, d, *out)))
+
+    @classmethod
+    def of(cls, cells: IntArray, draws: FloatArray, n_chains: int, d: int) -> Chains:
+        """Chains of draws (n[, k]), each with the flat index (n,) of its cell [chain, j − 1, i]."""
+        size, out = n_chains * d * d, draws.shape[1:]
+
+        def sums(values: FloatArray) -> FloatArray:
+            columns = values.reshape(len(values), prod(out)).T
+            totals = [np.bincount(cells, column, size).astype(np.float64) for column in columns]
+            return np.stack(totals, axis=-1).reshape(size, *out)
+
+        counts = np.bincount(cells, minlength=size).astype(np.float64)
+        mean = sums(draws) / _like(np.maximum(counts, 1), draws)
+        squares = sums((draws - mean[cells]) ** 2)
+        return cls(*(array.reshape(n_chains, d, d, *array.shape[1:]) for array in (counts, mean, squares)))
 
     def __add__(self, other: Chains) -> Chains:
         """Both sets of draws, chain by chain (Chan's pairwise update)."""

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from tests.oracles import CountingGame, additive, random_game, value
+from weightedshap import curves
 from weightedshap.checks import UnknownName
 from weightedshap.estimators import ESTIMATORS, algorithm_2, as_estimator, authors, auto, exact, permutation
 from weightedshap.estimators.permutation import Ends, walk, walk_apart
-from weightedshap.estimators.stopping import Rule, evaluations, gelman_rubin, standard_error
+from weightedshap.estimators.stopping import Rule, evaluations, gelman_rubin, seconds, standard_error
 from weightedshap.games.base import FunctionGame, checked
 
 D = 6
@@ -279,3 +280,130 @@ def test_what_was_sampled_before_a_game_raised_is_kept(name, budget):
     assert table.visited
     assert table.stopped == "the game raised OSError: the service is gone"
     assert table.evaluations == sum(calls[:-1])
+
+
+class Walking:
+    """A game with its own `along`, which counts the walks asked for."""
+
+    def __init__(self, game, scale=1.0):
+        self.game, self.d, self.scale, self.calls = game, game.d, scale, []
+
+    def __call__(self, coalitions):
+        return self.game(coalitions)
+
+    def along(self, orders):
+        self.calls.append(len(orders))
+        return self.scale * curves.along(self.game, orders)
+
+
+@pytest.mark.parametrize("orders", ["cyclic", "independent", "per_feature"])
+@pytest.mark.parametrize("out", [(), (2,)])
+def test_a_game_that_walks_itself_gives_the_same_table(orders, out):
+    game = random_game(D, outputs=out)
+    tables = [permutation(g, evaluations=1_000, orders=orders, rng=0) for g in (game, Walking(game))]
+    np.testing.assert_allclose(tables[1].mean, tables[0].mean, atol=1e-12)
+    np.testing.assert_array_equal(tables[1].counts, tables[0].counts)
+    np.testing.assert_allclose(tables[1].chains.squares, tables[0].chains.squares, atol=1e-12)
+    assert tables[1].evaluations == tables[0].evaluations <= 1_000
+
+
+def test_a_game_that_walks_itself_is_asked_once_where_the_budget_alone_decides():
+    game = Walking(random_game(D))
+    permutation(game, evaluations=ENDS + 25 * (D - 3), orders="independent", rng=0)
+    assert game.calls == [25]
+
+
+def test_a_walk_with_nan_is_refused():
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        permutation(Walking(random_game(D), scale=np.nan), evaluations=500, rng=0)
+
+
+def test_looks_every_so_many_orders_change_nothing_but_the_number_of_looks():
+    often, seldom = [], []
+
+    def noted(looks, every):
+        def decide(progress):
+            orders = round(progress.chains.counts[:, :, 0].sum())
+            looks.append(orders)
+            return "enough" if orders == 60 else None
+
+        return Rule(decide, every=every)
+
+    tables = [
+        permutation(random_game(D), stop=noted(looks, every), orders="independent", rng=0)
+        for looks, every in ((often, 1), (seldom, 30))
+    ]
+    assert often == [0, 10, 20, 30, 40, 50, 60]
+    assert seldom == [0, 30, 60]
+    np.testing.assert_allclose(tables[0].mean, tables[1].mean, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("rule", "every"),
+    [
+        (evaluations(9), 0),
+        (evaluations(9) | evaluations(5), 0),
+        (evaluations(9) | gelman_rubin(every=100), 100),
+        (gelman_rubin(every=40) | gelman_rubin(every=100), 20),
+        (gelman_rubin(every=100) & seconds(3), 1),
+        (standard_error(0.1) | evaluations(9), 1),
+    ],
+)
+def test_joined_rules_are_asked_as_often_as_one_of_them_needs(rule, every):
+    assert rule.every == every
+
+
+def noisy(scale=0.3, d=12):
+    shake, calm = np.random.default_rng(0), random_game(d)
+    return FunctionGame(lambda coalitions: calm(coalitions) + shake.normal(scale=scale, size=len(coalitions)), d)
+
+
+@pytest.mark.parametrize("orders", ["cyclic", "independent", "per_feature"])
+def test_a_noisy_game_is_noticed_and_its_exact_cells_get_errors(orders):
+    with pytest.warns(UserWarning, match="different values for the same coalition") as seen:
+        table = permutation(noisy(), evaluations=20_004, orders=orders, rng=0)
+    assert seen[0].filename == __file__
+    assert "noisy" in table.stopped
+    assert (table.standard_error[[0, -1]] > 0.1).all()
+    assert (table.standard_error_of(np.eye(12)[0]) > 0.1).all()
+
+
+def test_noise_leaves_the_ends_where_they_were_and_cells_without_draws_unknown():
+    game = noisy()
+    few = {"evaluations": 26 + 12 * 9 + 7, "orders": "independent", "rng": 0}
+    ends = []
+
+    def remembering(coalitions):
+        values = game(coalitions)
+        ends.append(values)
+        return values
+
+    with pytest.warns(UserWarning, match="different values"):
+        table = permutation(FunctionGame(remembering, 12), **few)
+    np.testing.assert_allclose(table.mean[0], ends[0][2:14] - ends[0][0])
+    np.testing.assert_array_equal(np.isnan(table.mean), table.counts == 0)
+    assert np.isnan(table.mean).any()
+
+
+def test_the_look_for_noise_is_counted_and_within_the_budget():
+    game = CountingGame(random_game(D))
+    table = permutation(game, evaluations=100, rng=0)
+    assert len(game.asked) == table.evaluations == ENDS + 4 * BLOCK + 6 <= 100
+
+
+def test_without_room_for_six_evaluations_there_is_no_look_for_noise():
+    assert "noisy" not in permutation(noisy(), evaluations=2 * 12 + 2 + 12 * 9 + 5, rng=0).stopped
+
+
+def test_a_game_that_raises_in_the_look_for_noise_keeps_the_table():
+    game, asked = random_game(D), []
+
+    def stingy(coalitions):
+        asked.extend(coalitions)
+        if len(asked) > ENDS + 4 * BLOCK:
+            raise OSError("quota used")
+        return game(coalitions)
+
+    with pytest.raises(OSError, match="quota used") as caught:
+        permutation(FunctionGame(stingy, D), evaluations=100, rng=0)
+    assert caught.value.contributions.visited

@@ -16,8 +16,9 @@ from weightedshap.checks import look_up
 from weightedshap.estimators import exact, permutation
 from weightedshap.estimators.exact import all_coalitions
 from weightedshap.games import GAMES, NeuralSurrogate, TreeSurrogate, block_exchangeable_contributions
+from weightedshap.games._training import Training
 from weightedshap.games.base import prefixes
-from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, Training
+from weightedshap.games.neural_surrogate import FittedNeuralSurrogate
 from weightedshap.models import as_model
 from weightedshap.tables import as_table
 
@@ -121,6 +122,7 @@ def test_paper_is_the_papers_recipe():
     recipe = asdict(NeuralSurrogate.paper())
     assert recipe["units"] == 128
     assert (recipe["rate"], recipe["batch"], recipe["epochs"], recipe["masks"]) == (1e-3, 64, 100, 1)
+    assert recipe["beta_2"] == 0.999  # Adam's own
     assert NeuralSurrogate.paper().epochs_for(10**9) == 100
     assert recipe["schedule"] == "plateau"
     assert recipe["loss"] == "auto"
@@ -351,6 +353,15 @@ def test_training_that_diverges_is_an_error():
         )
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_network_that_gives_nan_is_not_explained(bad):
+    game = fitted()
+    broken = replace(game.network, parameters={**game.network.parameters, "b3": np.full(1, bad, np.float32)})
+    for orders in ("cyclic", "per_feature"):
+        with pytest.raises(ValueError, match="NaN or infinite"):
+            permutation(replace(game, network=broken).at(ROW), evaluations=100, orders=orders)
+
+
 def test_without_torch_the_error_is_the_line_to_run(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r'pip install "weightedshap\[neural\]"'):
@@ -366,6 +377,7 @@ def test_without_torch_the_error_is_the_line_to_run(monkeypatch):
         ({"device": "cuda"}, "engine='torch'"),
         ({"epochs": 0}, "epochs"),
         ({"batch": 1.5}, "batch"),
+        ({"beta_2": 1.0}, "beta_2"),
     ],
 )
 def test_bad_choices_are_named(choice, sentence):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, one_of, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, one_of, positive_integer
 from weightedshap.contributions import Chains, Contributions
-from weightedshap.estimators._strata import fingerprint, keep_partial
+from weightedshap.estimators._strata import REPEATS, fingerprint, keep_partial, noise, with_noise
 from weightedshap.estimators.exact import enumerate_game
 from weightedshap.estimators.stopping import Progress, Rule, as_rule, standard_error
 from weightedshap.estimators.stopping import evaluations as evaluation_budget
@@ -19,6 +21,7 @@ from weightedshap.games.base import CheckedGame, checked, prefixes
 __all__ = ["permutation", "walk", "Ends"]
 
 BATCH_BYTES = 2**25
+MOST_STEPS = 2**20  # draws of Δ that are held before they are added up
 
 
 def permutation(
@@ -53,6 +56,9 @@ def permutation(
     Δ_j(x_i). The authors' program is `estimators.authors`: one order for all features, and Gelman–Rubin on each
     feature's draws pooled over sizes. If the game raises, the error carries what was sampled before as
     ``error.contributions``.
+
+    Where the budget has room for six more evaluations, they tell whether the game repeats itself. The spread of the
+    chains holds the noise of a game that does not; only Δ_1 and Δ_d, which are evaluated once, get wider errors.
     """
     game, rng = checked(game), as_generator(rng)
     one_of("kind of orders", orders, ("cyclic", "independent", "per_feature"))
@@ -66,6 +72,7 @@ def permutation(
     _refuse_small_budget(rule, game.d, 2 * game.d + 2 + (0 if orders == "independent" else cost))
     ends = Ends.of(game)
     state = Chains.empty(rule.chains or positive_integer("chains", chains), game.d, ends.out)
+    n = len(state.mean)
 
     def table(reason: str) -> Contributions:
         first, last = ends.contributions
@@ -74,14 +81,17 @@ def permutation(
     while True:
         progress = Progress(state, ends.contributions, game.evaluations - before, time.monotonic() - started)
         reason = rule(progress) or _no_room(rule, progress.evaluations, cost)
-        if reason:
-            return table(reason)
-        active = _chains_to_walk(rule, state, progress.evaluations, cost)
+        drawn = [(np.zeros(0, dtype=np.intp), np.zeros((0, *ends.out)))]
         try:
-            state = state + _draw(game, ends, active, orders, state, rng)
+            if reason:
+                return _finished(game, ends, rule, reason, progress.evaluations, table)
+            for chain in _calls(game, orders, n, _chains_to_walk(rule, n, game.d, orders, progress.evaluations, cost)):
+                drawn += [_draw(game, ends, chain, orders, rng)]
         except Exception as error:
+            state = state + _collected(drawn, n, game.d)
             keep_partial(error, table(f"the game raised {type(error).__name__}: {error}"))
             raise
+        state = state + _collected(drawn, n, game.d)
 
 
 @dataclass(frozen=True)
@@ -119,16 +129,27 @@ class Ends:
 
 
 def walk(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
-    """(m, d) orders → (m, d[, k]): step t adds ``orders[:, t]`` to the t players before it."""
+    """(m, d) orders → (m, d[, k]): step t adds ``orders[:, t]`` to the t players before it.
+
+    A game with its own ``along`` walks itself. Either way the d − 3 coalitions of a walk that the ends do not hold
+    are counted.
+    """
     m, d = orders.shape
     values = np.empty((m, d + 1, *ends.out))
+    along = getattr(game, "along", None)
+    if along is not None:
+        values[:] = as_outputs(np.reshape(along(orders), (m * (d + 1), *ends.out)), m * (d + 1), "The game").reshape(
+            values.shape
+        )
+        game.evaluations += m * (d - 3)
+    else:
+        per_batch = max(1, BATCH_BYTES // (d * d))
+        for start in range(0, m, per_batch):
+            part = slice(start, min(start + per_batch, m))
+            middle = middle_prefixes(orders[part])
+            values[part, 2 : d - 1] = game(middle).reshape(part.stop - start, d - 3, *ends.out)
     values[:, 0], values[:, 1] = ends.empty, ends.single[orders[:, 0]]
     values[:, d - 1], values[:, d] = ends.without[orders[:, -1]], ends.full
-    per_batch = max(1, BATCH_BYTES // (d * d))
-    for start in range(0, m, per_batch):
-        part = slice(start, min(start + per_batch, m))
-        middle = middle_prefixes(orders[part])
-        values[part, 2 : d - 1] = game(middle).reshape(part.stop - start, d - 3, *ends.out)
     return np.diff(values, axis=1)
 
 
@@ -155,31 +176,56 @@ def walk_apart(game: CheckedGame, ends: Ends, players: IntArray, others: IntArra
     return after - before
 
 
-def _cost(orders: str, d: int) -> int:
+def _walks(kind: str, d: int) -> int:
+    """Orders of one draw in one chain."""
+    return 1 if kind == "independent" else d
+
+
+def _cost(kind: str, d: int) -> int:
     """Evaluations of one draw in one chain."""
-    return {"cyclic": d, "independent": 1, "per_feature": 2 * d}[orders] * (d - 3)
+    return _walks(kind, d) * (2 if kind == "per_feature" else 1) * (d - 3)
 
 
 def _draw(
-    game: CheckedGame, ends: Ends, active: IntArray, kind: str, state: Chains, rng: np.random.Generator
-) -> Chains:
-    """One more draw in each of the `active` chains, as chains of their own."""
+    game: CheckedGame, ends: Ends, chain: IntArray, kind: str, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    """One more draw in each of the given chains: the flat indices (n,) of its cells, and the draws (n[, k])."""
     d = game.d
-    drawn = Chains.empty(len(state.mean), d, ends.out)
     if kind == "per_feature":
-        for chain in active:
-            others = np.stack([rng.permutation(np.delete(np.arange(d), i)) for i in range(d)])
-            drawn.counts[chain] = 1.0
-            drawn.mean[chain] = walk_apart(game, ends, np.arange(d), others).swapaxes(0, 1)
-        return drawn
-    walks = d if kind == "cyclic" else 1
-    base = np.stack([rng.permutation(d) for _ in active])  # (a, d)
-    shifts = (np.arange(d)[None, :] + np.arange(walks)[:, None]) % d  # (walks, d)
-    orders = base[:, shifts].reshape(-1, d)  # (a·walks, d)
-    cells = (np.repeat(active, walks)[:, None], np.arange(d), orders)  # no cell twice in a chain
-    drawn.counts[cells] = 1.0
-    drawn.mean[cells] = walk(game, ends, orders)
-    return drawn
+        others = np.stack([np.delete(np.arange(d), i) for i in range(d)])  # (d, d − 1)
+        players = np.tile(np.arange(d), len(chain))
+        steps = walk_apart(game, ends, players, rng.permuted(np.tile(others, (len(chain), 1)), axis=1))
+        added = np.repeat(players[:, None], d, axis=1)
+    else:
+        base = rng.permuted(np.tile(np.arange(d), (len(chain), 1)), axis=1)
+        shifts = (np.arange(d)[None, :] + np.arange(_walks(kind, d))[:, None]) % d  # (walks, d)
+        added = base[:, shifts].reshape(-1, d)  # (a·walks, d)
+        steps = walk(game, ends, added)
+    cells = (np.repeat(chain, _walks(kind, d))[:, None] * d + np.arange(d)) * d + added
+    return cells.ravel(), steps.reshape(-1, *ends.out)
+
+
+def _collected(drawn: list[tuple[IntArray, FloatArray]], n: int, d: int) -> Chains:
+    cells, values = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    return Chains.of(cells, values, n, d)
+
+
+def _finished(
+    game: CheckedGame, ends: Ends, rule: Rule, reason: str, spent: int, table: Callable[[str], Contributions]
+) -> Contributions:
+    """The table, after a look for noise where the budget has room: three coalitions of middle size, each twice."""
+    if not _has_room(rule, spent, 2 * REPEATS):
+        return table(reason)
+    players = np.arange(game.d)
+    known = np.stack([players < 0, players >= 0, players % 2 == 0, players % 2 == 1, players < game.d // 2])
+    variance = noise(game, [(known, np.concatenate([[ends.empty, ends.full], game(known[2:])]))])
+    found = table(reason)
+    if variance is None or found.chains is None:
+        return found
+    counts = found.chains.counts.copy()
+    counts[:, [0, -1]] = 1.0  # the ends are no longer exact: every chain has one draw of them
+    noisy = with_noise(replace(found, chains=replace(found.chains, counts=counts)), variance)
+    return replace(noisy, mean=np.where(noisy.counts > 0, noisy.mean, np.nan))
 
 
 def _rule(stop: Any, evaluations: int | None, d: int) -> Rule:
@@ -197,14 +243,27 @@ def _refuse_small_budget(rule: Rule, d: int, least: int) -> None:
         )
 
 
-def _chains_to_walk(rule: Rule, state: Chains, spent: int, cost: int) -> IntArray:
-    """The chains that draw next: all of them, or as many as the budget allows in its last round."""
-    n = len(state.mean)
-    room = n if rule.budget is None else min(n, (rule.budget - spent) // cost)
-    return np.arange(room)
+def _chains_to_walk(rule: Rule, n: int, d: int, kind: str, spent: int, cost: int) -> IntArray:
+    """The chains that draw before the rule is asked again, each in its turn, as far as the budget goes."""
+    together = n * _walks(kind, d)  # orders of one draw in every chain
+    most = max(1, MOST_STEPS // (together * d))
+    rounds = min(most, rule.every // gcd(rule.every, together)) if rule.every else most
+    draws = rounds * n if rule.budget is None else min(rounds * n, (rule.budget - spent) // cost)
+    return np.arange(draws) % n
+
+
+def _calls(game: CheckedGame, kind: str, n: int, chains: IntArray) -> list[IntArray]:
+    """`chains` in parts that are walked by one call: a game that raises loses one call's draws."""
+    whole = len(chains) if hasattr(game, "along") else n
+    per_call = 1 if kind == "per_feature" else whole
+    return [chains[start : start + per_call] for start in range(0, len(chains), per_call)]
+
+
+def _has_room(rule: Rule, spent: int, cost: int) -> bool:
+    return rule.budget is None or rule.budget - spent >= cost
 
 
 def _no_room(rule: Rule, spent: int, cost: int) -> str | None:
-    if rule.budget is None or rule.budget - spent >= cost:
+    if _has_room(rule, spent, cost):
         return None
     return f"budget of {rule.budget:,} evaluations used ({spent:,}; one more draw costs {cost:,})"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -65,11 +66,14 @@ class Rule:
     decide : Progress → reason in words, or None to go on
     budget : evaluations that must not be exceeded, or None
     chains : how many chains the rule wants to see, or None
+    every : the rule need not be asked unless the number of orders walked is a multiple of this; 0 where the
+        budget alone decides
     """
 
     decide: Callable[[Progress], str | None]
     budget: int | None = None
     chains: int | None = None
+    every: int = 1
 
     def __call__(self, progress: Progress) -> str | None:
         return self.decide(progress)
@@ -80,12 +84,18 @@ class Rule:
             lambda progress: self(progress) or other(progress),
             _smallest(self.budget, other.budget),
             _largest(self.chains, other.chains),
+            gcd(self.every, other.every),
         )
 
     def __and__(self, other: Any) -> Rule:
         other = as_rule(other)
         both = None if None in (self.budget, other.budget) else _largest(self.budget, other.budget)
-        return Rule(lambda progress: _both(self(progress), other(progress)), both, _largest(self.chains, other.chains))
+        return Rule(
+            lambda progress: _both(self(progress), other(progress)),
+            both,
+            _largest(self.chains, other.chains),
+            gcd(self.every, other.every),
+        )
 
     __ror__ = __or__
     __rand__ = __and__
@@ -127,7 +137,7 @@ def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = Fals
         seen = f"{inner.size} {'features' if pooled else 'cells'} in {len(progress.chains.mean)} chains"
         return f"largest R-hat {largest:.5f} < {threshold} over {seen}"
 
-    return Rule(decide, chains=chains)
+    return Rule(decide, chains=chains, every=every)
 
 
 def by_feature(chains: Chains) -> Chains:
@@ -196,7 +206,7 @@ def evaluations(n: int) -> Rule:
         spent = f"budget of {n:,} evaluations used"
         return spent if progress.evaluations >= n else None
 
-    return Rule(decide, budget=n)
+    return Rule(decide, budget=n, every=0)
 
 
 def seconds(s: float) -> Rule:

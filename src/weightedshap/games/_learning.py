@@ -10,11 +10,11 @@ import numpy as np
 from scipy.special import expit, log_softmax, softmax
 
 from weightedshap.checks import require
-from weightedshap.games._network import Single, one_blas_thread
+from weightedshap.games._network import Single
 
 __all__ = ["LEARNERS", "RATES", "Batch", "Learner"]
 
-FAST, SLOW, TINY = 0.9, 0.999, 1e-8  # Adam's β₁, β₂, ε
+BETA_1, TINY = 0.9, 1e-8  # Adam's β₁ and ε
 
 
 class Batch(NamedTuple):
@@ -43,31 +43,26 @@ class Learner(Protocol):
 
 
 class Compiled:
-    """By matrix products and compiled loops, on one core."""
+    """By matrix products and compiled loops, on one core. All parameters are views of one vector."""
 
-    def __init__(self, parameters: Mapping[str, Single], link: str, device: str) -> None:
-        self.parameters = {name: array.copy() for name, array in parameters.items()}
-        self.moments = {name: np.zeros((2, *array.shape), np.float32) for name, array in parameters.items()}
-        self.link, self.steps = link, 0
+    def __init__(self, parameters: Mapping[str, Single], link: str, recipe: Any) -> None:
+        self.link, self.beta_2, self.steps = link, recipe.beta_2, 0
+        self.flat = np.concatenate([array.reshape(-1) for array in parameters.values()])
+        self.gradient, self.first, self.second = np.zeros((3, len(self.flat)), np.float32)
+        self.parameters, self.gradients = (_views(flat, parameters) for flat in (self.flat, self.gradient))
 
     def step(self, batch: Batch, rate: float) -> None:
         """One step of Adam."""
         from weightedshap.games import _network_kernels as kernels
 
         self.steps += 1
-        with one_blas_thread():
-            gradients = self._gradients(batch)
-        small = 1 - FAST**self.steps, 1 - SLOW**self.steps
-        for name, gradient in gradients.items():
-            first, second = self.moments[name]
-            flat = (array.reshape(-1) for array in (self.parameters[name], gradient, first, second))
-            kernels.adam(*flat, rate, FAST, SLOW, TINY, *small)
+        self._differentiate(batch)
+        small = 1 - BETA_1**self.steps, 1 - self.beta_2**self.steps
+        kernels.adam(self.flat, self.gradient, self.first, self.second, rate, BETA_1, self.beta_2, TINY, *small)
 
     def loss(self, batch: Batch) -> float:
         """The loss."""
-        with one_blas_thread():
-            raw = self._forward(batch.inputs)[-1].astype(np.float64)
-        target = batch.target
+        raw, target = self._forward(batch.inputs)[-1].astype(np.float64), batch.target
         if self.link == "identity":
             each = ((raw - target) ** 2).mean(axis=1)
         elif self.link == "sigmoid":
@@ -91,25 +86,22 @@ class Compiled:
         kernels.elu(second, p["b2"])
         return first, second, np.asarray(second @ p["W3"] + p["b3"], dtype=np.float32)
 
-    def _gradients(self, batch: Batch) -> dict[str, Single]:
-        """Of the loss, by the chain rule from the last layer to the first; ELU' = 1 + min(ELU, 0)."""
+    def _differentiate(self, batch: Batch) -> None:
+        """Fill in the gradients, by the chain rule from the last layer to the first; ELU' = 1 + min(ELU, 0)."""
         from weightedshap.games import _network_kernels as kernels
 
-        p = self.parameters
+        p, g = self.parameters, self.gradients
         first, second, raw = self._forward(batch.inputs)
         last = self._slope(raw, batch)
-        into_second = last @ p["W3"].T
-        kernels.through_elu(into_second, second)
-        into_first = into_second @ p["W2"].T
-        kernels.through_elu(into_first, first)
-        return {
-            "W3": second.T @ last,
-            "b3": last.sum(axis=0),
-            "W2": first.T @ into_second,
-            "b2": into_second.sum(axis=0),
-            "W1": batch.inputs.T @ into_first,
-            "b1": into_first.sum(axis=0),
-        }
+        into_second, into_first = np.empty((2, *second.shape), np.float32)
+        kernels.through_last(last, p["W3"], into_second)
+        kernels.through_elu(into_second, second, g["b2"])
+        np.matmul(into_second, p["W2"].T, out=into_first)
+        kernels.through_elu(into_first, first, g["b1"])
+        np.sum(last, axis=0, out=g["b3"])
+        np.matmul(second.T, last, out=g["W3"])
+        np.matmul(first.T, into_second, out=g["W2"])
+        np.matmul(batch.inputs.T, into_first, out=g["W1"])
 
     def _slope(self, raw: Single, batch: Batch) -> Single:
         """(m, k) derivative of the loss by what the last layer gives."""
@@ -121,14 +113,20 @@ class Compiled:
         return np.asarray(slope * batch.weights[:, None], dtype=np.float32)
 
 
+def _views(flat: Single, like: Mapping[str, Single]) -> dict[str, Single]:
+    """The parts of a vector as arrays of the shapes of `like`."""
+    parts = np.split(flat, np.cumsum([array.size for array in like.values()])[:-1])
+    return {name: part.reshape(array.shape) for (name, array), part in zip(like.items(), parts, strict=True)}
+
+
 class Torch:
     """By torch, on any device."""
 
-    def __init__(self, parameters: Mapping[str, Single], link: str, device: str) -> None:
-        self.torch, self.link, self.device = require("torch", "neural"), link, device
+    def __init__(self, parameters: Mapping[str, Single], link: str, recipe: Any) -> None:
+        self.torch, self.link, self.device = require("torch", "neural"), link, recipe.device
         self.parameters = {name: self._tensor(array).requires_grad_() for name, array in parameters.items()}
         self.optimiser = self.torch.optim.Adam(
-            list(self.parameters.values()), lr=1.0, betas=(FAST, SLOW), eps=TINY, fused=True
+            list(self.parameters.values()), lr=1.0, betas=(BETA_1, recipe.beta_2), eps=TINY, fused=True
         )
 
     def step(self, batch: Batch, rate: float) -> None:
@@ -210,5 +208,5 @@ class Plateau:
             self.factor, self.waited = self.factor / 2, 0
 
 
-LEARNERS: Mapping[str, Callable[[Mapping[str, Single], str, str], Learner]] = {"compiled": Compiled, "torch": Torch}
+LEARNERS: Mapping[str, Callable[[Mapping[str, Single], str, Any], Learner]] = {"compiled": Compiled, "torch": Torch}
 RATES: Mapping[str, Callable[[Any, int], Any]] = {"cycle": Cycle, "plateau": Plateau}

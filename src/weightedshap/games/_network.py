@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from scipy.special import expit, softmax
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_coalitions, as_orders
-from weightedshap.games.base import prefixes
 
 __all__ = ["Network", "NetworkGame"]
 
@@ -52,12 +51,19 @@ class Network:
     def _outputs(self, Z: Single, coalitions: BoolArray) -> FloatArray:
         from weightedshap.games import _network_kernels as kernels
 
+        with one_blas_thread():
+            units = kernels.masked_inputs(Z, np.arange(len(Z)), coalitions, self.owner) @ self.parameters["W1"]
+            kernels.elu_layer(units, self.parameters["b1"])
+            return self.on_scale(self.upper(units, np.empty_like(units)))
+
+    def upper(self, units: Single, inputs: Single) -> Single:
+        """(m, k) what the last layer gives for units (m, h) of the first, ELU + 1; `inputs` (m, h) is overwritten."""
+        from weightedshap.games import _network_kernels as kernels
+
         W2, b2, W3, b3 = self.rest
-        units = kernels.masked_inputs(Z, np.arange(len(Z)), coalitions, self.owner) @ self.parameters["W1"]
-        kernels.elu_layer(units, self.parameters["b1"])
-        units = units @ W2
-        kernels.elu_layer(units, b2)
-        return self.on_scale(np.asarray(units @ W3.T + b3, dtype=np.float32))
+        raw = np.empty((len(units), len(b3)), dtype=np.float32)
+        kernels.last_layer(np.matmul(units, W2, out=inputs), b2, W3, b3, raw)
+        return raw
 
     def on_scale(self, raw: Single) -> FloatArray:
         """What the last layer gives, on the scale of the game."""
@@ -107,35 +113,41 @@ class NetworkGame:
         return len(self.vectors)
 
     def __call__(self, coalitions: BoolArray) -> FloatArray:
-        values = self._values(as_coalitions(coalitions, self.d))
+        from weightedshap.games import _network_kernels as kernels
+
+        coalitions = as_coalitions(coalitions, self.d)
+        known, sums = np.zeros(self.d, dtype=np.bool_), self.bias.copy()
+
+        def first_layer(part: slice, units: Single) -> None:
+            kernels.first_layer(coalitions[part], self.vectors, known, sums, units)
+
+        values = self._values(first_layer, len(coalitions), 1)
         return values if self.has_axis else values[:, 0]
 
     def along(self, orders: IntArray) -> FloatArray:
         """(m, d) orders → (m, d + 1[, k])."""
-        orders = as_orders(orders, self.d)
-        per_batch = max(1, 2**24 // (self.d * (self.d + 1)))
-        parts = [
-            self(prefixes(orders[s : s + per_batch]).reshape(-1, self.d)) for s in range(0, len(orders), per_batch)
-        ]
-        values = np.concatenate(parts) if parts else self(np.zeros((0, self.d), bool))
-        return values.reshape(len(orders), self.d + 1, *values.shape[1:])
-
-    def _values(self, coalitions: BoolArray) -> FloatArray:
         from weightedshap.games import _network_kernels as kernels
 
-        W2, b2, W3, b3 = self.network.rest
-        known, sums = np.zeros(self.d, dtype=np.bool_), self.bias.copy()
-        raw = np.empty((len(coalitions), len(b3)), dtype=np.float32)
-        units, inputs = np.empty((2, min(BATCH, len(coalitions)), len(b2)), dtype=np.float32)
+        orders = as_orders(orders, self.d)
+
+        def first_layer(part: slice, units: Single) -> None:
+            kernels.walk_layer(orders[part], self.vectors, self.bias, units)
+
+        values = self._values(first_layer, len(orders), self.d + 1)
+        values = values if self.has_axis else values[:, 0]
+        return values.reshape(len(orders), self.d + 1, *values.shape[1:])
+
+    def _values(self, first_layer: Callable[[slice, Single], None], n: int, each: int) -> FloatArray:
+        """(n·each, k) values of n items with `each` coalitions, given what fills in the units of a slice of items."""
+        step = max(1, BATCH // each)
+        units, inputs = np.empty((2, min(step, n) * each, len(self.bias)), dtype=np.float32)
+        parts = [np.empty((0, len(self.network.centre)), dtype=np.float32)]
         with one_blas_thread():
-            for start in range(0, len(coalitions), BATCH):
-                part = coalitions[start : start + BATCH]
-                m = len(part)
-                kernels.first_layer(part, self.vectors, known, sums, units)
-                np.matmul(units[:m], W2, out=inputs[:m])
-                kernels.elu_layer(inputs[:m], b2)
-                kernels.last_layer(inputs[:m], W3, b3, raw[start : start + m])
-        return self.network.on_scale(raw)
+            for start in range(0, n, step):
+                m = (min(start + step, n) - start) * each
+                first_layer(slice(start, start + step), units[:m])
+                parts.append(self.network.upper(units[:m], inputs[:m]))
+        return self.network.on_scale(np.concatenate(parts))
 
 
 def one_blas_thread() -> Any:

@@ -47,6 +47,15 @@ def masked_inputs(Z, rows, coalitions, owner):
 
 
 @njit(nogil=True, cache=True)
+def units_of(sums, out):
+    """(h,) ELU + 1 of sums (h,) in double precision; two loops, because each by itself is vectorised."""
+    for h in range(sums.shape[0]):
+        out[h] = F(sums[h])
+    for h in range(sums.shape[0]):
+        out[h] = shifted_elu(out[h])
+
+
+@njit(nogil=True, cache=True)
 def first_layer(coalitions, vectors, known, sums, out):
     """(m, h) ELU + 1 of the first layer for each coalition (m, d).
 
@@ -64,8 +73,22 @@ def first_layer(coalitions, vectors, known, sums, out):
                 else:
                     for h in range(sums.shape[0]):
                         sums[h] -= vectors[i, h]
-        for h in range(sums.shape[0]):
-            out[r, h] = shifted_elu(F(sums[h]))
+        units_of(sums, out[r])
+
+
+@njit(nogil=True, cache=True)
+def walk_layer(orders, vectors, bias, out):
+    """(m·(d + 1), h) ELU + 1 of the first layer for the first 0, 1, …, d players of each order (m, d)."""
+    d = orders.shape[1]
+    sums = np.empty_like(bias)
+    for r in range(orders.shape[0]):
+        sums[:] = bias
+        for t in range(d + 1):
+            units_of(sums, out[r * (d + 1) + t])
+            if t < d:
+                step = vectors[orders[r, t]]
+                for h in range(sums.shape[0]):
+                    sums[h] += step[h]
 
 
 @njit(nogil=True, cache=True)
@@ -85,11 +108,24 @@ def elu(inputs, bias):
 
 
 @njit(nogil=True, cache=True)
-def through_elu(slopes, units):
-    """Slopes (m, h) by the units times ELU' = 1 + min(unit, 0), in place."""
+def through_elu(slopes, units, total):
+    """Slopes (m, h) by the units times ELU' = 1 + min(unit, 0), in place; `total` (h,) gets their sum over rows."""
+    total[:] = F(0.0)
     for r in range(slopes.shape[0]):
         for h in range(slopes.shape[1]):
             slopes[r, h] *= F(1.0) + min(units[r, h], F(0.0))
+            total[h] += slopes[r, h]
+
+
+@njit(nogil=True, cache=True)
+def through_last(last, weights, out):
+    """(m, h) slopes by the units: those by the outputs (m, k) times weights (h, k); faster than BLAS for small k."""
+    for r in range(last.shape[0]):
+        for h in range(weights.shape[0]):
+            out[r, h] = last[r, 0] * weights[h, 0]
+        for o in range(1, last.shape[1]):
+            for h in range(weights.shape[0]):
+                out[r, h] += last[r, o] * weights[h, o]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -105,11 +141,11 @@ def adam(values, gradient, first, second, rate, fast, slow, tiny, small_fast, sm
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
-def last_layer(units, weights, bias, out):
-    """(m, k) units (m, h) times weights (k, h), plus bias (k,)."""
-    for r in range(units.shape[0]):
+def last_layer(inputs, bias, weights, last_bias, out):
+    """(m, k) weights (k, h) times the units ELU + 1 of inputs (m, h) + bias, plus `last_bias` (k,)."""
+    for r in range(inputs.shape[0]):
         for o in range(weights.shape[0]):
             total = F(0.0)
-            for h in range(units.shape[1]):
-                total += units[r, h] * weights[o, h]
-            out[r, o] = total + bias[o]
+            for h in range(inputs.shape[1]):
+                total += shifted_elu(inputs[r, h] + bias[h]) * weights[o, h]
+            out[r, o] = total + last_bias[o]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import FloatArray
+from weightedshap.games._training import held_out_masks
 from weightedshap.games.base import wrapped
-from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate, held_out_masks
+from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate
 from weightedshap.games.tree_surrogate import FittedTreeSurrogate, TreeSurrogate, split_rows
 
 __all__ = ["Auto"]
