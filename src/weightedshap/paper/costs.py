@@ -77,6 +77,7 @@ COSTS = Experiment(
     None,
     claims_costs,
     depends=("seed", "rows", "quick", "authors_order"),
+    most_runs=1,
     notes=(
         "Seconds differ from machine to machine and from run to run; all else is the same for the same seed. They are "
         f"CPU seconds of at most {MOST_ROWS} rows, one by one; blocks of rows are faster. The network is the paper's "

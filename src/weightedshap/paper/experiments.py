@@ -16,6 +16,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "relative-difference": closed_form.RELATIVE,
     "stopping": stopping.STOPPING,
     "boosting": tabular.BOOSTING,
+    "network": tabular.NETWORK,
     "linear": tabular.LINEAR,
     "further-datasets": tabular.FURTHER,
     "exclusion": tabular.EXCLUSION,

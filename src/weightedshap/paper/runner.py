@@ -69,6 +69,7 @@ class Experiment:
     claims : lines of RESULTS.md, of all runs
     depends : the settings that change the numbers of a run
     game : the game where none is asked for
+    most_runs : runs beyond these are not made, whatever is asked for
     notes : what the paper leaves open and what was chosen here
     """
 
@@ -79,11 +80,13 @@ class Experiment:
     claims: Callable[[Runs], list[Claim]]
     depends: tuple[str, ...] = ("seed", "rows", "quick")
     game: str | None = None
+    most_runs: int | None = None
     notes: tuple[str, ...] = field(default=())
 
     def resolved(self, settings: Settings) -> Settings:
-        """The settings with the experiment's own game, and one run if nothing is drawn at random."""
-        runs = settings.runs if "seed" in self.depends else 1
+        """The settings with the experiment's own game and number of runs: one if nothing is drawn at random."""
+        most = 1 if "seed" not in self.depends else self.most_runs or settings.runs
+        runs = min(settings.runs, most)
         return replace(settings, game=settings.game or self.game, runs=runs)
 
     def configuration(self, settings: Settings) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from weightedshap.checks import FloatArray, IntArray
 from weightedshap.curves import mean_interval
 from weightedshap.estimators import authors
 from weightedshap.evaluation import LARGER_IS_BETTER
+from weightedshap.games import GAMES
 from weightedshap.paper import figures, models
 from weightedshap.paper.datasets import REGRESSION, Prepared, prepare
 from weightedshap.paper.runner import Claim, Experiment, Numbers, Runs, Settings, verdict
 
-__all__ = ["BOOSTING", "EXCLUSION", "FURTHER", "LINEAR", "MASKED"]
+__all__ = ["BOOSTING", "EXCLUSION", "FURTHER", "LINEAR", "MASKED", "NETWORK"]
 
 MAIN = (*REGRESSION, "gaussian", "fraud", "phoneme", "wind")
 FURTHER_DATASETS = ("cpu", "adult", "2dplanes", "click")
@@ -40,27 +41,33 @@ def fitted_model(data: Prepared, kind: str, settings: Settings, seed: int) -> An
     return models.boosting(data, seed=seed, learning_rate=rate, authors_stop=settings.authors_stop)
 
 
+def recipe_of(game: str, settings: Settings) -> Any:
+    """The game by its name; the network as the paper trains it, unless it has to be quick."""
+    if game == "neural_surrogate" and not settings.quick:
+        return ws.games.NeuralSurrogate.paper()
+    return GAMES[game]()
+
+
 def compared(
     data: Prepared, model: Any, game: Any, rows: int, *, utility: str = "aup", costly: Sequence[str] = (), seed: int = 0
 ) -> ws.evaluation.Evaluation:
     """Rankings of `rows` test rows, on the game that made them and on an independent one.
 
-    A network is sampled as the authors do; contributions of the tree surrogate are exact.
-
-    The games are fitted to the distinct rows of the training part, as in the authors' program; the paper's text says
-    the estimation part.
+    A network is sampled as the authors do; contributions of the tree surrogate are exact. The games are fitted to
+    distinct rows of the training part, as in the authors' program; the paper's text says the estimation part.
     """
     several = data.task == "classification" and hasattr(model, "predict_proba")
     explainer = ws.Explainer(
         model,
         np.unique(data.X_train, axis=0),
-        game=game,
-        estimator=authors if game == "neural_surrogate" else "auto",
+        game="baseline",
+        estimator=authors if isinstance(game, ws.games.NeuralSurrogate) else "auto",
         utility=utility,
         outputs=1 if several else None,
         random_state=seed,
         progress=False,
     )
+    explainer = explainer.but(recipe=game)  # fitted on the halves only: the whole background is not needed here
     trees = hasattr(model, "num_trees")
     methods = [method for method in METHODS if trees or not method.startswith("TreeSHAP")]
     chosen = rows_of_test(data, rows)
@@ -85,9 +92,10 @@ def run_tabular(
     data = prepare(name, rng, authors_order=settings.authors_order)
     seed = int(rng.integers(2**31))
     model = fitted_model(data, kind, settings, seed)
-    rows = settings.rows if settings.quick or utility != "aup" else max(settings.rows, AUC_ROWS.get(name, 0))
+    many = utility == "aup" and game == "tree_surrogate" and not settings.quick
+    rows = max(settings.rows, AUC_ROWS.get(name, 0)) if many else settings.rows
     costly = [] if utility == "aup" else [utility, "performance"]
-    evaluation = compared(data, model, game, rows, utility=utility, costly=costly, seed=seed)
+    evaluation = compared(data, model, recipe_of(game, settings), rows, utility=utility, costly=costly, seed=seed)
     kept = [metric for metric in evaluation.metrics if metric in metrics]
     return {
         "trees": models.number_of_trees(model) if kind == "boosting" else None,
@@ -175,8 +183,21 @@ def draw_tabular(runs: Runs, *, metrics: Sequence[str], judge: str = "own") -> A
     return figures.curves(panels, PAPER_METHODS)
 
 
+NOTES = (
+    "The figure shows the game that chose the weights, as the paper's do. MCI is its local form; the global form is "
+    "among the stored curves.",
+)
+
+
 def _experiment(
-    title: str, datasets: Sequence[str], kind: str, utility: str, metrics: Sequence[str], *notes: str
+    title: str,
+    datasets: Sequence[str],
+    kind: str,
+    utility: str,
+    metrics: Sequence[str],
+    game: str = "tree_surrogate",
+    most_runs: int | None = None,
+    notes: tuple[str, ...] = NOTES,
 ) -> Experiment:
     def cases(settings: Settings) -> Sequence[str]:
         names = [name for name in datasets if name in QUICK] if settings.quick else datasets
@@ -191,12 +212,9 @@ def _experiment(
         partial(draw_tabular, metrics=metrics),
         partial(claims_tabular, metrics=metrics),
         depends=("seed", "rows", "quick", "authors_order", *stopping),
-        game="tree_surrogate",
-        notes=(
-            "The figure shows the game that chose the weights, as the paper's do. The MCI is its local form; the "
-            "stored runs hold the global form, the shared weight, greedy and TreeSHAP too.",
-            *notes,
-        ),
+        game=game,
+        most_runs=most_runs,
+        notes=notes,
     )
 
 
@@ -204,19 +222,23 @@ INCLUSION = ("recovery", "inclusion_mse", "inclusion_auc")
 EXCLUDED = ("exclusion", "exclusion_mse", "exclusion_auc")
 MASKS = ("masked_inclusion", "masked_mse", "masked_auc")
 BOOSTING = _experiment("boosting: recovery error and inclusion curves", MAIN, "boosting", "aup", INCLUSION)
+NETWORK = _experiment(
+    "boosting, the paper's network with the authors' sampling",
+    ("airfoil", "boston", "phoneme", "fraud"),
+    "boosting",
+    "aup",
+    INCLUSION,
+    game="neural_surrogate",
+    most_runs=5,
+)
 LINEAR = _experiment("linear models: recovery error and inclusion curves", MAIN, "linear", "aup", INCLUSION)
 FURTHER = _experiment("boosting, four further datasets", FURTHER_DATASETS, "boosting", "aup", INCLUSION)
-TO_MODEL = (
-    "The paper draws the MSE and AUC of these predictions; here it is their distance to f(x), which the utility is of."
-)
-NO_JUDGE = "Masked rows need no learned game, so that both judges are the same: the model itself."
-EXCLUSION = _experiment("exclusion, with its own utility", MAIN, "boosting", "exclusion", ("exclusion",), TO_MODEL)
+EXCLUSION = _experiment("exclusion, with its own utility", MAIN, "boosting", "exclusion", EXCLUDED)
 MASKED = _experiment(
     "masked inclusion, with its own utility",
     MAIN,
     "boosting",
     "masked_inclusion",
-    ("masked_inclusion",),
-    TO_MODEL,
-    NO_JUDGE,
+    MASKS,
+    notes=(*NOTES, "Masked rows need no learned game, so that both judges are the same: the model itself."),
 )
