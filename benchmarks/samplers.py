@@ -1,20 +1,27 @@
-"""How many evaluations each sampler needs, and Shapley values beside shapiq's estimators.
+"""How many evaluations the samplers need, Shapley values beside shapiq's estimators, and coverage of the intervals.
 
-    python benchmarks/samplers.py [--quick] [--shapley | --fraud]
+usage: python benchmarks/samplers.py [needed] [shapley] [coverage] [proxy] [--quick] [--seeds 5]      (all by default)
 
-First table: evaluations that `stratified` and `proxy` need for the error that plain permutation sampling (Δ_1 and
-Δ_d exact) reaches with 1,400 orders, as a share of the evaluations of these orders. The error is the root mean
-square over cells for Δ, over features and the paper's 13 weights for φ; the needed budget is read off errors at
-four budgets by a line in log–log scale. Second table (`--shapley`): error of the Shapley value at equal budgets.
-Seeds are fixed; times are CPU seconds of one thread for a run at a tenth of the evaluations, the game included.
+needed    evaluations that `stratified` needs for the error that plain permutation sampling (independent orders, Δ_1 and
+          Δ_d exact) reaches with 1,400 orders, as a share of the evaluations of these orders
+shapley   error of the Shapley value at equal budgets, beside shapiq
+coverage  share of 95 % t-intervals that hold the truth, for cells of Δ with at least 30 draws and for φ_w
+proxy     error and seconds of `proxy` over those of `stratified`
+
+Errors are root mean squares over seeds and all cells of Δ, over seeds, features and the paper's 13 weights for φ. The
+share is read off errors at 1/30, 1/10, 1/5 and 1/3 by lines in log–log scale. Rows of the fraud network need torch and
+the paper's data in WEIGHTEDSHAP_DATA. Two processes share the games; a line tells when one is done. Seconds are
+CPU time.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import product
 from math import comb
@@ -24,12 +31,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import weightedshap as ws
+from trees import table
 from weightedshap.estimators import exact, permutation, proxy, stratified
 from weightedshap.games import FunctionGame
 from weightedshap.weights import paper
 
-ORDERS = 1_400
-SHARES = (1 / 30, 1 / 10, 1 / 5, 1 / 3)
+ORDERS, REFERENCE = 1_400, 100
+SHARES = (10, 5, 3)
+LEVEL = 1.05
+SVARM_UP_TO = 5_000
 
 
 @dataclass
@@ -140,135 +150,219 @@ def blocks(d: int = 60, size: int = 10) -> Task:
 
 
 def fraud(quick: bool) -> Iterator[Task]:
-    """Rows of the paper's fraud network (d = 90); the reference is 200 times the walks, and its error is printed.
-
-    Needs torch, and the paper's data in WEIGHTEDSHAP_DATA.
-    """
+    """Rows of the paper's fraud network (d = 90); the reference is 100 times the walks, and its error is printed."""
     from weightedshap.paper.datasets import prepare
     from weightedshap.paper.models import boosting
 
     data = prepare("fraud", np.random.default_rng(0))
     X = np.unique(data.X_train, axis=0)
-    recipe = ws.games.NeuralSurrogate()
-    fitted = recipe.fit(boosting(data, seed=0).predict, X, 0)
+    fitted = ws.games.NeuralSurrogate().fit(boosting(data, seed=0).predict, X, 0)
     for row in range(1 if quick else 3):
-        game = hidden(fitted.at(data.X_test[row : row + 1]))
-        budget = (10 if quick else 200) * ORDERS * (game.d - 3)
-        reference = permutation(game, evaluations=budget, rng=1_000)
+        game = fitted.at(data.X_test[row : row + 1])
+        reference = permutation(game, evaluations=(10 if quick else REFERENCE) * cost(game.d), rng=1_000)
         error = np.sqrt(np.mean(reference.standard_error**2))
-        yield Task(f"fraud network, row {row} (reference ± {error:.1e})", game, reference.mean)
+        yield Task(f"fraud network, row {row} (± {error:.1e})", hidden(game), reference.mean)
 
 
-def tasks(quick: bool) -> Iterator[Task]:
-    yield network(12 if quick else 14)
-    yield sigmoid(14 if quick else 20)
-    yield moebius("third order", 30, random_terms(30, (30, 30, 60), (0.3, 0.3, 1.0)))
-    yield forest(20 if quick else 40)
-    if not quick:
-        yield blocks()
-        yield moebius("random Möbius", 90, random_terms(90, (90, 150, 100, 50, 30), (1, 0.7, 0.5, 0.5, 0.5)))
+def third_order() -> Task:
+    return moebius("third order", 30, random_terms(30, (30, 30, 60), (0.3, 0.3, 1.0)))
 
 
-def mean_errors(task: Task, estimate: Callable[..., Any], budget: int, repeats: int) -> Any:
-    found = [task.errors(estimate(task.game, evaluations=budget, rng=seed).mean) for seed in range(repeats)]
+def random_moebius() -> Task:
+    return moebius("random Möbius", 90, random_terms(90, (90, 150, 100, 50, 30), (1, 0.7, 0.5, 0.5, 0.5)))
+
+
+GAMES: dict[str, Callable[[bool], Iterator[Task]]] = {
+    "fraud": fraud,
+    "random Möbius": lambda quick: iter([random_moebius()]),
+    "blocks": lambda quick: iter([blocks()]),
+    "forest": lambda quick: iter([forest(20 if quick else 40)]),
+    "third order": lambda quick: iter([third_order()]),
+    "logistic": lambda quick: iter([sigmoid(14 if quick else 20)]),
+    "network": lambda quick: iter([network(12 if quick else 14)]),
+}
+
+
+def cost(d: int) -> int:
+    """Evaluations of 1,400 orders."""
+    return ORDERS * (d - 3) + 2 * d + 2
+
+
+def mean_errors(task: Task, estimate: Callable[..., Any], budget: int, seeds: int) -> Any:
+    found = [task.errors(estimate(task.game, evaluations=budget, rng=seed).mean) for seed in range(seeds)]
     return np.sqrt(np.mean(np.square(found), axis=0))
 
 
-def needed(shares: Any, errors: Any, goal: float) -> str:
-    """The share of evaluations at which the error is `goal`, by a line through the two nearest points."""
-    if errors[0] <= goal:
-        return f"< {shares[0]:.3f}"
-    if errors[-1] > goal:
-        return f"> {shares[-1]:.2f}"
-    logs = np.interp(-np.log(goal), -np.log(errors), np.log(shares))
-    return f"{np.exp(logs):.3f}"
+def needed(task: Task, seeds: int) -> list[list[str]]:
+    """A line of the first table; ratios of errors to those of the walks are measured until both are below one."""
+
+    def walks(game: Any, **options: Any) -> Any:
+        return permutation(game, orders="independent", **options)
+
+    goal = mean_errors(task, walks, cost(task.d), seeds)
+    ratios: dict[int, Any] = {}
+    for part in SHARES:
+        ratios[part] = mean_errors(task, stratified, -(-cost(task.d) // part), seeds) / goal
+        if (ratios[part] <= 1).all():
+            break
+    if (ratios[SHARES[0]] <= 1).any() and cost(task.d) // 30 > 8 * task.d:
+        ratios[30] = mean_errors(task, stratified, -(-cost(task.d) // 30), seeds) / goal
+    shown = [" / ".join(f"{r:.2f}" for r in ratios[part]) if part in ratios else "" for part in (30, *SHARES)]
+    shares = [share_needed({part: r[which] for part, r in ratios.items()}) for which in (0, 1)]
+    return [[task.name, task.d, f"{cost(task.d):,}", f"{goal[0]:.2e} / {goal[1]:.2e}", *shown, *shares]]
 
 
-def compare(task: Task, repeats: int) -> list[str]:
-    """Lines of the first table: one for each sampler."""
-    cost = ORDERS * (task.d - 3) + 2 * task.d + 2
-    goal = mean_errors(task, lambda game, **kw: permutation(game, orders="independent", **kw), cost, repeats)
-    lines = []
-    for estimate in (stratified, proxy):
-        shares = [share for share in SHARES if cost * share >= 8 * task.d and cost * share < 2**task.d]
-        shares = shares or [2**task.d / cost]
-        errors = np.array([mean_errors(task, estimate, int(np.ceil(cost * share)), repeats) for share in shares])
-        errors = np.maximum.accumulate(errors[::-1], axis=0)[::-1]
-        started = time.process_time()
-        estimate(task.game, evaluations=max(8 * task.d, cost // 10), rng=0)
-        seconds = time.process_time() - started
-        delta, phi = (needed(shares, errors[:, which], goal[which]) for which in (0, 1))
-        lines.append(
-            f"| {task.name} | {task.d} | {cost:,} | {goal[0]:.3g} / {goal[1]:.3g} "
-            f"| {estimate.__name__} | {delta} | {phi} | {seconds:.1f} |"
-        )
+def share_needed(ratios: dict[int, float]) -> str:
+    """The share of evaluations at which the ratio of errors is one, by lines through the points measured."""
+    parts = sorted(ratios, reverse=True)
+    logs = np.maximum.accumulate(np.log([ratios[part] for part in parts])[::-1])[::-1]
+    if logs[0] <= 0:
+        return f"< 1/{parts[0]}"
+    if logs[-1] > 0:
+        return f"> 1/{parts[-1]}"
+    return f"1/{np.exp(np.interp(0, logs[::-1], np.log(parts)[::-1])):.1f}"
+
+
+NEEDED = ["game", "d", "1,400 orders", "error Δ / φ", "at 1/30", "at 1/10", "at 1/5", "at 1/3", "Δ needs", "φ needs"]
+
+
+def shapiq_methods(d: int, budget: int, seed: int) -> dict[str, Any]:
+    """Of 1.4.1. Its SVARM is the stratified one; its 2-additive regression equals paired KernelSHAP to five to six digits."""
+    import shapiq.approximator as A
+
+    methods = {
+        "KernelSHAP": A.KernelSHAP(d, random_state=seed),
+        "KernelSHAP, paired": A.KernelSHAP(d, pairing_trick=True, random_state=seed),
+        "permutation": A.PermutationSamplingSV(d, random_state=seed),
+    }
+    return methods | ({"SVARM": A.SVARM(d, random_state=seed)} if budget <= SVARM_UP_TO else {})
+
+
+def shapley(task: Task, seeds: int) -> list[list[str]]:
+    """Lines of the second table, one for each budget."""
+    lines, truth = [], task.delta.mean(axis=0)
+    budgets = sorted(
+        {min(times * task.d, 20_000) for times in ((20, 100, 300, 1_000) if task.d <= 20 else (20, 100, 300))}
+    )
+    for budget in [b for b in budgets if b < 2**task.d]:
+        found: dict[str, list[float]] = {}
+        for seed in range(seeds):
+            estimates = {"stratified": stratified(task.game, evaluations=budget, rng=seed).mean.mean(axis=0)}
+            for name, method in shapiq_methods(task.d, budget, seed).items():
+                values = method.approximate(budget, lambda coalitions: task.game(np.atleast_2d(coalitions)))
+                estimates[name] = values.get_n_order_values(1)
+            for name, value in estimates.items():
+                found.setdefault(name, []).append(float(np.mean((value - truth) ** 2)))
+        errors = {name: float(np.sqrt(np.mean(squares))) for name, squares in found.items()}
+        ours = errors["stratified"] / min(error for name, error in errors.items() if name != "stratified")
+        cells = [f"{errors[name]:.2e}" if name in errors else "" for name in SHAPLEY[3:-2]]
+        lines.append([task.name, task.d, f"{budget:,}", *cells, f"{ours:.2f}", "yes" if ours <= LEVEL else "no"])
     return lines
 
 
-def shapiq_methods(d: int, seed: int) -> dict[str, Any]:
-    import shapiq.approximator as A
-
-    return {
-        "KernelSHAP": lambda: A.KernelSHAP(d, random_state=seed),
-        "KernelSHAP, paired": lambda: A.KernelSHAP(d, pairing_trick=True, random_state=seed),
-        "unbiased KernelSHAP": lambda: A.UnbiasedKernelSHAP(d, random_state=seed),
-        "permutation (shapiq)": lambda: A.PermutationSamplingSV(d, random_state=seed),
-        "SVARM": lambda: A.SVARM(d, random_state=seed),
-        "stratified SVARM": lambda: A.SVARMIQ(d, max_order=1, index="SV", random_state=seed),
-        "ProxySPEX": lambda: A.ProxySPEX(n=d, max_order=1, index="SV", random_state=seed),
-        "stratified sampling": lambda: A.StratifiedSamplingSV(d, random_state=seed),
-    }
+SHAPLEY = [
+    "game",
+    "d",
+    "budget",
+    "stratified",
+    "KernelSHAP",
+    "KernelSHAP, paired",
+    "permutation",
+]
+SHAPLEY += ["SVARM", "ours / best", "level"]
 
 
-def shapley_errors(task: Task, budget: int, repeats: int) -> dict[str, float]:
-    """Root mean squared error of the Shapley value over features and seeds, by method."""
-    truth, found = task.delta.mean(axis=0), {}
-    for seed in range(repeats):
-        estimates: dict[str, Any] = {
-            e.__name__: e(task.game, evaluations=budget, rng=seed).mean.mean(axis=0) for e in (stratified, proxy)
-        }
-        for name, make in shapiq_methods(task.d, seed).items():
-            try:
-                values = make().approximate(budget, lambda coalitions: task.game(np.atleast_2d(coalitions)))
-                estimates[name] = values.get_n_order_values(1)
-            except Exception:
-                estimates[name] = np.full(task.d, np.nan)
-        for name, value in estimates.items():
-            found.setdefault(name, []).append(np.mean((value - truth) ** 2))
-    return {name: float(np.sqrt(np.mean(errors))) for name, errors in found.items()}
+def against_proxy(task: Task, seeds: int) -> list[list[str]]:
+    """Lines of the last table: error of Δ and φ, and CPU seconds, of `proxy` over `stratified`."""
+    lines = []
+    for budget in (20 * task.d, 100 * task.d, 300 * task.d):
+        errors, seconds = [], []
+        for estimate in (stratified, proxy):
+            started = time.process_time()
+            errors.append(mean_errors(task, estimate, budget, seeds))
+            seconds.append((time.process_time() - started) / seeds)
+        ratio = [f"{r:.2f}" for r in errors[1] / errors[0]]
+        lines.append([task.name, task.d, f"{budget:,}", *ratio, f"{seconds[0]:.2f}", f"{seconds[1]:.2f}"])
+    return lines
 
 
-def shapley_table(quick: bool, repeats: int) -> None:
-    names = ["stratified", "proxy", *shapiq_methods(4, 0)]
-    print(f"| game | d | budget | {' | '.join(names)} |")
-    print("|---|---|---|" + "---|" * len(names))
-    for task in tasks(quick):
-        for times in (20, 100) if quick else (20, 100, 300):
-            budget = min(times * task.d, 20_000)
-            errors = shapley_errors(task, budget, repeats)
-            best = np.nanmin(list(errors.values()))
-            cells = [f"**{errors[n]:.2e}**" if errors[n] == best else f"{errors[n]:.2e}" for n in names]
-            print(f"| {task.name} | {task.d} | {budget:,} | {' | '.join(cells)} |", flush=True)
+PROXY = ["game", "d", "budget", "error Δ", "error φ", "s stratified", "s proxy"]
+
+
+def coverage(kind: str, d: int, budget: int, repetitions: int) -> list[list[str]]:
+    """A line of the third table; every second repetition is of another game."""
+    from scipy.stats import t
+
+    games = [saturating(d, kind, seed) for seed in range(2)]
+    truths = [exact(game).mean for game in games]
+    w, cells, phi, enough = paper(d).vectors[1:-1], [], [], []
+    for seed in range(repetitions):
+        found = stratified(games[seed % 2], evaluations=budget, rng=seed)
+        gap = found.mean - truths[seed % 2]
+        some = np.isfinite(found.counts) & (found.counts >= 30)
+        reach = t.ppf(0.975, np.where(some, found.counts, 30) - 1) * found.standard_error
+        cells.append((np.abs(gap) <= reach)[some])
+        enough.append(some.mean())
+        errors = np.stack([found.standard_error_of(one) for one in w])
+        phi.append((np.abs(w @ gap) <= t.ppf(0.975, len(found.chains.mean) - 1) * errors).mean(axis=1))
+    by_weight = np.mean(phi, axis=0)
+    shown = [
+        f"{100 * share:.1f} %"
+        for share in (np.concatenate(cells).mean(), by_weight.mean(), by_weight.min(), by_weight.max())
+    ]
+    return [[kind, d, f"{budget:,}", f"{budget / 2**d:.3f}", repetitions, f"{np.mean(enough):.2f}", *shown]]
+
+
+COVERAGE = ["game", "d", "budget", "of 2^d", "runs", "cells ≥ 30", "cover Δ", "cover φ", "least w", "most w"]
+COVERED = [("logistic", 12, 1_200), ("exponential", 14, 1_600), ("logistic", 16, 1_800), ("exponential", 18, 2_000)]
+
+
+def saturating(d: int, kind: str, seed: int) -> FunctionGame:
+    """A logistic game, or a skew one with interactions of every order."""
+    slopes = np.random.default_rng(seed).normal(size=d)
+    if kind == "logistic":
+        return FunctionGame(lambda coalitions: 1 / (1 + np.exp(0.5 - coalitions @ slopes)), d)
+    return FunctionGame(lambda coalitions: np.exp(coalitions @ slopes / 2) + coalitions[:, :3].all(axis=1), d)
+
+
+def job(part: str, which: Any, quick: bool, seeds: int) -> list[list[str]]:
+    """All lines of one game for one table, on one thread."""
+    warnings.simplefilter("ignore")
+    with threadpool_limits(1):
+        if part == "coverage":
+            return coverage(*which, 50 if quick else 500)
+        lines = {"needed": needed, "shapley": shapley, "proxy": against_proxy}[part]
+        tasks = GAMES[which](quick)
+        if part != "needed" and which == "fraud":
+            tasks = iter([next(tasks)])
+        return [line for task in tasks for line in lines(task, seeds)]
+
+
+PARTS = {
+    "needed": (NEEDED, list(GAMES)),
+    "shapley": (SHAPLEY, [name for name in GAMES if name != "random Möbius"]),
+    "coverage": (COVERAGE, COVERED),
+    "proxy": (PROXY, ["third order", "logistic"]),
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller games, fewer repetitions")
-    parser.add_argument("--shapley", action="store_true", help="the table beside shapiq instead of the first one")
-    parser.add_argument("--fraud", action="store_true", help="rows of the fraud network instead of the six games")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="tables to make; all of them by default")
+    parser.add_argument("--quick", action="store_true", help="smaller games, two seeds, no fraud rows")
+    parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    with threadpool_limits(1):
-        if arguments.shapley:
-            shapley_table(arguments.quick, 2 if arguments.quick else 3)
-            return
-        print(
-            f"| game | d | evaluations of {ORDERS:,} orders | error Δ / φ | sampler | share for Δ | share for φ | s |"
-        )
-        print("|---|---|---|---|---|---|---|---|")
-        for task in fraud(arguments.quick) if arguments.fraud else tasks(arguments.quick):
-            for line in compare(task, 1 if arguments.quick else 2):
-                print(line, flush=True)
+    seeds, started = 2 if arguments.quick else arguments.seeds, time.monotonic()
+    with ProcessPoolExecutor(2) as pool:
+        for part in arguments.parts or PARTS:
+            header, games = PARTS[part]
+            kept = [game for game in games if not (arguments.quick and game in ("fraud", "random Möbius", "blocks"))]
+            repeats = 2 if part == "proxy" else seeds
+            waiting = {pool.submit(job, part, game, arguments.quick, repeats): game for game in kept}
+            for future in as_completed(waiting):
+                note = f"{part}: {waiting[future]} done after {time.monotonic() - started:.0f} s"
+                print(note, file=sys.stderr, flush=True)
+            table(header, [line for future in waiting for line in future.result()])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import scipy.stats
 
 from tests.oracles import CountingGame, additive, delta_by_definition, moebius, random_game
 from weightedshap.estimators import exact, permutation, proxy, stratified
-from weightedshap.estimators._strata import Plan, least_budget
+from weightedshap.estimators._plan import Plan, least_budget
 from weightedshap.estimators.stratified import Basis
 from weightedshap.games import FunctionGame
 
@@ -42,10 +42,12 @@ def test_a_plan_keeps_within_its_budget_and_takes_the_ends_whole(d, times):
     assert (plan.counts[~plan.whole] >= 3).all()
 
 
-def test_the_whole_of_a_size_and_the_draws_have_that_size():
-    plan = Plan.of(8, 120)
-    known, drawn = plan.known(), np.concatenate(list(plan.drawn(np.random.default_rng(0))))
-    counts = np.bincount(np.concatenate([known, drawn]).sum(axis=1), minlength=9)
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("d", [8, 9])
+def test_the_whole_of_a_size_and_the_draws_have_that_size(d, paired):
+    plan = Plan.of(d, 120)
+    known, drawn = plan.known(), np.concatenate(list(plan.drawn(np.random.default_rng(0), plan.folds, paired)))
+    counts = np.bincount(np.concatenate([known, drawn]).sum(axis=1), minlength=d + 1)
     np.testing.assert_array_equal(counts, plan.counts)
     assert len(np.unique(known, axis=0)) == len(known)
 
@@ -54,7 +56,7 @@ def test_the_whole_of_a_size_and_the_draws_have_that_size():
 def test_the_delta_of_every_term_of_the_polynomial_is_its_definition(d):
     pairs = np.stack(np.triu_indices(d, 1), axis=1)
     basis = Basis(d, pairs)
-    beta = np.random.default_rng(0).normal(size=basis.widths[-1])
+    beta = np.random.default_rng(0).normal(size=basis(np.ones((1, d), dtype=bool)).shape[1])
     game = FunctionGame(lambda coalitions: basis(coalitions) @ beta, d)
     np.testing.assert_allclose(basis.delta(beta), delta_by_definition(game), atol=1e-11)
 
@@ -113,9 +115,9 @@ def test_it_needs_a_third_of_the_evaluations_of_walks():
 @pytest.mark.parametrize("estimate", [stratified, proxy])
 def test_there_is_no_bias(estimate):
     game = random_game(7)
-    tables = [estimate(game, evaluations=80, rng=seed).mean for seed in range(150)]
+    tables = [estimate(game, evaluations=80, rng=seed).mean for seed in range(100)]
     error = np.mean(tables, axis=0) - exact(game).mean
-    spread = np.std(tables, axis=0, ddof=1) / np.sqrt(150)
+    spread = np.std(tables, axis=0, ddof=1) / np.sqrt(100)
     assert (np.abs(error) <= 4 * spread + 1e-12).all()
 
 
@@ -127,22 +129,98 @@ def skewed(d, seed=0):
 
 def test_intervals_cover_the_truth():
     w = np.full(D, 1 / D)
-    cells, phi = cover(lambda game, rng: stratified(game, evaluations=400, rng=rng), skewed(D), 200, w=w)
+    cells, phi = cover(lambda game, rng: stratified(game, evaluations=400, rng=rng), skewed(D), 100, w=w)
     assert 0.90 < cells < 0.99
     assert 0.90 < phi < 0.99
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("estimate", "budget"),
-    [(permutation, 2_500), (stratified, 480), (partial(proxy, trees=30, leaves=7), 480)],
-    ids=["permutation", "stratified", "proxy"],
+    ("estimate", "d", "budget", "repetitions"),
+    [
+        (permutation, 9, 2_500, 2_000),
+        (stratified, 9, 480, 500),
+        (stratified, 12, 1_200, 500),
+        (stratified, 14, 1_600, 1_000),
+        (partial(proxy, trees=30, leaves=7), 12, 1_200, 300),
+    ],
+    ids=["permutation", "stratified, nearly all", "stratified, d = 12", "stratified, d = 14", "proxy"],
 )
-def test_intervals_cover_the_truth_in_two_thousand_repetitions(estimate, budget):
-    w = np.full(D, 1 / D)
-    cells, phi = cover(lambda game, rng: estimate(game, evaluations=budget, rng=rng), skewed(D), 2_000, w=w)
+def test_intervals_cover_the_truth_in_many_repetitions(estimate, d, budget, repetitions):
+    w = np.full(d, 1 / d)
+    cells, phi = cover(lambda game, rng: estimate(game, evaluations=budget, rng=rng), skewed(d), repetitions, w=w)
     assert 0.92 < cells < 0.98
     assert 0.92 < phi < 0.98
+
+
+def uneven(d=20):
+    """A game whose interactions live among small coalitions alone."""
+    slopes = np.random.default_rng(1).normal(size=d)
+
+    def values(coalitions):
+        return np.where(coalitions.sum(axis=1) < d // 2, np.sin(3 * (coalitions @ slopes)), 0.0)
+
+    return FunctionGame(values, d)
+
+
+def test_more_is_drawn_of_the_sizes_where_more_is_left_to_explain():
+    game = CountingGame(uneven())
+    stratified(game, evaluations=3_000, rng=0)
+    sizes = np.bincount(np.sum(game.asked, axis=1), minlength=21)
+    assert sizes[3:10].min() > 1.5 * sizes[11:18].max()
+
+
+def test_a_small_budget_is_drawn_with_complements():
+    game = CountingGame(random_game(10))
+    stratified(game, evaluations=120, rng=0)
+    asked = np.array(game.asked)
+    complements = set(map(tuple, (~asked).tolist()))
+    assert np.mean([coalition in complements for coalition in game.asked]) > 0.8
+
+
+def failing(calls, d=14):
+    """A game that raises at one of its calls."""
+    calm, asked = random_game(d), []
+
+    def values(coalitions):
+        asked.append(len(coalitions))
+        if len(asked) == calls:
+            raise RuntimeError("out of memory")
+        return calm(coalitions)
+
+    return FunctionGame(values, d)
+
+
+@pytest.mark.parametrize("estimate", [stratified, partial(proxy, trees=20)])
+@pytest.mark.parametrize("calls", [6, 14])
+def test_what_was_sampled_before_a_game_raised_is_kept(estimate, calls):
+    with pytest.raises(RuntimeError, match="out of memory") as caught:
+        estimate(failing(calls), evaluations=3_000, rng=0)
+    table = caught.value.contributions
+    assert table.visited
+    assert "RuntimeError: out of memory" in table.stopped
+    assert 0 < table.evaluations < 3_000
+    truth = exact(random_game(14)).mean
+    assert (np.abs(table.mean - truth) <= 6 * table.standard_error + 1e-9).all()
+
+
+def test_a_game_that_raises_at_once_has_nothing_to_keep():
+    with pytest.raises(RuntimeError) as caught:
+        stratified(failing(1), evaluations=3_000, rng=0)
+    assert not hasattr(caught.value, "contributions")
+
+
+@pytest.mark.parametrize("estimate", [stratified, proxy])
+def test_nan_from_the_game_is_refused(estimate):
+    calm = random_game(14)
+    game = FunctionGame(lambda coalitions: np.where(coalitions.sum(axis=1) == 7, np.nan, calm(coalitions)), 14)
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        estimate(game, evaluations=1_000, rng=0)
+
+
+def test_a_feature_in_none_of_the_draws_is_not_certain():
+    table = stratified(random_game(8), evaluations=100, rng=0)
+    assert (table.standard_error[np.isfinite(table.counts)] > 0).all()
 
 
 @pytest.mark.parametrize("estimate", [stratified, proxy])

@@ -15,110 +15,21 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import comb
 
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.contributions import Chains, Contributions
+from weightedshap.estimators._plan import FEWEST_FOLDS, Plan, least_budget, need
 from weightedshap.games.base import CheckedGame
 
-__all__ = ["Fit", "Plan", "Sample", "estimate"]
+__all__ = ["Fit", "Sample", "estimate"]
 
-FEWEST_FOLDS, MOST_FOLDS = 3, 10
 MOST_GROUPS = 5
 REPEATS = 3
-WORTH_ALL = 0.6
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How many coalitions of each size are evaluated.
-
-    Attributes
-    ----------
-    counts : (d + 1,) coalitions of each size
-    whole : (d + 1,) whether these are all coalitions of that size
-    """
-
-    counts: IntArray
-    whole: BoolArray
-
-    @classmethod
-    def of(cls, d: int, budget: int) -> Plan:
-        """Share `budget` out over the sizes.
-
-        Sizes 0, 1, d − 1 and d are always taken whole. The variance of Δ is Σ_s σ_s² d (1/s + 1/(d−s)) / n_s, so
-        the others get shares n_s ∝ √(1/s + 1/(d−s)); a size whose share comes near the number of its
-        coalitions is taken whole as well, which leaves no error.
-        """
-        every = np.array([min(comb(d, s), 2**62) for s in range(d + 1)], dtype=np.float64)
-        sizes = np.arange(d + 1)
-        whole = (sizes <= 1) | (sizes >= d - 1)
-        need = np.sqrt(1 / np.maximum(sizes, 1) + 1 / np.maximum(d - sizes, 1))
-        while not whole.all():
-            left = budget - every[whole].sum()
-            share = left * np.where(whole, 0, need) / need[~whole].sum()
-            covered = np.where(whole, 0, share / every)
-            s = int(covered.argmax())
-            if covered[s] < WORTH_ALL or every[s] > left - FEWEST_FOLDS * ((~whole).sum() - 1):
-                break
-            whole[s] = True
-        counts = np.where(whole, every, 0.0)
-        if not whole.all():
-            counts[~whole] = _rounded(share[~whole], int(left))
-        return cls(counts.astype(np.intp), whole)
-
-    @property
-    def d(self) -> int:
-        """How many players there are."""
-        return int(len(self.counts) - 1)
-
-    @property
-    def folds(self) -> int:
-        """As many as every size can fill, at most ten; 0 if nothing is drawn."""
-        drawn = self.counts[~self.whole]
-        return int(min(MOST_FOLDS, drawn.min())) if len(drawn) else 0
-
-    def known(self) -> BoolArray:
-        """(m, d) all coalitions of the sizes that are taken whole."""
-        sets = [members for s in np.flatnonzero(self.whole) for members in combinations(range(self.d), int(s))]
-        coalitions = np.zeros((len(sets), self.d), dtype=np.bool_)
-        for row, members in zip(coalitions, sets, strict=True):
-            row[list(members)] = True
-        return coalitions
-
-    def drawn(self, rng: np.random.Generator) -> Iterator[BoolArray]:
-        """The coalitions of one fold after the other, drawn independently and uniformly within each size."""
-        sizes = np.repeat(np.arange(self.d + 1), np.where(self.whole, 0, self.counts))
-        for fold in range(self.folds):
-            s = sizes[fold :: self.folds]
-            rank = rng.random((len(s), self.d)).argsort(axis=1).argsort(axis=1)
-            yield rank < s[:, None]
-
-
-def _rounded(share: FloatArray, total: int) -> IntArray:
-    """Whole numbers of at least three near `share`, adding up to at most `total`."""
-    counts = np.maximum(np.floor(share).astype(np.intp), FEWEST_FOLDS)
-    while counts.sum() > total:
-        counts[counts.argmax()] -= 1
-    return counts
-
-
-def refuse_small_budget(budget: int, d: int, who: str) -> None:
-    """Raise an error that names the least budget, if `budget` is smaller."""
-    least = least_budget(d)
-    if budget < least:
-        raise ValueError(
-            f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {least:,}, all "
-            "coalitions of sizes 0, 1, d − 1 and d and three of every other size."
-        )
-
-
-def least_budget(d: int) -> int:
-    """The fewest evaluations with which every Δ_j(x_i) and its error can be estimated."""
-    return int(min(2**d, 2 * d + 2 + FEWEST_FOLDS * max(d - 3, 0)))
+BORROWED = 3
+FLOOR = 0.05
+WINDOW = 0.05
 
 
 @dataclass(frozen=True)
@@ -138,10 +49,10 @@ class Sample:
     whole: BoolArray
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[BoolArray, FloatArray]], whole: BoolArray) -> Sample:
-        """From the coalitions and values of the whole sizes, then of each fold."""
-        fold = np.repeat(np.arange(len(parts)) - 1, [len(values) for _, values in parts])
-        coalitions, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    def of(cls, parts: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray) -> Sample:
+        """From fold, coalitions and values of every call of the game."""
+        fold = np.repeat([fold for fold, _, _ in parts], [len(values) for _, _, values in parts])
+        coalitions, values = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
         return cls(coalitions, values, fold, whole)
 
     @property
@@ -158,6 +69,21 @@ class Sample:
     def sizes(self) -> IntArray:
         """(n,) sizes of the coalitions."""
         return np.asarray(self.coalitions.sum(axis=1))
+
+    @property
+    def counts_by_fold(self) -> FloatArray:
+        """(c, d + 1) draws of every size in every fold."""
+        return np.stack([np.bincount(self.sizes[self.fold == c], minlength=self.d + 1) for c in range(self.folds)])
+
+    @property
+    def weights(self) -> FloatArray:
+        """(n,) weights for fitting: the share of a draw of size s in the variance of Δ, c_s/n_s² ∝ 1/σ_s², mean 1."""
+        drawn = self.sizes[self.fold >= 0]
+        n = np.bincount(drawn, minlength=self.d + 1)
+        present = np.flatnonzero(n)
+        nearest = present[np.abs(np.arange(self.d + 1)[:, None] - present).argmin(axis=1)]
+        weights = ((need(self.d)[nearest] / n[nearest]) ** 2)[self.sizes]
+        return np.asarray(weights / weights.mean())
 
     @property
     def group_of_fold(self) -> IntArray:
@@ -203,29 +129,42 @@ class Fit:
 Crossfit = Callable[[Sample], Fit]
 
 
-def estimate(game: CheckedGame, budget: int, rng: np.random.Generator, crossfit: Crossfit, who: str) -> Contributions:
+def estimate(
+    game: CheckedGame, budget: int, rng: np.random.Generator, *, rough: Crossfit, crossfit: Crossfit, who: str
+) -> Contributions:
     """Evaluate coalitions within `budget` and read Δ off their means, with the help of a fitted model.
+
+    1. Evaluate the sizes that are taken whole, and a pilot of the others, each coalition with its complement.
+    2. The spread of what a `rough` model leaves of the pilot tells how many more to draw of every size.
+    3. Draw them, and correct the means of all draws by `crossfit`.
 
     If the game raises, the error carries what the finished folds tell as ``error.contributions``.
     """
     draws = frozenset([fingerprint(rng)])
     before = game.evaluations
     plan = Plan.of(game.d, budget - _reserve(game.d, budget))
+    pilot, folds = plan.pilot(), plan.folds
     coalitions = plan.known()
-    parts = [(coalitions, game(coalitions))]
+    parts = [(-1, coalitions, game(coalitions))]
 
     def table(reason: str) -> Contributions:
         return _table(Sample.of(parts, plan.whole), crossfit, game.evaluations - before, reason, draws)
 
-    for coalitions in plan.drawn(rng):
-        try:
-            parts.append((coalitions, game(coalitions)))
-        except Exception as error:
-            if len(parts) > FEWEST_FOLDS:
-                keep_partial(error, table(f"the game raised {type(error).__name__}: {error}"))
-            raise
+    def evaluate(coalitions: Iterator[BoolArray]) -> None:
+        for fold, part in enumerate(coalitions):
+            try:
+                parts.append((fold, part, game(part)))
+            except Exception as error:
+                if len(parts) > FEWEST_FOLDS:
+                    keep_partial(error, table(f"the game raised {type(error).__name__}: {error}"))
+                raise
+
+    evaluate(pilot.drawn(rng, folds, paired=True))
+    if pilot is not plan:
+        spread = _spread_by_size(Sample.of(parts, plan.whole), rough)
+        evaluate(plan.rest(pilot, spread).drawn(rng, folds, paired=False))
     room = budget - (game.evaluations - before)
-    variance = noise(game, parts) if room >= REPEATS else None
+    variance = noise(game, [part[1:] for part in parts]) if room >= REPEATS else None
     return with_noise(table(f"{who}: budget of {budget:,} evaluations used"), variance)
 
 
@@ -240,7 +179,7 @@ def _reserve(d: int, budget: int) -> int:
     return 0 if budget < 2 * least_budget(d) or 2**d <= budget < 2**d + REPEATS else REPEATS
 
 
-def noise(game: CheckedGame, parts: list[tuple[BoolArray, FloatArray]]) -> FloatArray | None:
+def noise(game: CheckedGame, parts: Sequence[tuple[BoolArray, FloatArray]]) -> FloatArray | None:
     """([k]) variance of the values that the game gives for one coalition, None if they repeat themselves.
 
     A few coalitions are evaluated a second time. Networks in single precision may differ in the last digits from
@@ -298,6 +237,20 @@ def _table(sample: Sample, crossfit: Crossfit, evaluations: int, reason: str, dr
         chains = Chains(outputs[0][0].counts, mean, np.zeros_like(mean))
         errors = np.stack([error for _, error in outputs], axis=-1)
     return Contributions.adjusted_table(chains, sample.known_delta, errors, evaluations, reason, draws)
+
+
+def _spread_by_size(sample: Sample, crossfit: Crossfit) -> FloatArray:
+    """(d + 1,) standard deviation of the remainder, smoothed over sizes, with a floor; outputs count alike."""
+    outputs = [sample] if sample.values.ndim == 1 else [*map(sample.output, range(sample.values.shape[1]))]
+    drawn = np.flatnonzero(sample.fold >= 0)
+    s = np.arange(sample.d + 1)
+    near = np.exp(-0.5 * ((s[:, None] - sample.sizes[drawn]) / max(1.0, WINDOW * sample.d)) ** 2)
+    near /= near.sum(axis=1, keepdims=True)
+    total = np.full(sample.d + 1, 1e-300)
+    for one in outputs:
+        variance = near @ (one.values[drawn] - crossfit(one).predicted[one.fold[drawn], drawn]) ** 2
+        total += (variance + FLOOR * variance.mean()) / max(variance.mean(), 1e-300)
+    return np.asarray(np.sqrt(total))
 
 
 def _cells(sample: Sample, fit: Fit) -> tuple[Chains, FloatArray]:
@@ -358,18 +311,25 @@ def _informing(sample: Sample) -> FloatArray:
 
 
 def _errors(sample: Sample, fit: Fit) -> FloatArray:
-    """(d, d) standard errors: Var Δ_j(i) = Var⁺_j(i)/n_j + Var⁻_{j−1}(i)/n_{j−1}, none for whole sizes."""
+    """(d, d) standard errors: Var Δ_j(i) = Var⁺_j(i)/n_j + Var⁻_{j−1}(i)/n_{j−1}, none for whole sizes.
+
+    Folds count alike, whatever their draws n_cs, so 1/n_s is Σ_c 1/(n_cs C²). Each feature borrows a few draws from the
+    average feature: with few draws it may happen to be in none of them, which is no certainty.
+    """
     drawn = np.flatnonzero(sample.fold >= 0)
     part = replace(sample, coalitions=sample.coalitions[drawn], fold=sample.fold[drawn])
     remainder = sample.values[drawn] - fit.predicted[part.fold, drawn]
     first, squares = _sums(part, remainder), _sums(part, remainder**2)
     d, s, n = sample.d, np.arange(sample.d + 1), first[2]
     variances = []
-    for side, members in enumerate((np.maximum(s, 1), np.maximum(d - s, 1))):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean, square = first[side] / n[:, None], squares[side] / n[:, None]
-            variance = (square - mean**2) / (n - 1)[:, None] * ((d / members) ** 2)[:, None]
-        variances.append(np.where(sample.whole[:, None], 0.0, variance))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_draw = (1 / part.counts_by_fold).mean(axis=0) / part.folds * n / (n - 1)
+        average = (squares[0] + squares[1])[:, :1] / n[:, None]
+        for side, share in enumerate((np.maximum(s, 1) / d, np.maximum(d - s, 1) / d)):
+            mean = first[side] / n[:, None]
+            square = (squares[side] + BORROWED * share[:, None] * average) / (n + BORROWED)[:, None]
+            variance = (square - mean**2) * (per_draw / share**2)[:, None]
+            variances.append(np.where(sample.whole[:, None], 0.0, variance))
     return np.asarray(np.sqrt(np.maximum(variances[0][1:] + variances[1][:-1], 0.0)))
 
 

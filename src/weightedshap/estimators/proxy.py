@@ -9,7 +9,8 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray, as_generator, positive_integer
 from weightedshap.contributions import Contributions
-from weightedshap.estimators._strata import Fit, Sample, estimate, refuse_small_budget
+from weightedshap.estimators._plan import refuse_small_budget
+from weightedshap.estimators._strata import Fit, Sample, estimate
 from weightedshap.estimators.stratified import Polynomials, default_budget
 from weightedshap.games._tree_readers import lightgbm_tree
 from weightedshap.games._trees import mask_game, pack
@@ -35,7 +36,7 @@ def proxy(
     4. Add Δ of the remainder by the means of the fold; average the folds.
 
     Trees find a few strong interactions of any order among many features, where a polynomial of order 2 has
-    too many terms or too low an order. The estimate has no bias, and its errors are those of `stratified`.
+    too many terms or too low an order. What `stratified` says of bias and standard errors holds here too.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def proxy(
     game, rng = checked(game), as_generator(rng)
     budget = default_budget(game.d) if evaluations is None else positive_integer("evaluations", evaluations)
     refuse_small_budget(budget, game.d, "the proxy")
-    return estimate(game, budget, rng, BoostedTrees(trees, leaves, rate), "proxy")
+    return estimate(game, budget, rng, rough=Polynomials(1), crossfit=BoostedTrees(trees, leaves, rate), who="proxy")
 
 
 @dataclass(frozen=True)

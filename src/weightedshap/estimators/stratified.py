@@ -13,13 +13,14 @@ from threadpoolctl import threadpool_limits
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, positive_integer
 from weightedshap.contributions import Contributions
-from weightedshap.estimators._strata import Fit, Sample, estimate, refuse_small_budget
+from weightedshap.estimators._plan import refuse_small_budget
+from weightedshap.estimators._strata import Fit, Sample, estimate
 from weightedshap.games.base import checked
 
 __all__ = ["stratified"]
 
 DEGREE = 2
-MOST_PAIRS = 600
+MOST_PAIRS = 300
 PENALTIES = (1e-8, 1e-3, 1e-2, 1e-1)
 
 
@@ -29,13 +30,17 @@ def stratified(
     """Estimate every Δ_j(x_i) from coalitions drawn size by size, with a polynomial as control variate.
 
     1. Evaluate all coalitions of sizes 0, 1, d − 1 and d, and of every other size that the budget covers.
-    2. Draw coalitions of the remaining sizes, n_s ∝ √(1/s + 1/(d−s)) of size s, in ten folds.
-    3. For every fold fit a polynomial g of the masks to the other folds (ridge regression).
+    2. Draw coalitions of the remaining sizes with their complements, n_s ∝ √(1/s + 1/(d−s)) of size s, in ten folds.
+       With forty or more for every size, draw only a quarter so, and the rest where the spread σ_s that an additive
+       model leaves is large: n_s ∝ σ_s (1/s + 1/(d−s)).
+    3. For every fold fit a polynomial g of the masks to the other folds (ridge regression); its pairs of features are
+       those that explain most of what an additive model leaves of these folds.
     4. Δ = Δ(g), which is known, + Δ(v − g) by the means of the fold's remainders; average the folds.
 
-    Every evaluation informs all features, so at the same accuracy far fewer are needed than by walks. The
-    estimate has no bias: a fold never meets a polynomial that has seen it. If the budget covers all 2^d
-    coalitions, Δ is exact.
+    Every evaluation informs all features, so at the same accuracy far fewer are needed than by walks. A fold never
+    meets a polynomial that has seen it, so there is no bias from fitting. That the first quarter decides how many more
+    are drawn leaves a bias of order 1/n_s, small beside the standard error. If the budget covers all 2^d coalitions, Δ
+    is exact.
 
     Parameters
     ----------
@@ -62,7 +67,7 @@ def stratified(
         raise ValueError(f"`order` must be 1 or 2; got {order!r}.")
     budget = default_budget(game.d) if evaluations is None else positive_integer("evaluations", evaluations)
     refuse_small_budget(budget, game.d, "stratified sampling")
-    return estimate(game, budget, rng, Polynomials(order), "stratified")
+    return estimate(game, budget, rng, rough=Polynomials(1), crossfit=Polynomials(order), who="stratified")
 
 
 def default_budget(d: int) -> int:
@@ -77,18 +82,41 @@ class Polynomials:
     order: int = 2
 
     def __call__(self, sample: Sample) -> Fit:
-        pairs = strongest_pairs(sample) if self.order == 2 else np.zeros((0, 2), dtype=np.intp)
-        basis = Basis(sample.d, pairs)
         with threadpool_limits(1, "blas"):  # many small systems: threads would wait for each other
-            X = basis(sample.coalitions)
-            scale = np.sqrt((X**2).mean(axis=0))
-            scale[scale == 0] = 1.0
-            X /= scale
-            parts = [Moments.of(X[rows], sample.values[rows]) for rows in sample.groups]
-            beta = np.stack([_fit(parts, g, basis.widths) for g in range(1, len(parts))])
+            basis = Basis(sample.d, np.zeros((0, 2), dtype=np.intp))
+            X, beta = _regress(sample, basis, [basis.models()] * (len(sample.groups) - 1))
+            if self.order == 2:
+                ranked = [_ranked_pairs(sample, sample.values - X @ b, g) for g, b in enumerate(beta, start=1)]
+                union = np.unique(np.concatenate(ranked))
+                basis = Basis(sample.d, np.stack(np.triu_indices(sample.d, 1), axis=1)[union])
+                models = [basis.models(np.searchsorted(union, pairs)) for pairs in ranked]
+                X, beta = _regress(sample, basis, models)
             predicted = beta @ X.T
-        delta = np.stack([basis.delta(b / scale) for b in beta])
+        delta = np.stack([basis.delta(b) for b in beta])
         return Fit(delta[sample.group_of_fold], predicted[sample.group_of_fold])
+
+
+def _regress(sample: Sample, basis: Basis, models: Sequence[Sequence[IntArray]]) -> tuple[FloatArray, FloatArray]:
+    """(n, p) columns of the basis and (groups, p) coefficients for every group, fitted to the others."""
+    X = basis(sample.coalitions)
+    scale = np.sqrt((X**2).mean(axis=0))
+    scale[scale == 0] = 1.0
+    root = np.sqrt(sample.weights)
+    parts = [
+        Moments.of(X[rows] * (root[rows, None] / scale), sample.values[rows] * root[rows]) for rows in sample.groups
+    ]
+    return X, np.stack([_fit(parts, g, models[g - 1]) for g in range(1, len(parts))]) / scale
+
+
+def _ranked_pairs(sample: Sample, remainder: FloatArray, group: int) -> IntArray:
+    """(p,) pairs of features, as places in the upper triangle, by their products' share in the remainder of the others.
+
+    At most 300, and at most a quarter of the draws.
+    """
+    others = np.concatenate([rows for g, rows in enumerate(sample.groups) if g != group])
+    u = sample.coalitions[others] - (sample.sizes[others] / sample.d)[:, None]
+    share = np.abs((u * (sample.weights * remainder)[others, None]).T @ u)[np.triu_indices(sample.d, 1)]
+    return np.argsort(-share, kind="stable")[: min(MOST_PAIRS, len(others) // 4)]
 
 
 @dataclass(frozen=True)
@@ -107,32 +135,33 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         return Moments(self.gram + other.gram, self.cross + other.cross, self.square + other.square, self.n + other.n)
 
-    def ridge(self, width: int, penalty: float) -> FloatArray:
-        """Coefficients of the first `width` columns."""
-        system = self.gram[:width, :width].copy()
-        shrink = np.full(width, penalty * self.n)
-        shrink[:SIZE_TERMS] = 1e-9 * self.n
-        system[np.diag_indices(width)] += shrink
-        return np.asarray(scipy.linalg.solve(system, self.cross[:width], assume_a="pos", check_finite=False))
+    def ridge(self, columns: IntArray, penalty: float) -> FloatArray:
+        """Coefficients, 0 for all but `columns`."""
+        system = self.gram[np.ix_(columns, columns)]
+        system[np.diag_indices(len(columns))] += np.where(columns < SIZE_TERMS, 1e-9, penalty) * self.n
+        beta = np.zeros(len(self.cross))
+        beta[columns] = scipy.linalg.solve(system, self.cross[columns], assume_a="pos", check_finite=False)
+        return beta
 
     def error(self, beta: FloatArray) -> float:
-        """Σ (y − Xβ)² for the first columns."""
-        w = len(beta)
-        return float(self.square - 2 * beta @ self.cross[:w] + beta @ self.gram[:w, :w] @ beta)
+        """Σ (y − Xβ)²."""
+        return float(self.square - 2 * beta @ self.cross + beta @ self.gram @ beta)
 
 
-def _fit(parts: Sequence[Moments], group: int, widths: Sequence[int]) -> FloatArray:
+def _fit(parts: Sequence[Moments], group: int, models: Sequence[IntArray]) -> FloatArray:
     """Coefficients for one group of draws from all the others; part 0 holds the sizes known in full."""
     others = [g for g in range(1, len(parts)) if g != group]
     held = others[group % len(others)]
     seen = _total([parts[g] for g in [0, *others] if g != held])
-    tried = {choice: parts[held].error(seen.ridge(*choice)) for choice in product(widths, PENALTIES[1:3])}
-    width = min(tried, key=tried.__getitem__)[0]
-    tried |= {(width, p): parts[held].error(seen.ridge(width, p)) for p in (PENALTIES[0], PENALTIES[-1])}
-    best = min(tried, key=tried.__getitem__)
-    beta = np.zeros(len(parts[0].cross))
-    beta[: best[0]] = (seen + parts[held]).ridge(*best)
-    return beta
+
+    def error(choice: tuple[int, float]) -> float:
+        return parts[held].error(seen.ridge(models[choice[0]], choice[1]))
+
+    tried = {choice: error(choice) for choice in product(range(len(models)), [PENALTIES[1]])}
+    best = min(tried, key=tried.__getitem__)[0]
+    tried |= {(best, penalty): error((best, penalty)) for penalty in PENALTIES if penalty != PENALTIES[1]}
+    best, penalty = min(tried, key=tried.__getitem__)
+    return (seen + parts[held]).ridge(models[best], penalty)
 
 
 def _total(parts: Sequence[Moments]) -> Moments:
@@ -143,6 +172,7 @@ def _total(parts: Sequence[Moments]) -> Moments:
 
 
 SIZE_TERMS = 4
+EMPTY = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -157,12 +187,15 @@ class Basis:
     d: int
     pairs: IntArray  # (p, 2)
 
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Columns of the models to choose from: each has the terms of the one before."""
+    def models(self, ranked: IntArray = EMPTY) -> list[IntArray]:
+        """Columns of the models to choose from, with more and more of the `ranked` pairs."""
         first = SIZE_TERMS + self.d + 1 + self.d
         second = first + DEGREE * self.d
-        return tuple(dict.fromkeys((first, second, second + len(self.pairs), second + 2 * len(self.pairs))))
+        found = [np.arange(first), np.arange(second)]
+        for share in (4, 2, 1) if len(ranked) else ():
+            pairs = second + ranked[: len(ranked) // share]
+            found += [np.concatenate([found[1], pairs]), np.concatenate([found[1], pairs, pairs + len(self.pairs)])]
+        return found
 
     def __call__(self, coalitions: BoolArray) -> FloatArray:
         """(n, columns)."""
@@ -208,15 +241,3 @@ def _pair_means(d: int) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray
     another_in = (s - 1) * (s - 2) / pairs - 2 * p * (s - 1) / (d - 1) + p**2
     another_out = s * (s - 1) / pairs - 2 * p * s / (d - 1) + p**2
     return (-((1 - p) ** 2) / (d - 1), -(p**2) / (d - 1)), (another_in, another_out)
-
-
-def strongest_pairs(sample: Sample) -> IntArray:
-    """(p, 2) pairs of the features with the largest |Δ_1| + |Δ_d|, at most 600, and at most a quarter of the draws.
-
-    Δ_1 and Δ_d are known before anything is drawn, so the choice does not spoil the independence of the folds.
-    """
-    one, other = np.triu_indices(sample.d, 1)
-    strength = np.abs(sample.known_delta[[0, -1]]).sum(axis=0)
-    most = min(len(one), MOST_PAIRS, len(sample.values) // 4)
-    top = np.sort(np.argsort(-strength[one] * strength[other], kind="stable")[:most])
-    return np.stack([one[top], other[top]], axis=1)
