@@ -36,7 +36,7 @@ from weightedshap.estimators import exact, permutation, proxy, stratified
 from weightedshap.games import FunctionGame
 from weightedshap.weights import paper
 
-ORDERS, REFERENCE = 1_400, 100
+ORDERS, REFERENCE = 1_400, 200
 SHARES = (10, 5, 3)
 LEVEL = 1.05
 SVARM_UP_TO = 5_000

@@ -11,7 +11,8 @@ import weightedshap as ws
 MODULES = ["", ".plots", ".games", ".estimators", ".estimators.stopping", ".weights", ".utilities", ".curves"]
 
 PROMISED = {
-    "": "Explainer explain evaluate Evaluation Explanation Contributions WeightFamily games estimators weights utilities curves",
+    "": "Explainer explain evaluate Explanation Evaluation Contributions WeightFamily "
+    "games estimators weights utilities curves",
     ".plots": "beeswarm bar waterfall recovery weights weight_vectors sizes stability image",
     ".games": "GAMES Baseline Marginal Game FunctionGame from_shap from_shapiq",
     ".estimators": "ESTIMATORS exact permutation stratified proxy stopping algorithm_2 authors",

@@ -177,6 +177,30 @@ def test_auto_enumerates_what_the_budget_allows(d, budget, is_exact):
     assert auto(random_game(d), evaluations=budget, rng=0).exact is is_exact
 
 
+@pytest.mark.parametrize(
+    ("cost", "budget", "picked"),
+    [
+        ("cheap", None, "permutation"),
+        ("cheap", 1_400, "stratified"),
+        ("dear", 1_400, "proxy"),
+        ("dear", 1_399, "stratified"),
+        ("dear", None, "stratified"),
+        (None, 1_400, "stratified"),
+    ],
+)
+def test_auto_picks_by_budget_and_by_what_the_game_says_it_costs(cost, budget, picked):
+    class Priced:
+        d = 14
+
+        def __call__(self, coalitions):
+            return coalitions @ np.arange(14.0)
+
+    game = Priced()
+    if cost is not None:
+        game.cost = cost
+    assert auto(game, evaluations=budget, rng=0).stopped.startswith(picked)
+
+
 def test_auto_samples_beyond_twelve_players():
     table = auto(additive(np.arange(13.0)).game, rng=0)
     assert not table.exact

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from weightedshap.checks import look_up, positive_integer
@@ -25,19 +26,28 @@ __all__ = ["ESTIMATORS", "algorithm_2", "authors", "auto", "exact", "permutation
 Estimator = Callable[..., Contributions]
 
 ENUMERATE_UP_TO = 12
+PROXY_FROM = 100
 
 
 def auto(game: Any, *, evaluations: int | None = None, rng: Any = None) -> Contributions:
-    """The game's own Δ; else enumeration up to d = 12 if the budget allows; else `stratified`.
+    """The game's own Δ; else enumeration up to d = 12 if the budget allows; else the sampler that suits the game.
 
-    What was picked is the first word of `Contributions.stopped`. The choice looks at d and the budget only,
-    never at the clock, so that it is the same on every machine. For a game that takes long, ask for `proxy`:
-    it often needs fewer evaluations, and seconds of its own.
+    A game may say what an evaluation costs by an attribute ``cost``. "cheap": less than the arithmetic of a
+    sampler; without a budget it is walked along many orders by `permutation`. "dear": milliseconds or more; with
+    a budget of 100 d or more `proxy` makes the most of it, for seconds of its own. All others, and any game with
+    another budget, go to `stratified`, which needs few evaluations. What was picked is the first word of
+    `Contributions.stopped`. The clock has no say, so that the choice is the same on every machine.
     """
     game = checked(game)
     affordable = evaluations is None or 2**game.d <= evaluations
     if hasattr(game, "contributions") or (game.d <= ENUMERATE_UP_TO and affordable):
         return exact(game, rng=rng)
+    cost = getattr(game, "cost", None)
+    if cost == "cheap" and evaluations is None:
+        found = permutation(game, rng=rng)
+        return replace(found, stopped=f"permutation: {found.stopped}")
+    if cost == "dear" and evaluations is not None and evaluations >= PROXY_FROM * game.d:
+        return proxy(game, evaluations=evaluations, rng=rng)
     return stratified(game, evaluations=evaluations, rng=rng)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +107,7 @@ class NetworkGame:
     vectors: FloatArray
     bias: FloatArray
     has_axis: bool
+    cost: ClassVar[str] = "cheap"
 
     @property
     def d(self) -> int:

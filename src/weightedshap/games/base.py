@@ -27,7 +27,8 @@ class Game(Protocol):
 
     A game may also have ``along(orders)`` (predictions along orders of the players) and
     ``contributions()`` (its own exact Δ). Where it has not, both are built from the call: by
-    `weightedshap.curves.along` and by `weightedshap.estimators.exact`.
+    `weightedshap.curves.along` and by `weightedshap.estimators.exact`. An attribute ``cost``, "cheap" or "dear", tells
+    `weightedshap.estimators.auto` what an evaluation costs.
     """
 
     @property
@@ -231,7 +232,7 @@ class CheckedGame:
         return values
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("along", "contributions", "output", "player_names"):
+        if name in ("along", "contributions", "cost", "output", "player_names"):
             return getattr(self.game, name)
         raise AttributeError(name)
 
