@@ -126,3 +126,40 @@ def test_all_experiments_run_from_end_to_end(data, few_methods, monkeypatch, tmp
         assert (tmp_path / "figures" / f"{name}.png").stat().st_size < 300_000
     configuration = json.loads(next((tmp_path / "boosting").rglob("run-000.json")).read_text())["configuration"]
     assert configuration["authors_stop"] is False
+
+
+def runs_with(gaps):
+    """Runs whose WeightedSHAP curve lies below Shapley's by the given gaps."""
+    shapley = np.linspace(1, 0, 5)
+    curves = [{"MCI": shapley + 1, "Shapley": shapley, "WeightedSHAP": shapley - gap} for gap in gaps]
+    return [
+        {"trees": 1, "variance": 1.0, "curves": {j: {"recovery": of} for j in ("own", "independent")}} for of in curves
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gaps", "verdict"),
+    [
+        ([0.1, 0.11, 0.12], "holds"),
+        ([0.1, -0.2, 0.15], "holds in part"),
+        ([0.1], "holds"),
+        ([-2.0, -2.1], "does not hold"),
+    ],
+)
+def test_a_claim_holds_if_the_difference_is_beyond_the_noise_between_runs(gaps, verdict):
+    (claim,) = tabular.claims_tabular({"wind/tree_surrogate": runs_with(gaps)}, metrics=("recovery",))
+    assert claim.verdict == verdict
+
+
+def test_the_table_gives_every_method_in_percent_of_shapley():
+    lines = tabular.table_tabular({"wind/tree_surrogate": runs_with([0.1, 0.1])}, metric="recovery")
+    assert "| | MCI | WeightedSHAP |" in lines
+    assert "| wind | 366.7 | 73.3 |" in lines
+
+
+def test_the_authors_way_is_forced_where_it_is_asked_for(monkeypatch):
+    seen = []
+    monkeypatch.setattr(tabular, "prepare", lambda name, rng, authors_order: seen.append(authors_order))
+    with pytest.raises(AttributeError):
+        EXPERIMENTS["fraud-authors"].run("fraud/tree_surrogate", Settings(), generator(0, "fraud", 0))
+    assert seen == [True]

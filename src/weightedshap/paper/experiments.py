@@ -17,6 +17,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "stopping": stopping.STOPPING,
     "boosting": tabular.BOOSTING,
     "network": tabular.NETWORK,
+    "fraud-authors": tabular.AUTHORS,
     "linear": tabular.LINEAR,
     "further-datasets": tabular.FURTHER,
     "exclusion": tabular.EXCLUSION,

@@ -53,6 +53,8 @@ def _section(folder: Path, name: str, experiment: Experiment) -> str:
         *(f"| {c.text} | {c.paper} | {c.ours} | **{c.verdict}** |" for c in claims),
         "",
         *(f"{note}\n" for note in experiment.notes),
+        *(experiment.table(runs) if experiment.table is not None else ()),
+        "",
         f"![{experiment.title}](figures/{name}.png)" if (folder / "figures" / f"{name}.png").exists() else "",
         "",
     ]

@@ -69,6 +69,7 @@ class Experiment:
     claims : lines of RESULTS.md, of all runs
     depends : the settings that change the numbers of a run
     game : the game where none is asked for
+    table : further lines of RESULTS.md, of all runs
     most_runs : runs beyond these are not made, whatever is asked for
     notes : what the paper leaves open and what was chosen here
     """
@@ -80,6 +81,7 @@ class Experiment:
     claims: Callable[[Runs], list[Claim]]
     depends: tuple[str, ...] = ("seed", "rows", "quick")
     game: str | None = None
+    table: Callable[[Runs], list[str]] | None = None
     most_runs: int | None = None
     notes: tuple[str, ...] = field(default=())
 
