@@ -227,7 +227,7 @@ NEEDED = ["game", "d", "1,400 orders", "error Δ / φ", "at 1/30", "at 1/10", "a
 
 
 def shapiq_methods(d: int, budget: int, seed: int) -> dict[str, Any]:
-    """Of 1.4.1. Its SVARM is the stratified one; its 2-additive regression is paired KernelSHAP to five digits or more."""
+    """Of 1.4.1. Its SVARM is the stratified one; its 2-additive regression equals paired KernelSHAP to five digits."""
     import shapiq.approximator as A
 
     methods = {
