@@ -244,7 +244,7 @@ def _experiment(
         forced = replace(settings, authors_order=True, authors_stop=True) if as_authors else settings
         return tabular(case, forced, rng)
 
-    stopping = ("authors_stop",) if kind == "boosting" else ()
+    ways = () if as_authors else ("authors_order", "authors_stop") if kind == "boosting" else ("authors_order",)
     return Experiment(
         title,
         cases,
@@ -252,7 +252,7 @@ def _experiment(
         partial(draw_tabular, metrics=metrics),
         partial(claims_tabular, metrics=metrics),
         table=partial(table_tabular, metric=metrics[0]),
-        depends=("seed", "rows", "quick", "authors_order", *stopping),
+        depends=("seed", "rows", "quick", *ways),
         game=game,
         most_runs=most_runs,
         notes=notes,
