@@ -6,7 +6,16 @@ import pytest
 from tests.oracles import CountingGame, additive, random_game, value
 from weightedshap import curves
 from weightedshap.checks import UnknownName
-from weightedshap.estimators import ESTIMATORS, algorithm_2, as_estimator, authors, auto, exact, permutation
+from weightedshap.estimators import (
+    ESTIMATORS,
+    algorithm_2,
+    as_estimator,
+    authors,
+    auto,
+    exact,
+    permutation,
+    stopping,
+)
 from weightedshap.estimators.permutation import Ends, walk, walk_apart
 from weightedshap.estimators.stopping import Rule, evaluations, gelman_rubin, seconds, standard_error
 from weightedshap.games.base import FunctionGame, checked
@@ -431,3 +440,14 @@ def test_a_game_that_raises_in_the_look_for_noise_keeps_the_table():
     with pytest.raises(OSError, match="quota used") as caught:
         permutation(FunctionGame(stingy, D), evaluations=100, rng=0)
     assert caught.value.contributions.visited
+
+
+def test_walks_can_go_on_until_every_cell_is_visited():
+    game = additive(np.arange(30.0)).game
+    few = permutation(
+        game, orders="independent", stop=lambda progress: "ten" if progress.evaluations > 300 else None, rng=0
+    )
+    all_of_them = permutation(game, orders="independent", stop=stopping.visited(every=10), rng=0)
+    assert not few.visited
+    assert all_of_them.visited
+    assert all_of_them.stopped == "every cell visited"

@@ -31,6 +31,7 @@ __all__ = [
     "rhat",
     "seconds",
     "standard_error",
+    "visited",
 ]
 
 
@@ -108,6 +109,19 @@ def as_rule(rule: Any) -> Rule:
     if callable(rule):
         return Rule(rule)
     raise TypeError(f"`stop` must be a stopping rule or a function of the progress; got {type(rule).__name__}.")
+
+
+def visited(every: int = 1) -> Rule:
+    """Stop when every cell Δ_j(i) has a draw, so that no weight has to be given up.
+
+    Joined with another rule: ``gelman_rubin(pooled=True, every=100) & visited(every=100)``.
+    """
+
+    def decide(progress: Progress) -> str | None:
+        counts = progress.chains.counts.sum(axis=0)[1:-1]  # Δ_1 and Δ_d are exact
+        return "every cell visited" if (counts > 0).all() else None
+
+    return Rule(decide, every=positive_integer("every", every))
 
 
 def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = False, every: int = 1) -> Rule:
