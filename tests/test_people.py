@@ -292,15 +292,7 @@ def test_a_pipeline_fitted_on_polars_is_fed_polars():
 @pytest.mark.parametrize("game", ["marginal", SMALL])
 @pytest.mark.parametrize(
     "library",
-    [
-        lightgbm_wrapper,
-        lightgbm_booster,
-        xgboost_wrapper,
-        xgboost_booster,
-        catboost_classifier,
-        torch_module,
-        onnx_session,
-    ],
+    LIBRARIES[2:-1],  # all but scikit-learn's and the plain function
     ids=lambda library: library.__name__,
 )
 def test_a_model_trained_on_pandas_is_explained_on_polars(library, game):

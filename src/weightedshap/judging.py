@@ -130,7 +130,7 @@ def _is_class(y: Any, model: Any, o: int) -> Any:
     """(n,) whether each row is of the class behind output o: by name, or by position where classes have no names."""
     name, classes = model.output_names[o], np.unique(y)
     named = np.array([str(label) == name for label in y])
-    if named.any() or name in {str(label) for label in classes}:
+    if named.any():
         return named
     if len(classes) == 2 and model.n_raw <= 2:
         return y == classes[model.chosen[o] if model.n_raw == 2 else 1]

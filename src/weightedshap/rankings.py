@@ -75,8 +75,9 @@ def model_orders(call: Rows, methods: Sequence[str]) -> tuple[dict[str, IntArray
             fitted = TreeModel(method.partition(" ")[2]).fit(call.explainer.model, background)
         except (TypeError, ValueError) as error:
             return {}, (f"TreeSHAP is left out, as trees of the model cannot be read: {error}",)
-        work = partial(_semivalue, replace(call, fitted=fitted), np.full((1, call.d), 1 / call.d))
-        orders[method] = _orders(np.concatenate(replace(call, fitted=fitted).each(work, method)))
+        own = replace(call, fitted=fitted)
+        work = partial(_semivalue, own, np.full((1, call.d), 1 / call.d))
+        orders[method] = _orders(np.concatenate(own.each(work, method)))
     return orders, tuple(notes)
 
 
