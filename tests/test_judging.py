@@ -34,3 +34,11 @@ def test_the_error_of_the_auc_is_the_spread_over_samples():
         found.append(points.mean())
         errors.append(points.std(ddof=1) / np.sqrt(80))
     assert np.mean(errors) == pytest.approx(np.std(found), rel=0.15)
+
+
+def test_scores_that_differ_by_rounding_are_ties():
+    positive = np.array([True, False, True, False])
+    scores = np.array([0.1 + 0.2, 0.3, 0.5, 0.7])  # the first two differ in the last bit
+    assert scores[0] != scores[1]
+    assert auc_points(scores, positive).mean() == pytest.approx((0.5 + 0 + 1 + 0) / 4)
+    assert auc_points(np.zeros(4), positive).mean() == 0.5

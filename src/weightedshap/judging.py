@@ -17,6 +17,9 @@ from weightedshap.utilities import masked_inclusion
 
 __all__ = ["Labels", "auc_points", "as_labels", "masked_points", "points"]
 
+TIE_DIGITS = 12
+"""Digits, of the largest score, to which two scores must agree to count as equal."""
+
 
 def points(call: Rows, orders: IntArray, labels: Labels | None, metrics: Sequence[str]) -> dict[str, FloatArray]:
     """(n, M, d + 1) each metric of every row, ranking and k = 0..d under the game of `call`; outputs are averaged.
@@ -90,15 +93,17 @@ def auc_points(scores: FloatArray, positive: BoolArray) -> FloatArray:
 
     A row's placement V is the share of rows of the other class that it is ranked rightly against. The mean of V is the
     AUC within each class, so with p the share of the row's class, AUC + (V − AUC)/p has the AUC as its mean, and its
-    variance over n rows is that of DeLong et al. (1988).
+    variance over n rows is that of DeLong et al. (1988). Scores that differ by rounding only, as sums of the same
+    leaves in another order do, are ties.
     """
     from scipy.stats import rankdata  # slow to import, and most users never come here
 
     n, n_positive = len(positive), int(positive.sum())
-    everywhere = rankdata(scores, axis=0)
+    rounded = np.round(scores / (np.abs(scores).max() or 1.0), TIE_DIGITS)
+    everywhere = rankdata(rounded, axis=0)
     within = np.empty_like(everywhere)
     for of_class in (positive, ~positive):
-        within[of_class] = rankdata(scores[of_class], axis=0)
+        within[of_class] = rankdata(rounded[of_class], axis=0)
     below = everywhere - within  # rows of the other class ranked below, ties counted half
     shaped = positive.reshape(-1, *(1,) * (scores.ndim - 1))
     placement = np.where(shaped, below / (n - n_positive), 1 - below / n_positive)

@@ -64,6 +64,13 @@ def test_images_without_an_array_are_refused(data):
         datasets.mnist()
 
 
+def test_the_target_of_a_regression_is_in_standard_units(data):
+    prepared = datasets.prepare("airfoil", np.random.default_rng(0))
+    y = np.concatenate([getattr(prepared, f"y_{part}") for part in ("train", "val", "est", "test")])
+    assert y.mean() == pytest.approx(0, abs=1e-12)
+    assert y.std() == pytest.approx(1)
+
+
 @pytest.mark.parametrize("gone", ["MANIFEST.json", "wind.csv.gz"])
 def test_a_missing_file_is_named_with_the_other_way(data, gone):
     (data / gone).unlink()

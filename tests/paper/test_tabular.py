@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from weightedshap import cli
-from weightedshap.paper import datasets, tabular
+from weightedshap.paper import comparison, datasets, tabular
 from weightedshap.paper.experiments import EXPERIMENTS
 from weightedshap.paper.runner import Settings, generator
 
@@ -20,7 +20,7 @@ QUICK = Settings(rows=12, quick=True)
 
 @pytest.fixture
 def few_methods(monkeypatch):
-    monkeypatch.setattr(tabular, "METHODS", (*tabular.PAPER_METHODS, "TreeSHAP path"))
+    monkeypatch.setattr(tabular, "METHODS", (*comparison.PAPER_METHODS, "TreeSHAP path"))
 
 
 def run_one(case, kind="boosting", utility="aup", metrics=tabular.INCLUSION):
@@ -69,39 +69,6 @@ def test_both_classes_are_among_the_rows(rows, positives):
     assert y[chosen].sum() == positives
 
 
-def made_up(metric="recovery", d=15, **raised):
-    """Two runs with straight curves, some of them raised; of the others the MCI is the highest."""
-    heights = {"MCI": 0.1, "Shapley": 0.0, "WeightedSHAP": 0.0} | raised
-    curve = {method: (np.linspace(1, 0, d + 1) + height).tolist() for method, height in heights.items()}
-    return [{"curves": {judge: {metric: curve} for judge in ("own", "independent")}, "variance": 2.0, "trees": 3}] * 2
-
-
-@pytest.mark.parametrize(
-    ("raised", "verdict"),
-    [
-        ({"Shapley": 0.2}, "holds"),
-        ({"WeightedSHAP": 0.05}, "holds in part"),
-        ({"WeightedSHAP": 0.2}, "does not hold"),
-    ],
-)
-def test_claims_count_both_baselines(raised, verdict):
-    (claim,) = tabular.claims_tabular({"boston/x": made_up(**raised)}, metrics=["recovery"])
-    assert claim.verdict == verdict
-    assert "own game" in claim.ours
-    assert "independent game" in claim.ours
-
-
-def test_the_papers_two_numbers_are_looked_up_at_their_place():
-    runs = {"airfoil/x": made_up(metric="inclusion_mse", Shapley=0.5)}
-    airfoil = tabular.claims_tabular(runs, metrics=["inclusion_mse"])
-    assert airfoil[-1].paper == "MSE 0.53"
-    assert airfoil[-1].ours.startswith("MSE 0.33 (0.17 of the variance); Shapley's best 0.50")
-    assert airfoil[-1].verdict == "holds"
-    fraud = tabular.claims_tabular({"fraud/x": made_up(metric="inclusion_auc")}, metrics=["inclusion_auc"])
-    assert fraud[-1].ours.startswith("AUC 0.067")
-    assert fraud[-1].verdict == "does not hold"
-
-
 def test_quick_takes_some_of_the_datasets():
     quick, all_of_them = (
         [case for e in EXPERIMENTS.values() for case in e.cases(e.resolved(Settings(quick=q)))] for q in (True, False)
@@ -126,35 +93,6 @@ def test_all_experiments_run_from_end_to_end(data, few_methods, monkeypatch, tmp
         assert (tmp_path / "figures" / f"{name}.png").stat().st_size < 300_000
     configuration = json.loads(next((tmp_path / "boosting").rglob("run-000.json")).read_text())["configuration"]
     assert configuration["authors_stop"] is False
-
-
-def runs_with(gaps):
-    """Runs whose WeightedSHAP curve lies below Shapley's by the given gaps."""
-    shapley = np.linspace(1, 0, 5)
-    curves = [{"MCI": shapley + 1, "Shapley": shapley, "WeightedSHAP": shapley - gap} for gap in gaps]
-    return [
-        {"trees": 1, "variance": 1.0, "curves": {j: {"recovery": of} for j in ("own", "independent")}} for of in curves
-    ]
-
-
-@pytest.mark.parametrize(
-    ("gaps", "verdict"),
-    [
-        ([0.1, 0.11, 0.12], "holds"),
-        ([0.1, -0.2, 0.15], "holds in part"),
-        ([0.1], "holds"),
-        ([-2.0, -2.1], "does not hold"),
-    ],
-)
-def test_a_claim_holds_if_the_difference_is_beyond_the_noise_between_runs(gaps, verdict):
-    (claim,) = tabular.claims_tabular({"wind/tree_surrogate": runs_with(gaps)}, metrics=("recovery",))
-    assert claim.verdict == verdict
-
-
-def test_the_table_gives_every_method_in_percent_of_shapley():
-    lines = tabular.table_tabular({"wind/tree_surrogate": runs_with([0.1, 0.1])}, metric="recovery")
-    assert "| | MCI | WeightedSHAP |" in lines
-    assert "| wind | 366.7 | 73.3 |" in lines
 
 
 def test_the_authors_way_is_forced_where_it_is_asked_for(monkeypatch):

@@ -122,7 +122,8 @@ def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False)
     """The dataset `name` as the paper's experiments use it.
 
     1. At most 10,000 rows, at random, in random order.
-    2. Every column with mean 0 and variance 1.
+    2. Every column with mean 0 and variance 1, and the target of a regression too: the paper speaks of features
+       only, but its mean squared errors (0.53 on airfoil, where the target's variance is 47) are in such units.
     3. Spurious columns until the table is three times as wide (`add_spurious`); not for ``gaussian``.
     4. Parts of 70 % (training), 10 % (validation), 10 % (estimation: the paper's surrogate) and 10 % (test). The
        test part has at least 100 rows, taken from validation and estimation if the table is small.
@@ -140,6 +141,8 @@ def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False)
     if authors_order and name in OVERSAMPLED:
         rows = rows[balanced_rows(raw.y[rows], rng)]
     X, y = standardise(raw.X[rows]), raw.y[rows]
+    if raw.task == "regression":
+        y = standardise(y)
     names = raw.feature_names
     if name != "gaussian":
         X = add_spurious(X, rng)
@@ -153,7 +156,7 @@ def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False)
 
 
 def standardise(X: FloatArray) -> FloatArray:
-    """The columns of X (n, d) with mean 0 and variance 1; a constant column becomes 0."""
+    """The columns of X (n, d), or one column (n,), with mean 0 and variance 1; a constant column becomes 0."""
     deviation = X.std(axis=0)
     scaled: FloatArray = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
     return scaled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weightedshap.paper import closed_form, costs, mnist, stopping, tabular
+from weightedshap.paper import closed_form, costs, family, mnist, stopping, summary, tabular
 from weightedshap.paper.runner import Experiment
 
 __all__ = ["EXPERIMENTS"]
@@ -14,14 +14,19 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "hundred-features": closed_form.HUNDRED,
     "example": closed_form.EXAMPLE,
     "relative-difference": closed_form.RELATIVE,
+    "datasets": summary.SUMMARY,
     "stopping": stopping.STOPPING,
     "boosting": tabular.BOOSTING,
-    "network": tabular.NETWORK,
     "fraud-authors": tabular.AUTHORS,
     "linear": tabular.LINEAR,
     "further-datasets": tabular.FURTHER,
     "exclusion": tabular.EXCLUSION,
     "masked-inclusion": tabular.MASKED,
+    "network": tabular.NETWORK,
+    "network-linear": tabular.NETWORK_LINEAR,
+    "network-exclusion": tabular.NETWORK_EXCLUSION,
+    "network-masked": tabular.NETWORK_MASKED,
+    "weights": family.WEIGHTS,
     "mnist": mnist.MNIST,
     "costs": costs.COSTS,
 }

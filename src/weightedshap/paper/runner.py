@@ -66,7 +66,7 @@ class Experiment:
     cases : what is run: a dataset or a setting, and after a slash the game
     run : one run of one case, plain numbers and arrays
     draw : the figure, of all runs; None where there is none
-    claims : lines of RESULTS.md, of all runs
+    claims : lines of RESULTS.md, of all runs; None where the paper says nothing
     depends : the settings that change the numbers of a run
     game : the game where none is asked for
     table : further lines of RESULTS.md, of all runs
@@ -78,7 +78,7 @@ class Experiment:
     cases: Callable[[Settings], Sequence[str]]
     run: Callable[[str, Settings, np.random.Generator], Numbers]
     draw: Callable[[Runs], Any] | None
-    claims: Callable[[Runs], list[Claim]]
+    claims: Callable[[Runs], list[Claim]] | None
     depends: tuple[str, ...] = ("seed", "rows", "quick")
     game: str | None = None
     table: Callable[[Runs], list[str]] | None = None
