@@ -7,7 +7,7 @@ from tests.oracles import CountingGame, additive, random_game
 from weightedshap import curves
 from weightedshap.estimators import exact
 from weightedshap.games import FunctionGame
-from weightedshap.games.base import GameFunction, GivenGame, check_orders, checked, output_of, prefixes
+from weightedshap.games.base import GameFunction, GivenGame, checked, output_of, prefixes
 from weightedshap.tables import as_table
 
 ALL = np.array([[False, False], [True, False], [False, True], [True, True]])
@@ -82,11 +82,6 @@ def test_a_game_without_players_is_refused():
 def test_prefixes_grow_one_player_at_a_time():
     grown = prefixes(np.array([[2, 0, 1]]))
     assert grown[0].astype(int).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1]]
-
-
-def test_orders_are_checked_against_the_players():
-    with pytest.raises(ValueError, match=r"each of 0\.\.1 once"):
-        check_orders(random_game(2), [[0, 0]])
 
 
 class WalkingGame(CountingGame):

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, as_coalitions, as_generator, as_orders, as_outputs
+from weightedshap.checks import BoolArray, FloatArray, IntArray, as_coalitions, as_generator, as_outputs
 from weightedshap.contributions import Contributions
 from weightedshap.games.adapters import from_shapiq
 from weightedshap.models import Model, as_model, trained_columns
@@ -296,8 +296,3 @@ def known_contributions(game: Any) -> Contributions | None:
     """The game's own exact Δ, or None if it does not know it."""
     own = getattr(game, "contributions", None)
     return None if own is None else own()
-
-
-def check_orders(game: Game, orders: Any) -> IntArray:
-    """`orders` checked against the players of `game`."""
-    return as_orders(orders, game.d)
