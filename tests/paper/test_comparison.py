@@ -103,3 +103,9 @@ def test_a_panel_for_every_dataset_and_metric():
     runs = {"wind/tree_surrogate": runs_with([0.1, 0.2]), "cpu/tree_surrogate": runs_with([0.1, 0.2])}
     figure = comparison.draw(runs, metrics=("recovery",))
     assert [ax.get_title() for ax in figure.axes] == ["wind\nrecovery error", "cpu\nrecovery error"]
+
+
+def test_the_error_with_all_features_known_is_told():
+    lines = comparison.table({"wind/tree_surrogate": runs_with([0.1, 0.1])}, metric="recovery")
+    assert lines[-1] == "With all features known the game that explains still misses the prediction by: wind 0."
+    assert "With all" not in comparison.table({"wind/x": runs_with([0.1], "exclusion")}, metric="exclusion")[-1]

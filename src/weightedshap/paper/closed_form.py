@@ -14,7 +14,7 @@ from weightedshap.checks import FloatArray
 from weightedshap.curves import area, mean_interval, order_of
 from weightedshap.paper import figures
 from weightedshap.paper.linear_gaussian import LinearGaussian, contributions
-from weightedshap.paper.runner import Claim, Experiment, Numbers, Runs, Settings, verdict
+from weightedshap.paper.runner import Claim, Experiment, Numbers, Runs, Settings, shown_case, verdict
 from weightedshap.selection import best_weight
 
 __all__ = ["EXAMPLE", "HUNDRED", "RELATIVE", "TWO"]
@@ -109,7 +109,8 @@ def claims_hundred(runs: Runs) -> list[Claim]:
     areas = {case: {name: _mean(of, "area", name) for name in ENDS} for case, of in runs.items()}
     every = [run["area"] for of in runs.values() for run in of]
     shown = "; ".join(
-        f"{case}: " + ", ".join(f"{label} {of[name]:.2f}" for name, label in ENDS.items()) for case, of in areas.items()
+        f"{shown_case(case)}: " + ", ".join(f"{label} {of[name]:.2f}" for name, label in ENDS.items())
+        for case, of in areas.items()
     )
     gaps = {case: of["Shapley"] - of["last"] for case, of in areas.items()}
     claims = [
@@ -122,7 +123,7 @@ def claims_hundred(runs: Runs) -> list[Claim]:
     ]
     if len(gaps) == len(CORRELATIONS):
         text = "d = 100: the gap between Shapley and Δ_d is larger at ρ = 0.6"
-        shown = ", ".join(f"{case}: {gap:.2f}" for case, gap in gaps.items())
+        shown = ", ".join(f"{shown_case(case)}: {gap:.2f}" for case, gap in gaps.items())
         claims.append(Claim(text, "larger", shown, verdict([gaps["rho=0.6"] > gaps["rho=0.2"]])))
     return claims
 
@@ -132,7 +133,7 @@ def _ordered(areas: Numbers) -> bool:
 
 
 def draw_hundred(runs: Runs) -> Any:
-    return figures.recovery({case: of[0] for case, of in runs.items()}, ENDS)
+    return figures.recovery({shown_case(case): of[0] for case, of in runs.items()}, ENDS)
 
 
 # Estimates
@@ -207,20 +208,20 @@ def claims_example(runs: Runs) -> list[Claim]:
         ratios = {kind: values["WeightedSHAP"] / values["last"] for kind, values in areas.items()}
         claims += [
             Claim(
-                f"Example, {case}: WeightedSHAP has the smallest area of Δ_d, Shapley, WeightedSHAP (divided by d)",
+                f"Example, {shown_case(case)}: WeightedSHAP has the smallest area of Δ_d, Shapley, WeightedSHAP (divided by d)",
                 ", ".join(PAPER_AREAS.values()),
                 "; ".join(f"{_WHERE[kind]} {_three(values)}" for kind, values in areas.items())
                 + f"; with 12 weights, without Beta(32,1), {_mean(of, 'twelve_weights'):.2f} on the learned game",
                 verdict([all(a["WeightedSHAP"] < a[name] for a in kinds) for name in ("last", "Shapley")]),
             ),
             Claim(
-                f"Example, {case}: WeightedSHAP's area is about half of Δ_d's",
+                f"Example, {shown_case(case)}: WeightedSHAP's area is about half of Δ_d's",
                 "0.77 / 1.49 = 0.52",
                 ", ".join(f"{_WHERE[kind]} {ratio:.2f}" for kind, ratio in ratios.items()),
                 verdict([ratios[kind] < 0.65 for kind in ("learned", "true")]),
             ),
             Claim(
-                f"Example, {case}: the estimation error of Shapley < WeightedSHAP < Δ_d",
+                f"Example, {shown_case(case)}: the estimation error of Shapley < WeightedSHAP < Δ_d",
                 ", ".join(PAPER_ERRORS.values()),
                 f"{_three(error)}; as Euclidean distance {_three(distance)}",
                 verdict([error["Shapley"] < error["WeightedSHAP"], error["WeightedSHAP"] < error["last"]]),
@@ -256,7 +257,7 @@ def claims_relative(runs: Runs) -> list[Claim]:
         largest = [int(np.argmax(run["difference"])) + 1 for run in of]
         claims.append(
             Claim(
-                f"Estimates, {case}: the relative difference is largest at j = d",
+                f"Estimates, {shown_case(case)}: the relative difference is largest at j = d",
                 "at j = 100",
                 f"{curve[-1]:.2f} at j = {len(curve)}, {curve[len(curve) // 2]:.2f} in the middle, {curve[0]:.2f} at "
                 f"j = 1; the largest is at j = {int(curve.argmax()) + 1}",
@@ -267,7 +268,9 @@ def claims_relative(runs: Runs) -> list[Claim]:
 
 
 def draw_relative(runs: Runs) -> Any:
-    return figures.by_size({case: np.mean([run["difference"] for run in of], axis=0) for case, of in runs.items()})
+    return figures.by_size(
+        {shown_case(case): np.mean([run["difference"] for run in of], axis=0) for case, of in runs.items()}
+    )
 
 
 def _rho(case: str) -> float:

@@ -11,7 +11,7 @@ from weightedshap.checks import FloatArray
 from weightedshap.curves import mean_interval
 from weightedshap.evaluation import LARGER_IS_BETTER
 from weightedshap.paper import figures
-from weightedshap.paper.runner import Claim, Numbers, Runs, verdict
+from weightedshap.paper.runner import Claim, Numbers, Runs, shown_case, verdict
 
 __all__ = ["METHODS", "claims", "draw", "single_numbers", "table"]
 
@@ -122,7 +122,16 @@ def table(runs: Runs, *, metric: str) -> list[str]:
             for case, of in runs.items()
         ]
         lines += [""]
-    return lines[:-1]
+    return lines[:-1] if metric != "recovery" else [*lines, _ends(runs)]
+
+
+def _ends(runs: Runs) -> str:
+    """What no ranking can mend: the error of the learned game where all features are known."""
+    errors = {
+        case: np.mean([run["curves"]["own"]["recovery"]["Shapley"][-1] for run in of]) for case, of in runs.items()
+    }
+    shown = ", ".join(f"{shown_case(case)} {error:.3g}" for case, error in errors.items())
+    return f"With all features known the game that explains still misses the prediction by: {shown}."
 
 
 def _share(runs: Sequence[Numbers], judge: str, metric: str, method: str) -> str:
@@ -144,12 +153,6 @@ def draw(runs: Runs, *, metrics: Sequence[str], judge: str = "own") -> Any:
                 }
                 panels[f"{shown_case(case)}\n{shown_metric(metric)}"] = curves
     return figures.curves(panels, PAPER_METHODS)
-
-
-def shown_case(case: str) -> str:
-    """A dataset and its game in words; the default game goes without saying."""
-    name, _, game = case.partition("/")
-    return name if game in ("", "tree_surrogate") else f"{name} ({game.replace('_', ' ')})"
 
 
 def shown_metric(metric: str) -> str:

@@ -9,9 +9,8 @@ import numpy as np
 
 import weightedshap as ws
 from weightedshap.curves import mean_interval
-from weightedshap.paper.comparison import shown_case
 from weightedshap.paper.datasets import prepare
-from weightedshap.paper.runner import Experiment, Numbers, Runs, Settings
+from weightedshap.paper.runner import Experiment, Numbers, Runs, Settings, shown_case
 from weightedshap.paper.tabular import MAIN, QUICK, fitted_model, recipe_of, rows_of_test, unfitted_explainer
 from weightedshap.weights import WeightFamily, paper
 

@@ -89,7 +89,7 @@ def _band(ax: Any, method: str, mean: Any, margin: Any, label: str, start: int =
     mean, margin = np.asarray(mean), np.nan_to_num(np.asarray(margin, dtype=np.float64))
     k, colour = np.arange(start, start + len(mean)), COLOURS[method]
     ax.plot(k, mean, color=colour, linestyle=DASHES.get(method, "-"), label=label)
-    ax.fill_between(k, mean - margin, mean + margin, color=colour, alpha=0.2, linewidth=0)
+    ax.fill_between(k, mean - margin, mean + margin, color=colour, alpha=0.13, linewidth=0)
 
 
 def _bars(ax: Any, methods: Sequence[str], values: Any, margins: Any, labels: Sequence[str]) -> None:

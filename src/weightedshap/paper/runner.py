@@ -19,7 +19,7 @@ import numpy as np
 from weightedshap._version import __version__
 from weightedshap.parallel import bar
 
-__all__ = ["Claim", "Experiment", "Runs", "Settings", "run_experiment", "stored_runs", "verdict"]
+__all__ = ["Claim", "Experiment", "Runs", "Settings", "run_experiment", "shown_case", "stored_runs", "verdict"]
 
 DIGITS = 6  # significant digits kept in the files
 
@@ -54,6 +54,12 @@ class Claim:
 def verdict(checks: Sequence[bool]) -> str:
     """ "holds" if all checks do, "holds in part" if some do, else "does not hold"."""
     return "holds" if all(checks) else "holds in part" if any(checks) else "does not hold"
+
+
+def shown_case(case: str) -> str:
+    """A dataset or setting and its game in words; the tree surrogate goes without saying."""
+    name, _, game = case.replace("rho=", "ρ = ").partition("/")
+    return name if game in ("", "tree_surrogate") else f"{name} ({game.replace('_', ' ')})"
 
 
 @dataclass(frozen=True)
