@@ -206,22 +206,23 @@ def claims_example(runs: Runs) -> list[Claim]:
         error, distance = ({name: _mean(of, key, name, 0) for name in PAPER_AREAS} for key in ("error", "distance"))
         kinds = [areas[kind] for kind in ("learned", "true")]
         ratios = {kind: values["WeightedSHAP"] / values["last"] for kind, values in areas.items()}
+        title = f"Example, {shown_case(case)}"
         claims += [
             Claim(
-                f"Example, {shown_case(case)}: WeightedSHAP has the smallest area of Δ_d, Shapley, WeightedSHAP (divided by d)",
+                f"{title}: WeightedSHAP has the smallest area of Δ_d, Shapley, WeightedSHAP (divided by d)",
                 ", ".join(PAPER_AREAS.values()),
                 "; ".join(f"{_WHERE[kind]} {_three(values)}" for kind, values in areas.items())
                 + f"; with 12 weights, without Beta(32,1), {_mean(of, 'twelve_weights'):.2f} on the learned game",
                 verdict([all(a["WeightedSHAP"] < a[name] for a in kinds) for name in ("last", "Shapley")]),
             ),
             Claim(
-                f"Example, {shown_case(case)}: WeightedSHAP's area is about half of Δ_d's",
+                f"{title}: WeightedSHAP's area is about half of Δ_d's",
                 "0.77 / 1.49 = 0.52",
                 ", ".join(f"{_WHERE[kind]} {ratio:.2f}" for kind, ratio in ratios.items()),
                 verdict([ratios[kind] < 0.65 for kind in ("learned", "true")]),
             ),
             Claim(
-                f"Example, {shown_case(case)}: the estimation error of Shapley < WeightedSHAP < Δ_d",
+                f"{title}: the estimation error of Shapley < WeightedSHAP < Δ_d",
                 ", ".join(PAPER_ERRORS.values()),
                 f"{_three(error)}; as Euclidean distance {_three(distance)}",
                 verdict([error["Shapley"] < error["WeightedSHAP"], error["WeightedSHAP"] < error["last"]]),
