@@ -109,3 +109,13 @@ def test_the_error_with_all_features_known_is_told():
     lines = comparison.table({"wind/tree_surrogate": runs_with([0.1, 0.1])}, metric="recovery")
     assert lines[-1] == "With all features known the game that explains still misses the prediction by: wind 0."
     assert "With all" not in comparison.table({"wind/x": runs_with([0.1], "exclusion")}, metric="exclusion")[-1]
+
+
+def test_the_headline_goes_from_the_least_change_to_the_most():
+    runs = {"wind/x": runs_with([0.1, 0.1], independent=[0.0, 0.0]), "cpu/x": runs_with([0.2, 0.2])}
+    expected = (
+        "recovery error against Shapley's: -21.4 to -42.9 % on the own game, +0.0 to -42.9 % on the independent game"
+    )
+    assert comparison.headline(runs, metric="recovery") == expected
+    one = comparison.headline({"wind/x": runs_with([0.1, 0.1])}, metric="recovery")
+    assert one == "recovery error against Shapley's: -21.4 %"

@@ -130,7 +130,7 @@ def test_results_are_written_from_what_is_stored(tmp_path):
     x = stored_runs(tmp_path, "drawn")[0]["a"][0]["x"]
     assert f"| it is drawn | 0 | {x} | **holds** |" in text
     assert "Draw a number. Runs: a; b (marginal), 3 each; seed 0, rows 100." in text
-    assert "| [drawn](#drawn) | 3 | 1 |  |  |" in text
+    assert "| [drawn](#drawn) | 3 | 1 |  |  |  |" in text
     assert "A note." in text
     assert "(figures/drawn.png)" in text
     assert "## missing" not in text
@@ -140,9 +140,11 @@ def test_unequal_numbers_of_runs_and_sections_without_claims(tmp_path):
     counted = Counted()
     run(tmp_path, counted)
     (tmp_path / "drawn" / "a" / "run-002.json").unlink()
-    silent = replace(counted.experiment, claims=None, table=lambda runs: ["| a table |"])
+    silent = replace(
+        counted.experiment, claims=None, table=lambda runs: ["| a table |"], headline=lambda runs: "two words"
+    )
     text = write_results(tmp_path, {"drawn": silent}).read_text()
-    assert "| [drawn](#drawn) | 2–3 |  |  |  |" in text
+    assert "| [drawn](#drawn) | 2–3 |  |  |  | two words |" in text
     assert "| claim |" not in text
     assert "\nA note.\n\n| a table |\n" in text
 

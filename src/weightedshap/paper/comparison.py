@@ -13,7 +13,7 @@ from weightedshap.evaluation import LARGER_IS_BETTER
 from weightedshap.paper import figures
 from weightedshap.paper.runner import Claim, Numbers, Runs, shown_case, verdict
 
-__all__ = ["METHODS", "claims", "draw", "single_numbers", "table"]
+__all__ = ["METHODS", "claims", "draw", "headline", "single_numbers", "table"]
 
 PAPER_METHODS = ("MCI", "Shapley", "WeightedSHAP")
 METHODS = (
@@ -105,6 +105,22 @@ def _reached(case: str, runs: Sequence[Numbers], metric: str, k: int, paper: flo
     return Claim(text, f"{short} {paper}", "; ".join(shown), verdict(better))
 
 
+def headline(runs: Runs, *, metric: str) -> str:
+    """By how many percent WeightedSHAP's mean differs from Shapley's, from the least dataset to the most."""
+    judges = JUDGES[:1] if all(_same_judges(of, metric) for of in runs.values()) else JUDGES
+    ranges = [f"{_range(runs, judge, metric)}{f' on the {judge} game' if len(judges) > 1 else ''}" for judge in judges]
+    return f"{shown_metric(metric)} against Shapley's: {', '.join(ranges)}"
+
+
+def _range(runs: Runs, judge: str, metric: str) -> str:
+    changes = sorted((100 * (_ratio(of, judge, metric, "WeightedSHAP") - 1) for of in runs.values()), key=abs)
+    return " to ".join(f"{change:+.1f}" for change in dict.fromkeys((changes[0], changes[-1]))) + " %"
+
+
+def _ratio(runs: Sequence[Numbers], judge: str, metric: str, method: str) -> float:
+    return float(areas(runs, judge, metric, method).mean() / areas(runs, judge, metric, "Shapley").mean())
+
+
 def table(runs: Runs, *, metric: str) -> list[str]:
     """Beyond the paper: all methods on both games, the mean over the curve in percent of Shapley's."""
     known = [method for method in METHODS if any(method in of[0]["curves"]["own"][metric] for of in runs.values())]
@@ -137,8 +153,7 @@ def _ends(runs: Runs) -> str:
 def _share(runs: Sequence[Numbers], judge: str, metric: str, method: str) -> str:
     if method not in runs[0]["curves"][judge][metric]:
         return "–"
-    ratio = areas(runs, judge, metric, method).mean() / areas(runs, judge, metric, "Shapley").mean()
-    return f"{100 * ratio:.1f}"
+    return f"{100 * _ratio(runs, judge, metric, method):.1f}"
 
 
 def draw(runs: Runs, *, metrics: Sequence[str], judge: str = "own") -> Any:

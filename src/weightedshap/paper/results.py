@@ -56,7 +56,8 @@ def write_results(folder: Path, experiments: Mapping[str, Experiment]) -> Path:
         runs, configuration = stored_runs(folder, name)
         if runs:
             claims = experiment.claims(runs) if experiment.claims is not None else []
-            summary.append(_summary_line(name, runs, claims))
+            headline = experiment.headline(runs) if experiment.headline is not None else ""
+            summary.append(_summary_line(name, runs, claims, headline))
             chosen = [f"{key} {value}" for key, value in configuration.items() if value is not False]
             sections.append(_section(folder, name, experiment, runs, claims, chosen))
     path = folder / "RESULTS.md"
@@ -65,14 +66,14 @@ def write_results(folder: Path, experiments: Mapping[str, Experiment]) -> Path:
 
 
 def _summary(lines: Sequence[str]) -> str:
-    head = ["## Summary", "", f"| | runs | {' | '.join(VERDICTS)} |", "|---|---:|---:|---:|---:|"]
+    head = ["## Summary", "", f"| | runs | {' | '.join(VERDICTS)} | in short |", "|---|---:|---:|---:|---:|---|"]
     return "\n".join([*head, *lines, ""])
 
 
-def _summary_line(name: str, runs: Runs, claims: Sequence[Claim]) -> str:
+def _summary_line(name: str, runs: Runs, claims: Sequence[Claim], headline: str) -> str:
     counts = Counter(claim.verdict for claim in claims)
     cells = [str(counts[verdict] or "") for verdict in VERDICTS]
-    return f"| [{name}](#{name}) | {_count(runs)} | {' | '.join(cells)} |"
+    return f"| [{name}](#{name}) | {_count(runs)} | {' | '.join(cells)} | {headline} |"
 
 
 def _count(runs: Runs) -> str:

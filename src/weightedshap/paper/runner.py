@@ -76,6 +76,7 @@ class Experiment:
     depends : the settings that change the numbers of a run
     game : the game where none is asked for
     table : further lines of RESULTS.md, of all runs
+    headline : what the summary says of it in a few words, of all runs
     most_runs : runs beyond these are not made, whatever is asked for
     notes : what the paper leaves open and what was chosen here
     """
@@ -88,6 +89,7 @@ class Experiment:
     depends: tuple[str, ...] = ("seed", "rows", "quick")
     game: str | None = None
     table: Callable[[Runs], list[str]] | None = None
+    headline: Callable[[Runs], str] | None = None
     most_runs: int | None = None
     notes: tuple[str, ...] = field(default=())
 

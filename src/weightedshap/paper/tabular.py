@@ -15,7 +15,7 @@ from weightedshap.estimators import permutation
 from weightedshap.estimators.stopping import gelman_rubin, visited
 from weightedshap.games import GAMES
 from weightedshap.paper import models
-from weightedshap.paper.comparison import METHODS, claims, draw, single_numbers, table
+from weightedshap.paper.comparison import METHODS, claims, draw, headline, single_numbers, table
 from weightedshap.paper.datasets import REGRESSION, Prepared, prepare
 from weightedshap.paper.runner import Claim, Experiment, Numbers, Runs, Settings
 
@@ -155,6 +155,7 @@ def _experiment(
         partial(draw, metrics=metrics),
         all_claims,
         table=partial(table, metric=metrics[0]),
+        headline=partial(headline, metric=metrics[0]),
         depends=("seed", "rows", "quick", *ways),
         game=game,
         notes=(*NOTES, *notes),
