@@ -212,7 +212,7 @@ MNIST = Experiment(
     run_mnist,
     draw_mnist,
     claims_mnist,
-    most_runs=3,
+    most_runs=2,
     notes=(
         "The digit that the model sees is explained, by its probability. Two surrogates are trained on halves of the "
         "training images: the first explains, the second is the independent judge. 10,000 evaluations for each image.",
