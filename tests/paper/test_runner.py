@@ -133,7 +133,7 @@ def test_results_are_written_from_what_is_stored(tmp_path):
     assert "| [drawn](#drawn) | 3 | 1 |  |  |  |" in text
     assert "A note." in text
     assert "(figures/drawn.png)" in text
-    assert "## missing" not in text
+    assert "missing" not in text
 
 
 def test_unequal_numbers_of_runs_and_sections_without_claims(tmp_path):

@@ -56,9 +56,9 @@ algorithm_2: Estimator = functools.partial(
 )
 """Algorithm 2 as printed: a fresh order for every feature, Gelman–Rubin on every Δ_j(x_i)."""
 
-authors: Estimator = functools.partial(
-    permutation, orders="independent", stop=stopping.gelman_rubin(1.005, chains=10, pooled=True, every=100)
-)
+AUTHORS_RULE = stopping.gelman_rubin(1.005, chains=10, pooled=True, every=100)
+
+authors: Estimator = functools.partial(permutation, orders="independent", stop=AUTHORS_RULE)
 """The authors' program: shared orders, Gelman–Rubin on each feature's draws of all sizes, every 100 orders."""
 
 

@@ -13,6 +13,7 @@ import weightedshap as ws
 from weightedshap.checks import FloatArray
 from weightedshap.curves import area, mean_interval, order_of
 from weightedshap.paper import figures
+from weightedshap.paper.family import MISSING
 from weightedshap.paper.linear_gaussian import LinearGaussian, contributions
 from weightedshap.paper.runner import Claim, Experiment, Numbers, Runs, Settings, shown_case, verdict
 from weightedshap.selection import best_weight
@@ -182,7 +183,7 @@ def run_example(case: str, settings: Settings, rng: np.random.Generator) -> Numb
         "area": {name: pick[name](values) for name, values in areas.items()},
         "error": pick["learned"](error),
         "distance": pick["learned"](np.sqrt(((learned - known) ** 2).sum(axis=-1))),
-        "twelve_weights": areas["learned"][:, [label != "Beta(32,1)" for label in family.labels]].min(axis=1).mean(),
+        "twelve_weights": areas["learned"][:, [label != MISSING for label in family.labels]].min(axis=1).mean(),
         "relative_error": explanation.game_info.get("relative_error"),
     }
 

@@ -33,15 +33,19 @@ def claims(runs: Runs, *, metrics: Sequence[str]) -> list[Claim]:
 
 def _claim(case: str, runs: Sequence[Numbers], metric: str) -> Claim:
     """It is better where the 95 % interval of the difference, paired by run, leaves no doubt."""
-    judges = JUDGES[:1] if _same_judges(runs, metric) else JUDGES
+    judges = _judges({case: runs}, metric)
     better = [is_better(*_gap(runs, judge, metric, other), metric) for judge in judges for other in PAPER_METHODS[:2]]
-    shown = "; ".join(f"{judge} game {_shown(runs, judge, metric)}" for judge in judges)
+    shown = "; ".join(f"{words} {_shown(runs, judge, metric)}".lstrip() for judge, words in judges.items())
     text = f"{shown_case(case)}, {shown_metric(metric)}: WeightedSHAP is better than the MCI and Shapley"
-    return Claim(text, "better", shown.removeprefix("own game " if len(judges) == 1 else ""), verdict(better))
+    return Claim(text, "better", shown, verdict(better))
 
 
-def _same_judges(runs: Sequence[Numbers], metric: str) -> bool:
-    return all(run["curves"]["own"][metric] == run["curves"]["independent"][metric] for run in runs)
+def _judges(runs: Runs, metric: str) -> dict[str, str]:
+    """The games to tell of and their names; the model itself judges masked rows, for both games, and needs no name."""
+    curves = [run["curves"] for of in runs.values() for run in of]
+    if all(of["own"][metric] == of["independent"][metric] for of in curves):
+        return {"own": ""}
+    return {judge: f"{judge} game" for judge in JUDGES}
 
 
 def _shown(runs: Sequence[Numbers], judge: str, metric: str) -> str:
@@ -52,9 +56,14 @@ def _shown(runs: Sequence[Numbers], judge: str, metric: str) -> str:
     return f"{', '.join(f'{value:.4g}' for value in means.values())} ({gap})"
 
 
+def curves_of(runs: Sequence[Numbers], judge: str, metric: str, method: str) -> FloatArray:
+    """(runs, d + 1) the curve of each run."""
+    return np.array([run["curves"][judge][metric][method] for run in runs])
+
+
 def areas(runs: Sequence[Numbers], judge: str, metric: str, method: str) -> FloatArray:
     """(runs,) the mean over k = 1..d of the curve of each run."""
-    return np.array([np.mean(run["curves"][judge][metric][method][1:]) for run in runs])
+    return np.asarray(curves_of(runs, judge, metric, method)[:, 1:].mean(axis=1))
 
 
 def _gap(runs: Sequence[Numbers], judge: str, metric: str, other: str) -> tuple[float, float]:
@@ -90,9 +99,7 @@ def _reached(case: str, runs: Sequence[Numbers], metric: str, k: int, paper: flo
     short = metric.partition("_")[2].upper()
     better, shown = [], []
     for judge in JUDGES:
-        weighted, shapley = (
-            np.array([run["curves"][judge][metric][method] for run in runs]) for method in ("WeightedSHAP", "Shapley")
-        )
+        weighted, shapley = (curves_of(runs, judge, metric, method) for method in ("WeightedSHAP", "Shapley"))
         mean_curve = shapley.mean(axis=0)
         best = int(mean_curve.argmax() if metric in LARGER_IS_BETTER else mean_curve.argmin())
         mean, margin = mean_interval(weighted[:, k] - shapley[:, best])
@@ -107,8 +114,8 @@ def _reached(case: str, runs: Sequence[Numbers], metric: str, k: int, paper: flo
 
 def headline(runs: Runs, *, metric: str) -> str:
     """By how many percent WeightedSHAP's mean differs from Shapley's, from the least dataset to the most."""
-    judges = JUDGES[:1] if all(_same_judges(of, metric) for of in runs.values()) else JUDGES
-    ranges = [f"{_range(runs, judge, metric)}{f' on the {judge} game' if len(judges) > 1 else ''}" for judge in judges]
+    judges = _judges(runs, metric).items()
+    ranges = [_range(runs, judge, metric) + (f" on the {words}" if words else "") for judge, words in judges]
     return f"{shown_metric(metric)} against Shapley's: {', '.join(ranges)}"
 
 
@@ -125,10 +132,9 @@ def table(runs: Runs, *, metric: str) -> list[str]:
     """Beyond the paper: all methods on both games, the mean over the curve in percent of Shapley's."""
     known = [method for method in METHODS if any(method in of[0]["curves"]["own"][metric] for of in runs.values())]
     others = [method for method in known if method != "Shapley"]
-    same = all(_same_judges(of, metric) for of in runs.values())
     lines = []
-    for judge in ("own",) if same else ("independent", "own"):
-        where = "" if same else f" on the {judge} game"
+    for judge, words in sorted(_judges(runs, metric).items()):  # the independent game first
+        where = f" on the {words}" if words else ""
         good = "larger" if metric in LARGER_IS_BETTER else "smaller"
         title = f"{shown_metric(metric)}{where}, mean over the curve in % of Shapley's ({good} is better):"
         lines += [title[0].upper() + title[1:], ""]
@@ -143,9 +149,7 @@ def table(runs: Runs, *, metric: str) -> list[str]:
 
 def _ends(runs: Runs) -> str:
     """What no ranking can mend: the error of the learned game where all features are known."""
-    errors = {
-        case: np.mean([run["curves"]["own"]["recovery"]["Shapley"][-1] for run in of]) for case, of in runs.items()
-    }
+    errors = {case: curves_of(of, "own", "recovery", "Shapley")[:, -1].mean() for case, of in runs.items()}
     shown = ", ".join(f"{shown_case(case)} {error:.3g}" for case, error in errors.items())
     return f"With all features known the game that explains still misses the prediction by: {shown}."
 
@@ -162,10 +166,7 @@ def draw(runs: Runs, *, metrics: Sequence[str], judge: str = "own") -> Any:
     for metric in metrics:
         for case, of in runs.items():
             if metric in of[0]["curves"][judge]:
-                curves = {
-                    method: mean_interval(np.array([run["curves"][judge][metric][method] for run in of]))
-                    for method in PAPER_METHODS
-                }
+                curves = {method: mean_interval(curves_of(of, judge, metric, method)) for method in PAPER_METHODS}
                 panels[f"{shown_case(case)}\n{shown_metric(metric)}"] = curves
     return figures.curves(panels, PAPER_METHODS)
 

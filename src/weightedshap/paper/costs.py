@@ -13,6 +13,7 @@ from weightedshap.estimators import authors, exact
 from weightedshap.paper import models
 from weightedshap.paper.datasets import prepare
 from weightedshap.paper.runner import Claim, Experiment, Numbers, Runs, Settings, verdict
+from weightedshap.paper.tabular import recipe_of
 from weightedshap.selection import select
 
 __all__ = ["COSTS"]
@@ -27,8 +28,8 @@ def run_costs(case: str, settings: Settings, rng: np.random.Generator) -> Number
     name, game = case.split("/")
     data = prepare(name, rng, authors_order=settings.authors_order)
     seed = int(rng.integers(2**31))
-    model = models.boosting(data, seed=seed, learning_rate=0.05 if settings.quick else 0.005)
-    recipe = ws.games.NeuralSurrogate.paper() if game == "neural_surrogate" and not settings.quick else game
+    model = models.boosting(data, seed=seed, learning_rate=models.rate(settings.quick))
+    recipe = recipe_of(game, settings)
     started = time.process_time()
     explainer = ws.Explainer(model, np.unique(data.X_train, axis=0), game=recipe, random_state=seed, progress=False)
     fit = time.process_time() - started

@@ -9,12 +9,11 @@ import numpy as np
 
 import weightedshap as ws
 from weightedshap.curves import mean_interval
-from weightedshap.paper.datasets import prepare
 from weightedshap.paper.runner import Experiment, Numbers, Runs, Settings, shown_case
-from weightedshap.paper.tabular import MAIN, QUICK, fitted_model, recipe_of, rows_of_test, unfitted_explainer
+from weightedshap.paper.tabular import MAIN, QUICK, rows_of_test, set_up
 from weightedshap.weights import WeightFamily, paper
 
-__all__ = ["WEIGHTS", "printed"]
+__all__ = ["MISSING", "WEIGHTS", "printed"]
 
 MISSING = "Beta(32,1)"
 
@@ -31,12 +30,8 @@ FAMILIES = {"12": printed, "13": paper}
 
 def run_weights(case: str, settings: Settings, rng: np.random.Generator) -> Numbers:
     """Recovery error with each family on both games, a mean over k = 1..d and over the rows."""
-    name, game = case.split("/")
-    data = prepare(name, rng, authors_order=settings.authors_order)
-    seed = int(rng.integers(2**31))
-    model = fitted_model(data, "boosting", settings, seed)
+    data, _, explainer = set_up(case, settings, rng)
     rows = data.X_test[rows_of_test(data, settings.rows)]
-    explainer = unfitted_explainer(data, model, recipe_of(game, settings), seed=seed)
     numbers: dict[str, Any] = {}
     for size, family in FAMILIES.items():
         one = explainer.but(family=family(rows.shape[1]))

@@ -12,7 +12,7 @@ import numpy as np
 from weightedshap.checks import FloatArray, require
 from weightedshap.paper.datasets import Images, Prepared
 
-__all__ = ["accuracy", "boosting", "linear", "mnist_network", "number_of_trees", "pixels", "trained"]
+__all__ = ["accuracy", "boosting", "linear", "mnist_network", "number_of_trees", "pixels", "rate", "trained"]
 
 OBJECTIVES = {"regression": ("regression", "l2"), "classification": ("binary", "binary_logloss")}
 
@@ -61,6 +61,11 @@ def boosting(
         valid_sets=[validation],
         callbacks=[lgb.early_stopping(patience, verbose=False)],
     )
+
+
+def rate(quick: bool) -> float:
+    """The learning rate: the paper's, or ten times that where it has to be quick."""
+    return 0.05 if quick else 0.005
 
 
 def number_of_trees(booster: lgb.Booster) -> int:

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from weightedshap.paper.runner import Claim, Experiment, Runs, stored_runs, write_atomically
+from weightedshap.paper.runner import VERDICTS, Claim, Experiment, Runs, stored_runs, write_atomically
 
 __all__ = ["draw_figure", "write_results"]
-
-VERDICTS = ("holds", "holds in part", "does not hold")
 
 HEAD = """# The paper, redone
 

@@ -51,9 +51,12 @@ class Claim:
     verdict: str
 
 
+VERDICTS = ("holds", "holds in part", "does not hold")
+
+
 def verdict(checks: Sequence[bool]) -> str:
     """ "holds" if all checks do, "holds in part" if some do, else "does not hold"."""
-    return "holds" if all(checks) else "holds in part" if any(checks) else "does not hold"
+    return VERDICTS[0 if all(checks) else 1 if any(checks) else 2]
 
 
 def shown_case(case: str) -> str:

@@ -29,7 +29,7 @@ def run_stopping(case: str, settings: Settings, rng: np.random.Generator) -> Num
 
 
 def _fit(data: Prepared, settings: Settings, authors_stop: bool) -> Numbers:
-    rate = 0.05 if settings.quick else 0.005
+    rate = models.rate(settings.quick)
     booster = models.boosting(data, seed=settings.seed, learning_rate=rate, authors_stop=authors_stop)
     predictions = booster.predict(data.X_test)
     if data.task == "regression":

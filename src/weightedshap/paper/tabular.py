@@ -11,8 +11,8 @@ import numpy as np
 
 import weightedshap as ws
 from weightedshap.checks import IntArray
-from weightedshap.estimators import permutation
-from weightedshap.estimators.stopping import gelman_rubin, visited
+from weightedshap.estimators import AUTHORS_RULE, authors
+from weightedshap.estimators.stopping import visited
 from weightedshap.games import GAMES
 from weightedshap.paper import models
 from weightedshap.paper.comparison import METHODS, claims, draw, headline, single_numbers, table
@@ -28,11 +28,7 @@ MAIN = (*REGRESSION, "gaussian", "fraud", "phoneme", "wind")
 FURTHER_DATASETS = ("cpu", "adult", "2dplanes", "click")
 NETWORK_DATASETS = ("airfoil", "boston", "phoneme", "fraud")
 QUICK = ("airfoil", "phoneme", "adult")
-WALKS = partial(
-    permutation,
-    orders="independent",
-    stop=gelman_rubin(1.005, chains=10, pooled=True, every=100) & visited(every=100),
-)
+WALKS = partial(authors, stop=AUTHORS_RULE & visited(every=100))
 """The authors' sampling, and on where a cell is left without a draw: theirs takes it as zero."""
 AUC_ROWS = {"fraud": 1000}
 """Rows for the AUC where the test part has few of one class."""
@@ -42,7 +38,7 @@ def fitted_model(data: Prepared, kind: str, settings: Settings, seed: int) -> An
     """The prediction model: boosted trees or a linear model."""
     if kind == "linear":
         return models.linear(data)
-    rate = 0.05 if settings.quick else 0.005
+    rate = models.rate(settings.quick)
     return models.boosting(data, seed=seed, learning_rate=rate, authors_stop=settings.authors_stop)
 
 
@@ -53,27 +49,30 @@ def recipe_of(game: str, settings: Settings) -> Any:
     return GAMES[game]()
 
 
-def unfitted_explainer(
-    data: Prepared, model: Any, game: Any, *, utility: str = "aup", family: Any = "paper", seed: int = 0
-) -> ws.Explainer:
-    """An explainer for `evaluate`, which fits `game` on halves of the background; here it is not fitted.
+def set_up(
+    case: str, settings: Settings, rng: np.random.Generator, *, kind: str = "boosting", utility: str = "aup"
+) -> tuple[Prepared, Any, ws.Explainer]:
+    """The data of a case, its model, and an explainer for `evaluate`, which fits the game on halves of the background.
 
     A network is sampled as the authors do; contributions of the tree surrogate are exact. The background is the
     distinct rows of the training part, as in the authors' program; the paper's text says the estimation part.
     """
+    name, game = case.split("/")
+    data = prepare(name, rng, authors_order=settings.authors_order)
+    seed = int(rng.integers(2**31))
+    model = fitted_model(data, kind, settings, seed)
     several = data.task == "classification" and hasattr(model, "predict_proba")
     explainer = ws.Explainer(
         model,
         np.unique(data.X_train, axis=0),
         game="baseline",
-        estimator=WALKS if isinstance(game, ws.games.NeuralSurrogate) else "auto",
-        family=family,
+        estimator=WALKS if game == "neural_surrogate" else "auto",
         utility=utility,
         outputs=1 if several else None,
         random_state=seed,
         progress=False,
     )
-    return explainer.but(recipe=game)
+    return data, model, explainer.but(recipe=recipe_of(game, settings))
 
 
 def rows_of_test(data: Prepared, rows: int) -> IntArray:
@@ -91,13 +90,10 @@ def run_tabular(
 ) -> Numbers:
     """Mean curves over the test rows, by judge, metric and method; and facts of the model."""
     name, game = case.split("/")
-    data = prepare(name, rng, authors_order=settings.authors_order)
-    seed = int(rng.integers(2**31))
-    model = fitted_model(data, kind, settings, seed)
+    data, model, explainer = set_up(case, settings, rng, kind=kind, utility=utility)
     cheap = utility == "aup" and game == "tree_surrogate" and not settings.quick
     rows = max(settings.rows, AUC_ROWS.get(name, 0)) if cheap else settings.rows
     costly = [] if utility == "aup" else [utility, "performance"]
-    explainer = unfitted_explainer(data, model, recipe_of(game, settings), utility=utility, seed=seed)
     methods = [method for method in METHODS if kind == "boosting" or not method.startswith("TreeSHAP")]
     chosen = rows_of_test(data, rows)
     evaluation = ws.evaluate(explainer, data.X_test[chosen], data.y_test[chosen], methods=methods, metrics=costly)
