@@ -22,8 +22,8 @@ import pandas as pd
 
 from surrogate_recipes import RECOMMENDED, Floats, draw_masks, tree_surrogate
 from surrogate_recipes import Problem as Encoded
-from weightedshap.games._encoding import Encoding
-from weightedshap.tables import as_table
+from weightedshap.games.surrogate import Encoding
+from weightedshap.inputs import as_table
 
 MASKS, MOST_NEW = 32, 1000
 CATEGORIES = {

@@ -14,8 +14,8 @@ import argparse
 import numpy as np
 
 import weightedshap as ws
-from weightedshap.paper.datasets import prepare
-from weightedshap.paper.models import boosting
+from weightedshap_paper.datasets import prepare
+from weightedshap_paper.models import boosting
 
 
 def evaluated(name: str, rows: int, seed: int, game: str) -> ws.Evaluation:

@@ -27,15 +27,13 @@ import numpy as np
 
 from trees import table
 from weightedshap import estimators
+from weightedshap.coalitions import prefixes, random_coalitions
 from weightedshap.estimators import permutation
 from weightedshap.games import NeuralSurrogate, TreeSurrogate
-from weightedshap.games.base import prefixes
-from weightedshap.games.tree_surrogate import random_coalitions
-from weightedshap.models import as_model
-from weightedshap.paper.datasets import DATASETS, prepare
-from weightedshap.paper.models import boosting
+from weightedshap.inputs import as_model, as_table
 from weightedshap.parallel import map_blocks
-from weightedshap.tables import as_table
+from weightedshap_paper.datasets import DATASETS, prepare
+from weightedshap_paper.models import boosting
 
 ORDERS, D = 1400, 90
 

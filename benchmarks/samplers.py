@@ -109,7 +109,7 @@ def network(d: int = 14) -> Task:
 def exact_values(game: Any) -> FunctionGame:
     """`game` with all its values looked up in a table, so that the benchmark does not wait for the model."""
     from weightedshap.estimators.exact import all_values
-    from weightedshap.games.base import checked
+    from weightedshap.games.wrappers import checked
 
     table = all_values(checked(game))
     return FunctionGame(lambda coalitions: table[coalitions @ (1 << np.arange(game.d))], game.d)
@@ -151,8 +151,8 @@ def blocks(d: int = 60, size: int = 10) -> Task:
 
 def fraud(quick: bool) -> Iterator[Task]:
     """Rows of the paper's fraud network (d = 90); the reference is 100 times the walks, and its error is printed."""
-    from weightedshap.paper.datasets import prepare
-    from weightedshap.paper.models import boosting
+    from weightedshap_paper.datasets import prepare
+    from weightedshap_paper.models import boosting
 
     data = prepare("fraud", np.random.default_rng(0))
     X = np.unique(data.X_train, axis=0)

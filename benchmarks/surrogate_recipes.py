@@ -20,7 +20,7 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from weightedshap.paper import datasets, models
+from weightedshap_paper import datasets, models
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]

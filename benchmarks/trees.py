@@ -48,8 +48,8 @@ def table(header, rows):
 def fraud():
     """The paper's fraud setting: data, prediction model, seconds of surrogate training, explainer."""
     import weightedshap as ws
-    from weightedshap.paper.datasets import prepare
-    from weightedshap.paper.models import boosting
+    from weightedshap_paper.datasets import prepare
+    from weightedshap_paper.models import boosting
 
     data = prepare("fraud", np.random.default_rng(0))
     model = boosting(data, seed=0)
@@ -91,10 +91,9 @@ class Known:
 def explainer_of(booster, X, predictions):
     """An Explainer on a surrogate that was trained before."""
     import weightedshap as ws
-    from weightedshap.games._encoding import Encoding
+    from weightedshap.games.surrogate import Encoding
     from weightedshap.games.tree_surrogate import FittedTreeSurrogate
-    from weightedshap.models import as_model
-    from weightedshap.tables import as_table
+    from weightedshap.inputs import as_model, as_table
 
     background = as_table(X)
     model = as_model(Known(predictions), background)

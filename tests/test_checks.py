@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from weightedshap import checks
+from weightedshap.coalitions import as_coalitions, as_orders
 
 TABLE = {"marginal": 1, "baseline": 2}
 
@@ -55,7 +56,7 @@ def test_another_kind_of_randomness_is_refused():
 
 
 def test_coalitions_may_be_zeros_and_ones():
-    coalitions = checks.as_coalitions([[0, 1], [1, 1]], 2)
+    coalitions = as_coalitions([[0, 1], [1, 1]], 2)
     assert coalitions.dtype == bool
     assert coalitions.tolist() == [[False, True], [True, True]]
 
@@ -63,29 +64,29 @@ def test_coalitions_may_be_zeros_and_ones():
 @pytest.mark.parametrize("coalitions", [[True, False], [[True]], [[[True, False]]]])
 def test_coalitions_of_another_shape_are_refused(coalitions):
     with pytest.raises(ValueError, match=r"shape \(m, 2\)"):
-        checks.as_coalitions(coalitions, 2)
+        as_coalitions(coalitions, 2)
 
 
 @pytest.mark.parametrize("coalitions", [[[0, 2]], [[0.5, 1.0]], [[np.nan, 1.0]]])
 def test_coalitions_of_other_numbers_are_refused(coalitions):
     with pytest.raises(ValueError, match="only 0 and 1"):
-        checks.as_coalitions(coalitions, 2)
+        as_coalitions(coalitions, 2)
 
 
 def test_orders_are_permutations():
-    assert checks.as_orders([[1, 0, 2]], 3).tolist() == [[1, 0, 2]]
+    assert as_orders([[1, 0, 2]], 3).tolist() == [[1, 0, 2]]
 
 
 @pytest.mark.parametrize("orders", [[[0, 0, 1]], [[1, 2, 3]], [[-1, 0, 1]]])
 def test_orders_that_are_no_permutations_are_refused(orders):
     with pytest.raises(ValueError, match=r"each of 0\.\.2 once"):
-        checks.as_orders(orders, 3)
+        as_orders(orders, 3)
 
 
 @pytest.mark.parametrize("orders", [[0, 1, 2], [[0, 1]], [[0.0, 1.0, 2.0]]])
 def test_orders_of_another_shape_or_type_are_refused(orders):
     with pytest.raises(ValueError, match=r"integers of shape \(m, 3\)"):
-        checks.as_orders(orders, 3)
+        as_orders(orders, 3)
 
 
 @pytest.mark.parametrize("values", [[1, 2], [[1.0], [2.0]], [[True, False], [False, True]]])

@@ -12,8 +12,8 @@ from sklearn.metrics import roc_auc_score
 import weightedshap as ws
 from weightedshap.curves import area
 from weightedshap.evaluation import halves
-from weightedshap.rankings import METHODS
-from weightedshap.tables import as_table
+from weightedshap.evaluation.rankings import METHODS
+from weightedshap.inputs import as_table
 
 D = 5
 RNG = np.random.default_rng(0)

@@ -8,10 +8,10 @@ import pytest
 
 import weightedshap as ws
 from tests.oracles import CountingGame, additive, normal_rows, product_model, random_game, three_outputs
-from weightedshap import axes
 from weightedshap.checks import UnknownName
 from weightedshap.estimators import permutation
 from weightedshap.explanation import field_names
+from weightedshap.explanation import slicing as axes
 from weightedshap.games import FunctionGame
 from weightedshap.parallel import row_generator
 from weightedshap.weights import paper, shapley, sizes

@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as st_numpy
 
 import weightedshap as ws
 from tests.oracles import normal_rows, product_model, random_game, three_outputs
-from weightedshap import files
+from weightedshap.files import archive as files
 
 VERSION_1 = Path(__file__).parent / "data" / "explanation_version_1.npz"
 

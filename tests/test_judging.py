@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from weightedshap.judging import auc_points
+from weightedshap.evaluation.metrics import auc_points
 
 
 @pytest.mark.parametrize("levels", [None, 4])

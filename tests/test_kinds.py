@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.people import generated
-from weightedshap.tables import as_table, column_of
+from weightedshap.inputs import as_table, column_of
 
 pl = pytest.importorskip("polars")
 

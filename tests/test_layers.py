@@ -9,13 +9,12 @@ from pathlib import Path
 import weightedshap
 
 LAYERS = [
-    *("checks", "parallel", "frames", "files", "axes", "contributions", "tables", "models"),
-    *("games", "weights", "estimators", "curves", "utilities", "selection"),
-    *("blocks", "stored", "explanation", "rows", "saving", "explainer", "rankings", "judging", "evaluation"),
-    *("export", "plots", "report", "paper", "cli"),
+    *("checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network", "weights", "games"),
+    *("curves", "estimators", "utilities", "selection", "blocks", "files", "explanation", "rows", "explainer"),
+    *("evaluation", "plots", "report", "cli"),
 ]
 
-ALLOWED = {("explanation", "plots"), ("explanation", "export"), ("explanation", "report")}
+ALLOWED = {("explanation", "plots"), ("explanation", "export"), ("explanation", "report"), ("files", "explanation")}
 
 NEUTRAL = {"_version"}  # holds a string, imports nothing
 

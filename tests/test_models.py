@@ -11,8 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 import weightedshap as ws
 from tests.oracles import normal_rows, product_model, three_outputs
 from tests.people import onnx_columns, onnx_linear, onnx_session
-from weightedshap.models import as_model
-from weightedshap.tables import as_table
+from weightedshap.inputs import as_model, as_table
 
 ROWS = normal_rows(30)
 NAMES = list("abcd")
@@ -263,7 +262,7 @@ def test_a_model_that_writes_into_its_rows_writes_into_a_copy():
 
 
 def test_large_calls_are_cut_into_batches(monkeypatch):
-    monkeypatch.setattr("weightedshap.models.model.BATCH_BYTES", 8 * 4 * 7)
+    monkeypatch.setattr("weightedshap.inputs.model.BATCH_BYTES", 8 * 4 * 7)
     seen = []
     model = wrapped(lambda rows: seen.append(len(rows)) or product_model(rows))
     np.testing.assert_array_equal(model(ROWS), product_model(ROWS))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.oracles import random_game
+from weightedshap.coalitions import all_coalitions
 from weightedshap.curves import area, recovery_error
-from weightedshap.estimators.exact import all_coalitions
+from weightedshap.evaluation.rankings import greedy, mci, optimum, sampled_values
 from weightedshap.games import FunctionGame
-from weightedshap.rankings import greedy, mci, optimum, sampled_values
 
 ORDERS = np.array(list(permutations(range(5))))
 WALKS = np.random.default_rng(0).permuted(np.tile(np.arange(12), (40, 1)), axis=1)

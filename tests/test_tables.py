@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from weightedshap.tables import as_table
+from weightedshap.inputs import as_table
 
 KINDS = ["red", "blue"]
 

@@ -71,29 +71,6 @@ def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     raise TypeError(f"`rng` must be a numpy Generator or an integer seed, not {type(rng).__name__}.")
 
 
-def as_coalitions(coalitions: npt.ArrayLike, d: int) -> BoolArray:
-    """Coalitions as a boolean matrix (m, d), one row per coalition."""
-    array = np.asarray(coalitions)
-    if array.ndim != 2 or array.shape[1] != d:
-        raise ValueError(
-            f"`coalitions` must have shape (m, {d}), one row per coalition and one column per player; "
-            f"got {array.shape}."
-        )
-    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
-        raise ValueError("`coalitions` must be boolean (True = known), or hold only 0 and 1.")
-    return array.astype(np.bool_, copy=False)
-
-
-def as_orders(orders: npt.ArrayLike, d: int) -> IntArray:
-    """Orders of the players as an integer matrix (m, d); every row is a permutation of 0..d−1."""
-    array = np.asarray(orders)
-    if array.ndim != 2 or array.shape[1] != d or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"`orders` must be integers of shape (m, {d}); got {array.dtype} {array.shape}.")
-    if not np.array_equal(np.sort(array, axis=1), np.broadcast_to(np.arange(d), array.shape)):
-        raise ValueError(f"Every row of `orders` must hold each of 0..{d - 1} once.")
-    return array.astype(np.intp, copy=False)
-
-
 def as_outputs(values: Any, n: int, who: str) -> FloatArray:
     """What a model or game returned for `n` inputs, as floats of shape (n,) or (n, k), all finite.
 

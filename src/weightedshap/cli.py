@@ -12,8 +12,8 @@ import numpy as np
 import weightedshap as ws
 from weightedshap.checks import FloatArray
 from weightedshap.curves import area, mean_interval
-from weightedshap.paper.command import reproduce
 from weightedshap.plots import chosen_shares, recovery, weights
+from weightedshap_paper.command import reproduce
 
 __all__ = ["main"]
 

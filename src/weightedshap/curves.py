@@ -12,7 +12,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.games.base import checked, prefixes
+from weightedshap.coalitions import prefixes
+from weightedshap.games.wrappers import checked
 
 __all__ = ["along", "area", "exclusion_error", "mean_interval", "order_of", "recovery_error"]
 

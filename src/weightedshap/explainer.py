@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap import saving
 from weightedshap.checks import look_up, one_of
 from weightedshap.estimators import ESTIMATORS, Estimator, as_estimator
 from weightedshap.explanation import Explanation, name_of
+from weightedshap.files import explainers as saving
 from weightedshap.games import GAMES
-from weightedshap.games.base import GameFunction, GivenGame, checked
-from weightedshap.models import Outputs, as_model, trained_columns
+from weightedshap.games.wrappers import GameFunction, GivenGame, checked
+from weightedshap.inputs import Groups, Outputs, Table, as_model, as_table, trained_columns
 from weightedshap.rows import Rows, explain_rows
 from weightedshap.selection import SELECTIONS
-from weightedshap.tables import Groups, Table, as_table
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.axes import Cut, joined_data, some_rows
 from weightedshap.blocks import Chosen, Joined, choose
 from weightedshap.checks import FloatArray
 from weightedshap.contributions import Contributions
 from weightedshap.explanation import Explanation, name_of
-from weightedshap.games.base import checked, output_of, row_of
+from weightedshap.explanation.slicing import Cut, joined_data, some_rows
+from weightedshap.games.wrappers import checked, output_of, row_of
 from weightedshap.parallel import map_blocks, row_generator
 from weightedshap.selection import Candidates, View, candidates
 from weightedshap.utilities import Utility

@@ -11,7 +11,8 @@ from lightgbm import LGBMRegressor
 
 from tests.oracles import normal_rows, product_model
 from weightedshap import curves
-from weightedshap.estimators.exact import all_coalitions, enumerate_game, exact
+from weightedshap.coalitions import all_coalitions
+from weightedshap.estimators.exact import enumerate_game, exact
 from weightedshap.games import GAMES, FittedGame
 
 ROW = np.array([[0.5, -1.0, 2.0, 0.1]])

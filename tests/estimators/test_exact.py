@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from tests.oracles import CountingGame, additive, moebius, random_game
+from weightedshap.coalitions import all_coalitions
 from weightedshap.contributions import Contributions
 from weightedshap.estimators import exact
-from weightedshap.estimators.exact import BATCH, all_coalitions, enumerate_game
+from weightedshap.estimators.exact import BATCH, enumerate_game
 from weightedshap.games import FunctionGame
 from weightedshap.weights import banzhaf, shapley
 

@@ -18,7 +18,7 @@ from weightedshap.estimators import (
 )
 from weightedshap.estimators.permutation import Ends, walk, walk_apart
 from weightedshap.estimators.stopping import Rule, evaluations, gelman_rubin, seconds, standard_error
-from weightedshap.games.base import FunctionGame, checked
+from weightedshap.games.wrappers import FunctionGame, checked
 
 D = 6
 ENDS, BLOCK = 2 * D + 2, D * (D - 3)  # evaluations of the ends, and of one drawn order with its cyclic shifts

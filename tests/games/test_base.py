@@ -5,10 +5,11 @@ import pytest
 
 from tests.oracles import CountingGame, additive, random_game
 from weightedshap import curves
+from weightedshap.coalitions import prefixes
 from weightedshap.estimators import exact
 from weightedshap.games import FunctionGame
-from weightedshap.games.base import GameFunction, GivenGame, checked, output_of, prefixes
-from weightedshap.tables import as_table
+from weightedshap.games.wrappers import GameFunction, GivenGame, checked, output_of
+from weightedshap.inputs import as_table
 
 ALL = np.array([[False, False], [True, False], [False, True], [True, True]])
 

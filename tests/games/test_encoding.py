@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from weightedshap.games._encoding import Encoding
-from weightedshap.tables import as_table
+from weightedshap.games.surrogate import Encoding
+from weightedshap.inputs import as_table
 
 
 def encoded(column, f, weights=None):

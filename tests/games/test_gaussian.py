@@ -8,9 +8,10 @@ import pytest
 from sklearn.linear_model import LinearRegression, PoissonRegressor
 
 from tests.oracles import linear_model, normal_rows
-from weightedshap.estimators.exact import all_coalitions, enumerate_game
+from weightedshap.coalitions import all_coalitions
+from weightedshap.estimators.exact import enumerate_game
 from weightedshap.games import Copula, FunctionGame, Gaussian, block_exchangeable_contributions
-from weightedshap.tables import as_table
+from weightedshap.inputs import as_table
 
 
 def blocks_of(sizes):

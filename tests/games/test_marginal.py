@@ -5,11 +5,10 @@ import pandas as pd
 import pytest
 
 from tests.oracles import linear_model, normal_rows, product_model, three_outputs
+from weightedshap.coalitions import all_coalitions
 from weightedshap.estimators import exact
-from weightedshap.estimators.exact import all_coalitions
 from weightedshap.games import Marginal
-from weightedshap.models import as_model
-from weightedshap.tables import as_table
+from weightedshap.inputs import as_model, as_table
 
 ROW = np.array([0.5, -1.0, 2.0, 0.1])
 BACKGROUND = normal_rows(7)

@@ -13,14 +13,12 @@ import pytest
 from tests.oracles import linear_model, normal_rows, product_model
 from weightedshap import Explainer, curves
 from weightedshap.checks import look_up
+from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.estimators import exact, permutation
-from weightedshap.estimators.exact import all_coalitions
 from weightedshap.games import GAMES, NeuralSurrogate, TreeSurrogate, block_exchangeable_contributions
-from weightedshap.games._training import Training
-from weightedshap.games.base import prefixes
 from weightedshap.games.neural_surrogate import FittedNeuralSurrogate
-from weightedshap.models import as_model
-from weightedshap.tables import as_table
+from weightedshap.inputs import as_model, as_table
+from weightedshap.network.training import Training
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 

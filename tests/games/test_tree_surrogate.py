@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import weightedshap as ws
+from weightedshap.coalitions import all_coalitions, random_coalitions
 from weightedshap.curves import along
-from weightedshap.estimators.exact import all_coalitions, enumerate_game
+from weightedshap.estimators.exact import enumerate_game
 from weightedshap.games import FunctionGame, TreeSurrogate
-from weightedshap.games._encoding import Encoding
-from weightedshap.games.tree_surrogate import fit_quality, random_coalitions, split_rows
-from weightedshap.tables import as_table
+from weightedshap.games.surrogate import Encoding, fit_quality, split_rows
+from weightedshap.inputs import as_table
 
 D = 6
 small = functools.partial(TreeSurrogate, trees=30, n_jobs=1)

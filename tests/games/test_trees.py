@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.games.trees import deepest, random_ensemble, reference_value
+from weightedshap.coalitions import all_coalitions
 from weightedshap.curves import along
-from weightedshap.estimators.exact import all_coalitions, enumerate_game
-from weightedshap.games import FunctionGame, _path_kernels, _tree_kernels
-from weightedshap.games._tree_readers import lightgbm_tree
-from weightedshap.games._trees import Coefficients, LeafBlock, PathBlock, Paths, RowGame, mask_game, pack
+from weightedshap.estimators.exact import enumerate_game
+from weightedshap.games import FunctionGame
+from weightedshap.trees import leaf_kernels as _tree_kernels
+from weightedshap.trees import path_kernels as _path_kernels
+from weightedshap.trees.ensembles import Coefficients, LeafBlock, PathBlock, Paths, RowGame, mask_game, pack
+from weightedshap.trees.readers import lightgbm_tree
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weightedshap.games._trees import Tree, pack
+from weightedshap.trees.ensembles import Tree, pack
 
 
 def random_tree(rng, d, depth):

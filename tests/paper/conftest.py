@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import sklearn.datasets._openml as sklearn_openml
 
-from weightedshap.paper import datasets
+from weightedshap_paper import datasets
 
 COLUMNS = ("a", "word", "b", "c", "d")
 NUMBERS = ("a", "b", "c", "d")

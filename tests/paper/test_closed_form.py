@@ -10,9 +10,9 @@ import pytest
 from tests.oracles import delta_by_definition
 from weightedshap.curves import order_of
 from weightedshap.games import FunctionGame
-from weightedshap.paper import closed_form, linear_gaussian
-from weightedshap.paper.linear_gaussian import LinearGaussian
-from weightedshap.paper.runner import Settings, generator
+from weightedshap_paper import closed_form, linear_gaussian
+from weightedshap_paper.linear_gaussian import LinearGaussian
+from weightedshap_paper.runner import Settings, generator
 
 
 def conditional_mean(x, beta, rho, known):

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from weightedshap import cli
-from weightedshap.paper.experiments import EXPERIMENTS
+from weightedshap_paper.experiments import EXPERIMENTS
 
 HUNDRED = ("reproduce", "hundred-features", "--runs", "2", "--rows", "3", "--quiet")
 

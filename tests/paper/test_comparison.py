@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weightedshap.paper import comparison
+from weightedshap_paper import comparison
 
 
 def runs_with(gaps, metric="recovery", independent=None, d=15):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weightedshap.paper import costs
-from weightedshap.paper.runner import Settings, _plain
+from weightedshap_paper import costs
+from weightedshap_paper.runner import Settings, _plain
 
 
 def test_seconds_and_evaluations_of_every_row(data):

@@ -9,8 +9,8 @@ import pytest
 
 from tests.paper.conftest import NUMBERS, entry, small_table, write_manifest
 from weightedshap.checks import UnknownName
-from weightedshap.paper import datasets
-from weightedshap.paper.downloads import MissingData
+from weightedshap_paper import datasets
+from weightedshap_paper.downloads import MissingData
 
 
 @pytest.mark.parametrize("name", [name for name in datasets.DATASETS if name != "gaussian"])

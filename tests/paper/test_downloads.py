@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.paper.conftest import StandIn
-from weightedshap.paper import datasets, downloads
+from weightedshap_paper import datasets, downloads
 
 WORDS = "{x,y}"
 

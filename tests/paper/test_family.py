@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from weightedshap.paper import family
-from weightedshap.paper.runner import Settings, generator
 from weightedshap.weights import paper
+from weightedshap_paper import family
+from weightedshap_paper.runner import Settings, generator
 
 
 def test_the_printed_weights_are_the_papers_without_one():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from weightedshap.paper import mnist, models
-from weightedshap.paper.datasets import mnist as load_mnist
-from weightedshap.paper.runner import Settings, _plain
+from weightedshap_paper import mnist, models
+from weightedshap_paper.datasets import mnist as load_mnist
+from weightedshap_paper.runner import Settings, _plain
 
 QUICK = Settings(rows=3, quick=True)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.paper.conftest import small_images
-from weightedshap.paper import models
-from weightedshap.paper.datasets import Images, Prepared, prepare
+from weightedshap_paper import models
+from weightedshap_paper.datasets import Images, Prepared, prepare
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from weightedshap.paper.results import draw_figure, write_results
-from weightedshap.paper.runner import Claim, Experiment, Settings, run_experiment, stored_runs, verdict
+from weightedshap_paper.results import draw_figure, write_results
+from weightedshap_paper.runner import Claim, Experiment, Settings, run_experiment, stored_runs, verdict
 
 
 class Counted:

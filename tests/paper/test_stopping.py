@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weightedshap.paper import stopping
-from weightedshap.paper.runner import Settings, generator
+from weightedshap_paper import stopping
+from weightedshap_paper.runner import Settings, generator
 
 QUICK = Settings(quick=True)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weightedshap.paper import datasets, summary
-from weightedshap.paper.runner import Settings, generator
+from weightedshap_paper import datasets, summary
+from weightedshap_paper.runner import Settings, generator
 
 
 def test_rows_and_columns_are_counted(data):

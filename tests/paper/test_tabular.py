@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from weightedshap import cli
-from weightedshap.paper import comparison, datasets, tabular
-from weightedshap.paper.experiments import EXPERIMENTS
-from weightedshap.paper.runner import Settings, generator
+from weightedshap_paper import comparison, datasets, tabular
+from weightedshap_paper.experiments import EXPERIMENTS
+from weightedshap_paper.runner import Settings, generator
 
 QUICK = Settings(rows=12, quick=True)
 
@@ -81,7 +81,7 @@ def test_quick_takes_some_of_the_datasets():
 @pytest.mark.slow
 def test_all_experiments_run_from_end_to_end(data, few_methods, monkeypatch, tmp_path):
     """Smaller still than --quick: one run, few rows, and a shorter walk in the estimates."""
-    monkeypatch.setattr("weightedshap.paper.closed_form.ORDERS", 100)
+    monkeypatch.setattr("weightedshap_paper.closed_form.ORDERS", 100)
     arguments = ["reproduce", "all", "--quick", "--runs", "1", "--rows", "12", "--quiet", "--results", str(tmp_path)]
     result = CliRunner().invoke(cli.main, arguments)
     assert result.exit_code == 0, result.output

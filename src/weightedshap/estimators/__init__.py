@@ -19,7 +19,7 @@ from weightedshap.estimators.exact import exact
 from weightedshap.estimators.permutation import permutation
 from weightedshap.estimators.proxy import proxy
 from weightedshap.estimators.stratified import stratified
-from weightedshap.games.base import checked
+from weightedshap.games.wrappers import checked
 
 __all__ = ["ESTIMATORS", "algorithm_2", "authors", "auto", "exact", "permutation", "proxy", "stopping", "stratified"]
 

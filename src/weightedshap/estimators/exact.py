@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import FloatArray, IntArray
+from weightedshap.coalitions import all_coalitions
 from weightedshap.contributions import Contributions
-from weightedshap.games.base import CheckedGame, checked, known_contributions
+from weightedshap.games.wrappers import CheckedGame, checked, known_contributions
 
 __all__ = ["exact", "enumerate_game"]
 
@@ -45,13 +46,6 @@ def enumerate_game(game: Any) -> Contributions:
     mean = np.stack([_average_by_size(differences(values, i), sizes, d) for i in range(d)], axis=1)
     reason = f"exact: all {2**d:,} coalitions evaluated"
     return Contributions.known(mean, evaluations=2**d, stopped=reason)
-
-
-def all_coalitions(d: int, start: int = 0, stop: int | None = None) -> BoolArray:
-    """(m, d) coalitions number `start` … `stop` − 1; player i is bit i of the number."""
-    numbers = np.arange(start, 2**d if stop is None else stop, dtype="<u4")
-    bits = np.unpackbits(numbers.view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
-    return bits[:, :d].astype(np.bool_)
 
 
 def all_values(game: CheckedGame) -> FloatArray:

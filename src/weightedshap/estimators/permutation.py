@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, one_of, positive_integer
+from weightedshap.coalitions import prefixes
 from weightedshap.contributions import Chains, Contributions
-from weightedshap.estimators._strata import REPEATS, fingerprint, keep_partial, noise, with_noise
 from weightedshap.estimators.exact import enumerate_game
 from weightedshap.estimators.stopping import Progress, Rule, as_rule, standard_error
 from weightedshap.estimators.stopping import evaluations as evaluation_budget
-from weightedshap.games.base import CheckedGame, checked, prefixes
+from weightedshap.estimators.strata import REPEATS, fingerprint, keep_partial, noise, with_noise
+from weightedshap.games.wrappers import CheckedGame, checked
 
 __all__ = ["permutation", "walk", "Ends"]
 

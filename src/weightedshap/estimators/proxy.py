@@ -9,12 +9,12 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray, as_generator, positive_integer
 from weightedshap.contributions import Contributions
-from weightedshap.estimators._plan import refuse_small_budget
-from weightedshap.estimators._strata import Fit, Sample, estimate
+from weightedshap.estimators.plan import refuse_small_budget
+from weightedshap.estimators.strata import Fit, Sample, estimate
 from weightedshap.estimators.stratified import Polynomials, default_budget
-from weightedshap.games._tree_readers import lightgbm_tree
-from weightedshap.games._trees import mask_game, pack
-from weightedshap.games.base import checked
+from weightedshap.games.wrappers import checked
+from weightedshap.trees.ensembles import mask_game, pack
+from weightedshap.trees.readers import lightgbm_tree
 
 __all__ = ["proxy"]
 

@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, positive_integer
 from weightedshap.contributions import Contributions
-from weightedshap.estimators._plan import refuse_small_budget
-from weightedshap.estimators._strata import Fit, Sample, estimate
-from weightedshap.games.base import checked
+from weightedshap.estimators.plan import refuse_small_budget
+from weightedshap.estimators.strata import Fit, Sample, estimate
+from weightedshap.games.wrappers import checked
 
 __all__ = ["stratified"]
 

@@ -15,13 +15,13 @@ from functools import partial
 
 from weightedshap.games.adapters import from_shap, from_shapiq
 from weightedshap.games.auto import Auto
-from weightedshap.games.base import FittedGame, FunctionGame, Game, Recipe
 from weightedshap.games.baseline import Baseline
 from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
 from weightedshap.games.marginal import Marginal
 from weightedshap.games.neural_surrogate import NeuralSurrogate
 from weightedshap.games.tree_model import TreeModel
 from weightedshap.games.tree_surrogate import TreeSurrogate
+from weightedshap.games.wrappers import FittedGame, FunctionGame, Game, Recipe
 
 __all__ = [
     "GAMES",

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, as_coalitions, as_outputs, require
+from weightedshap.checks import BoolArray, FloatArray, as_outputs, require
+from weightedshap.coalitions import as_coalitions
 
 __all__ = ["ShapGame", "ShapiqGame", "from_shap", "from_shapiq"]
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import FloatArray
-from weightedshap.games._training import held_out_masks
-from weightedshap.games.base import wrapped
 from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate
-from weightedshap.games.tree_surrogate import FittedTreeSurrogate, TreeSurrogate, split_rows
+from weightedshap.games.surrogate import split_rows
+from weightedshap.games.tree_surrogate import FittedTreeSurrogate, TreeSurrogate
+from weightedshap.games.wrappers import wrapped
+from weightedshap.network.training import held_out_masks
 
 __all__ = ["Auto"]
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, as_coalitions
-from weightedshap.games.base import BoundGame, FittedOnTable, wrapped
+from weightedshap.checks import BoolArray, FloatArray
+from weightedshap.coalitions import as_coalitions
+from weightedshap.games.wrappers import BoundGame, FittedOnTable, wrapped
 
 __all__ = ["Baseline"]
 

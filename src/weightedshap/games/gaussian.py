@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, ndtr, ndtri
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, as_coalitions, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
+from weightedshap.coalitions import as_coalitions
 from weightedshap.contributions import Contributions
-from weightedshap.games.base import BoundGame, FittedOnTable, wrapped
-from weightedshap.models import Model
-from weightedshap.tables import Table, column_of
+from weightedshap.games.wrappers import BoundGame, FittedOnTable, wrapped
+from weightedshap.inputs import Model, Table, column_of
 
 __all__ = ["Copula", "Gaussian", "block_exchangeable_contributions"]
 

@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, one_of, positive_integer, require
-from weightedshap.games._encoding import Encoding
-from weightedshap.games._learning import LEARNERS, RATES
-from weightedshap.games._network import Network, NetworkGame, Single
-from weightedshap.games._training import Lessons, Training, held_out_masks
-from weightedshap.games.base import FittedOnTable, wrapped
-from weightedshap.games.tree_surrogate import fit_quality, split_rows
-from weightedshap.models import Model
-from weightedshap.tables import Table
+from weightedshap.games.surrogate import Encoding, fit_quality, split_rows
+from weightedshap.games.wrappers import FittedOnTable, wrapped
+from weightedshap.inputs import Model, Table
+from weightedshap.network.learning import LEARNERS, RATES
+from weightedshap.network.network import Network, NetworkGame, Single
+from weightedshap.network.training import Lessons, Training, held_out_masks
 
 __all__ = ["NeuralSurrogate"]
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import FloatArray, one_of
-from weightedshap.games._encoding import refuse_infinite
-from weightedshap.games._tree_readers import ReadModel, read_model
-from weightedshap.games._trees import (
+from weightedshap.games.surrogate import refuse_infinite
+from weightedshap.games.wrappers import FittedOnTable, wrapped
+from weightedshap.inputs import Model, Table
+from weightedshap.trees.ensembles import (
     MOST_PATTERNS,
     Coefficients,
     Ensemble,
@@ -22,9 +23,7 @@ from weightedshap.games._trees import (
     RowGame,
     players_of,
 )
-from weightedshap.games.base import FittedOnTable, wrapped
-from weightedshap.models import Model
-from weightedshap.tables import Table
+from weightedshap.trees.readers import ReadModel, read_model
 
 __all__ = ["TreeModel"]
 
@@ -186,7 +185,7 @@ class FittedInterventional(FittedTreeModel):
         return tuple(self._patterns(output) for output in range(len(self.ensembles)))
 
     def _patterns(self, output: int) -> Any:
-        from weightedshap.games import _path_kernels as kernels
+        from weightedshap.trees import path_kernels as kernels
 
         paths = self.paths[output]
         if len(self.background) <= 4 or paths.widest > 64:
@@ -209,7 +208,8 @@ class FittedInterventional(FittedTreeModel):
         return LeafBlock(parts, offsets, self.coefficients, self.background.d, len(X), self.model.has_axis)
 
     def _leaves(self, output: int, X: FloatArray) -> Any:
-        from weightedshap.games import _path_kernels, _tree_kernels
+        from weightedshap.trees import leaf_kernels as _tree_kernels
+        from weightedshap.trees import path_kernels as _path_kernels
 
         e, goes, patterns = self.ensembles[output], self.ensembles[output].directions(X), self.patterns[output]
         if patterns is None:

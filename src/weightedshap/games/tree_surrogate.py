@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.games._encoding import Encoding
-from weightedshap.games._tree_readers import lightgbm_tree
-from weightedshap.games._trees import Coefficients, Ensemble, LeafBlock, RowGame, pack, players_of
-from weightedshap.games.base import FittedOnTable, wrapped
-from weightedshap.tables import Table
+from weightedshap.coalitions import random_coalitions
+from weightedshap.games.surrogate import Encoding, fit_quality, split_rows
+from weightedshap.games.wrappers import FittedOnTable, wrapped
+from weightedshap.inputs import Table
+from weightedshap.trees.ensembles import Coefficients, Ensemble, LeafBlock, RowGame, pack, players_of
+from weightedshap.trees.readers import lightgbm_tree
 
 __all__ = ["TreeSurrogate"]
 
-ORDERS, CHUNK = 4096, 2**16
 SMALL = 2_000_000  # cells below which threads cost more than they bring
 
 
@@ -114,41 +114,6 @@ class Masked:
     masks: int
 
 
-def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Rows to learn from and rows held out; copies of one row never stand on both sides.
-
-    At most a share of the rows is held out (at least 50 rows where there are 150), so a row with very many
-    copies is learned from. With fewer than three distinct rows nothing can be held out, and all serve for
-    both.
-    """
-    _, copy_of, copies = np.unique(X, axis=0, return_inverse=True, return_counts=True)
-    copy_of = copy_of.ravel()
-    if len(copies) < 3:
-        return np.arange(len(X)), np.arange(len(X))
-    order = rng.permutation(len(copies))
-    most = max(int(share * len(X)), min(50, len(X) // 3))
-    order = order[copies[order] <= most]
-    chosen = order[np.cumsum(copies[order]) <= most] if len(order) else copies.argmin()
-    held = np.isin(copy_of, chosen)
-    return np.flatnonzero(~held), np.flatnonzero(held)
-
-
-def random_coalitions(m: int, d: int, rng: np.random.Generator) -> BoolArray:
-    """(m, d) coalitions whose size is uniform on 0..d, as the paper's surrogate is trained.
-
-    Members are the first ones of one of `ORDERS` random orders: drawing an order for each coalition
-    would take longer than growing the trees.
-    """
-    order = rng.integers(min(m, ORDERS), size=m)
-    rank = rng.permuted(np.tile(np.arange(d, dtype=np.min_scalar_type(d)), (min(m, ORDERS), 1)), axis=1)
-    size = rng.integers(0, d + 1, size=(m, 1))
-    coalitions = np.empty((m, d), dtype=np.bool_)
-    for start in range(0, m, CHUNK):  # ranks of all coalitions at once would outweigh the table
-        part = slice(start, start + CHUNK)
-        coalitions[part] = rank[order[part]] < size[part]
-    return coalitions
-
-
 def _masks_per_row(masks: int, most: int, n: int) -> int:
     return max(1, min(masks, most // n))
 
@@ -225,7 +190,7 @@ class FittedTreeSurrogate(FittedOnTable):
 
     def block(self, rows: Any) -> LeafBlock:
         """The games of many rows."""
-        from weightedshap.games import _tree_kernels as kernels
+        from weightedshap.trees import leaf_kernels as kernels
 
         X, d = self.encoding(rows), self.background.d
         parts = tuple(
@@ -236,42 +201,6 @@ class FittedTreeSurrogate(FittedOnTable):
         )
         offsets = tuple(e.offset for e in self.ensembles)
         return LeafBlock(parts, offsets, self.coefficients, d, len(X), self.model.has_axis)
-
-
-def fit_quality(
-    game: FloatArray, f_x: FloatArray, coalitions: BoolArray, f: FloatArray, weights: FloatArray
-) -> dict[str, Any]:
-    """How well a learned game predicts f(x) of held-out rows from coalitions of their features.
-
-    Parameters
-    ----------
-    game, f_x : (N, k) the game's values and the predictions behind them
-    coalitions : (N, d) what was known
-    f, weights : (n, k), (n,) predictions and weights of the whole background
-
-    Returns
-    -------
-    held_out_error : mean squared error over coalitions whose size is uniform on 0..d
-    held_out_error_by_size : (d + 1,) the same by size; NaN for a size that was not drawn
-    relative_error : over Var f. Part of it is not the game's fault: f(x) varies among rows that share x_S
-    variance : Var f
-    empty_gap : game(∅) − E f · full_gap : root mean square of game([d]) − f(x); means over outputs
-    """
-    error = ((game - f_x) ** 2).mean(axis=1)
-    size, d = coalitions.sum(axis=1), coalitions.shape[1]
-    mean = np.average(f, axis=0, weights=weights)
-    variance = float(np.average((f - mean) ** 2, axis=0, weights=weights).mean())
-    with np.errstate(invalid="ignore", divide="ignore"):
-        by_size = np.bincount(size, weights=error, minlength=d + 1) / np.bincount(size, minlength=d + 1)
-    nothing = game[size == 0]
-    return {
-        "held_out_error": float(error.mean()),
-        "held_out_error_by_size": by_size,
-        "relative_error": float(error.mean()) / variance if variance > 0 else 0.0,
-        "variance": variance,
-        "empty_gap": float((nothing[0] - mean).mean()) if len(nothing) else np.nan,
-        "full_gap": float(np.sqrt(by_size[d])),
-    }
 
 
 def _read(booster: Any) -> Ensemble:

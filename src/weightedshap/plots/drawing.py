@@ -19,8 +19,8 @@ from matplotlib.ticker import MaxNLocator
 from weightedshap.checks import FloatArray, IntArray, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
-from weightedshap.export import place_of
-from weightedshap.frames import is_polars
+from weightedshap.explanation.export import place_of
+from weightedshap.inputs.columns import is_polars
 
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000")

@@ -12,7 +12,7 @@ from weightedshap import __version__
 from weightedshap.checks import FloatArray
 from weightedshap.curves import area, mean_interval
 from weightedshap.evaluation import LARGER_IS_BETTER
-from weightedshap.frames import is_polars
+from weightedshap.inputs.columns import is_polars
 from weightedshap.weights import shapley
 
 if TYPE_CHECKING:

@@ -1,0 +1,64 @@
+"""S ⊆ [d] as masks: coalitions (m, d) of known players, orders of the players, and how both are made."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from weightedshap.checks import BoolArray, IntArray
+
+ORDERS, CHUNK = 4096, 2**16
+
+
+def as_coalitions(coalitions: npt.ArrayLike, d: int) -> BoolArray:
+    """Coalitions as a boolean matrix (m, d), one row per coalition."""
+    array = np.asarray(coalitions)
+    if array.ndim != 2 or array.shape[1] != d:
+        raise ValueError(
+            f"`coalitions` must have shape (m, {d}), one row per coalition and one column per player; "
+            f"got {array.shape}."
+        )
+    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
+        raise ValueError("`coalitions` must be boolean (True = known), or hold only 0 and 1.")
+    return array.astype(np.bool_, copy=False)
+
+
+def as_orders(orders: npt.ArrayLike, d: int) -> IntArray:
+    """Orders of the players as an integer matrix (m, d); every row is a permutation of 0..d−1."""
+    array = np.asarray(orders)
+    if array.ndim != 2 or array.shape[1] != d or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"`orders` must be integers of shape (m, {d}); got {array.dtype} {array.shape}.")
+    if not np.array_equal(np.sort(array, axis=1), np.broadcast_to(np.arange(d), array.shape)):
+        raise ValueError(f"Every row of `orders` must hold each of 0..{d - 1} once.")
+    return array.astype(np.intp, copy=False)
+
+
+def prefixes(orders: IntArray) -> BoolArray:
+    """(m, d) orders → (m, d + 1, d) coalitions ∅ ⊂ … ⊂ [d] of the first 0, 1, …, d players."""
+    m, d = orders.shape
+    position = np.empty((m, d), dtype=np.intp)
+    np.put_along_axis(position, orders, np.arange(d)[None, :], axis=1)
+    return position[:, None, :] < np.arange(d + 1)[:, None]
+
+
+def all_coalitions(d: int, start: int = 0, stop: int | None = None) -> BoolArray:
+    """(m, d) coalitions number `start` … `stop` − 1; player i is bit i of the number."""
+    numbers = np.arange(start, 2**d if stop is None else stop, dtype="<u4")
+    bits = np.unpackbits(numbers.view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
+    return bits[:, :d].astype(np.bool_)
+
+
+def random_coalitions(m: int, d: int, rng: np.random.Generator) -> BoolArray:
+    """(m, d) coalitions whose size is uniform on 0..d, as the paper's surrogate is trained.
+
+    Members are the first ones of one of `ORDERS` random orders: drawing an order for each coalition
+    would take longer than growing the trees.
+    """
+    order = rng.integers(min(m, ORDERS), size=m)
+    rank = rng.permuted(np.tile(np.arange(d, dtype=np.min_scalar_type(d)), (min(m, ORDERS), 1)), axis=1)
+    size = rng.integers(0, d + 1, size=(m, 1))
+    coalitions = np.empty((m, d), dtype=np.bool_)
+    for start in range(0, m, CHUNK):  # ranks of all coalitions at once would outweigh the table
+        part = slice(start, start + CHUNK)
+        coalitions[part] = rank[order[part]] < size[part]
+    return coalitions

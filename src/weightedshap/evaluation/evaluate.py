@@ -1,0 +1,236 @@
+"""How good is an attribution? Rankings of the features compared on a game that did not choose them.
+
+The chosen weights can never look worse than Shapley on the game that chose them. So the distinct background rows are
+cut in halves: each half fits a game, explains every row, and is judged on the game of the other half.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from weightedshap.checks import FloatArray, one_of, positive_integer
+from weightedshap.curves import mean_interval
+from weightedshap.evaluation.metrics import as_labels, masked_points, points
+from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, model_orders, ranked
+from weightedshap.files import archive as files
+from weightedshap.inputs import Table
+from weightedshap.rows import Rows
+
+__all__ = ["Evaluation", "METHODS", "evaluate", "halves"]
+
+FILE_VERSION = 1
+LARGER_IS_BETTER = ("inclusion_auc", "masked_auc", "exclusion", "exclusion_mse")
+COSTLY = ("exclusion", "masked_inclusion", "performance")
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Methods × metrics with 95 % intervals over the rows.
+
+    Attributes
+    ----------
+    methods : the rankings compared, see `METHODS`
+    metrics : "recovery" (Σ_k |f(x) − v(top k)|, small is good), "exclusion" (Σ_k |f(x) − v(all but top k)|, large is
+        good), "masked_inclusion" (Σ_k |f(x) − f(top k, means elsewhere)|, small is good); where the labels y are
+        known, "inclusion_mse" or "inclusion_auc", the mean over k = 1..d of the error or AUC of v(top k)
+    judges : "independent" (the game of the other half of the background) and "own"
+    points : for each judge and metric (n, methods, d + 1), by row and k = 0..d; several outputs are averaged
+    notes : sentences the reader should know
+    """
+
+    methods: tuple[str, ...]
+    metrics: tuple[str, ...]
+    judges: tuple[str, ...]
+    points: Mapping[str, Mapping[str, FloatArray]]
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.points[self.judges[0]][self.metrics[0]])
+
+    def areas(self, judge: str, metric: str = "recovery") -> FloatArray:
+        """(n, methods) what every row scores: the sum over k = 1..d, or the mean for the inclusion metrics."""
+        points = self._of(judge)[one_of("metric", metric, self.metrics)][..., 1:]
+        return np.asarray(points.mean(axis=-1) if metric.endswith(("_mse", "_auc")) else points.sum(axis=-1))
+
+    def curves(self, judge: str, metric: str = "recovery") -> dict[str, FloatArray]:
+        """(n, d + 1) of each method. The mean over the rows is the curve that the paper draws."""
+        points = self._of(judge)[one_of("metric", metric, self.metrics)]
+        return {method: points[:, m] for m, method in enumerate(self.methods)}
+
+    def mean(self, judge: str) -> FloatArray:
+        """(methods, metrics)."""
+        return np.stack([self.areas(judge, metric).mean(axis=0) for metric in self.metrics], axis=1)
+
+    def margin(self, judge: str) -> FloatArray:
+        """(methods, metrics) half the width of the 95 % interval over the rows."""
+        return np.stack([mean_interval(self.areas(judge, metric))[1] for metric in self.metrics], axis=1)
+
+    def difference(
+        self, method: str = "WeightedSHAP", other: str = "Shapley", judge: str | None = None, metric: str = "recovery"
+    ) -> tuple[float, float]:
+        """Mean difference of two methods over the rows, and half the width of its 95 % interval (paired)."""
+        areas = self.areas(judge or self.judges[0], metric)
+        one, two = (self.methods.index(one_of("method", name, self.methods)) for name in (method, other))
+        mean, margin = mean_interval(areas[:, one] - areas[:, two])
+        return float(mean), float(margin)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line for each judge, method and metric: mean, and the low and high end of the 95 % interval."""
+        lines = [
+            (judge, method, metric, mean[m, c], mean[m, c] - margin[m, c], mean[m, c] + margin[m, c])
+            for judge in self.judges
+            for mean, margin in [(self.mean(judge), self.margin(judge))]
+            for m, method in enumerate(self.methods)
+            for c, metric in enumerate(self.metrics)
+        ]
+        return pd.DataFrame(lines, columns=["judge", "method", "metric", "mean", "low", "high"])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to one file, without pickle, for ``weightedshap report --evaluation``."""
+        content = {name: getattr(self, name) for name in ("methods", "metrics", "judges", "points", "notes")}
+        files.write(path, "evaluation", FILE_VERSION, content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Evaluation:
+        """The evaluation that `save` wrote."""
+        content = files.read(path, "evaluation", FILE_VERSION)
+        try:
+            evaluation = cls(**content)
+            shapes = {
+                evaluation.points[judge][metric].shape for judge in evaluation.judges for metric in evaluation.metrics
+            }
+            ((_, methods, _),) = shapes
+        except (TypeError, KeyError, ValueError, AttributeError) as error:
+            raise files.UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error!r}).") from error
+        if methods != len(evaluation.methods):
+            raise files.UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: methods and points do not fit together.")
+        return evaluation
+
+    def __repr__(self) -> str:
+        parts = [self._table(judge) for judge in self.judges]
+        return "\n\n".join([*parts, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the means, methods by metrics."""
+        wide = self.to_frame().pivot(index="method", columns=["judge", "metric"], values="mean")
+        return str(wide.reindex(list(self.methods)).to_html(float_format="{:.4g}".format))
+
+    def _of(self, judge: str) -> Mapping[str, FloatArray]:
+        return self.points[one_of("judge", judge, self.judges)]
+
+    def _table(self, judge: str) -> str:
+        """One judge's table, in columns of equal width."""
+        titles = [f"{metric} {'↑' if metric in LARGER_IS_BETTER else '↓'}" for metric in self.metrics]
+        columns = [_cells(*pair) for pair in zip(self.mean(judge).T, self.margin(judge).T, strict=True)]
+        if "Shapley" in self.methods:
+            titles.insert(1, "− Shapley")
+            mean, margin = np.transpose([self.difference(method, judge=judge) for method in self.methods])
+            columns.insert(1, _cells(mean, margin, "+"))
+        widths = [max(len(title), *map(len, column)) + 3 for title, column in zip(titles, columns, strict=True)]
+        left = max(map(len, self.methods))
+        where = "the game of the other half of the background" if judge == "independent" else "the game that chose"
+        lines = [("", *titles), *zip(self.methods, *columns, strict=True)]
+        table = [f"{name:<{left}}" + "".join(map(str.rjust, cells, widths)) for name, *cells in lines]
+        return "\n".join([f"{len(self)} rows, judged on {where} (mean ± half of the 95 % interval)", *table])
+
+
+def _cells(mean: FloatArray, margin: FloatArray, sign: str = "") -> list[str]:
+    """A column of numbers with as many decimals as the intervals bear."""
+    scale = np.nanmedian(margin) if np.isfinite(margin).any() else np.abs(mean).max() / 100
+    decimals = int(np.clip(1 - np.floor(np.log10(scale)), 0, 9)) if scale > 0 else 3
+    return [f"{m:{sign}.{decimals}f} ± {e:.{decimals}f}" for m, e in zip(mean, margin, strict=True)]
+
+
+def evaluate(
+    explainer: Any,
+    X: Any,
+    y: Any = None,
+    against: str = "independent",
+    *,
+    methods: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+    walks: int = 100,
+) -> Evaluation:
+    """Compare WeightedSHAP with Shapley and other rankings on the rows `X`.
+
+    1. Cut the distinct background rows in halves; fit the explainer's game on each (`against="independent"`).
+    2. On each half rank the features of every row by every method.
+    3. Judge each ranking on the game that made it ("own") and on the other one ("independent"), and average both ways.
+
+    Parameters
+    ----------
+    explainer : an `Explainer`; its family, utility, estimator and seed are used
+    X : rows to explain; y : their true answers, for the inclusion metrics
+    against : "independent", or "own" to judge on the explainer's own game only, without fitting anew
+    methods : some of `METHODS`; by default all that apply ("optimum" up to 15 features, TreeSHAP for tree ensembles)
+    metrics : some of "exclusion", "masked_inclusion" and "performance", which adds error or AUC to these two; the
+        first two by default. Recovery, and inclusion where `y` is given, are always there
+    walks : random orders in which the MCI looks for the largest contribution, above 10 features
+
+    Notes
+    -----
+    "WeightedSHAP" chooses a weight for each row, "shared" one for all rows, and "one-SE" the weight nearest to
+    uniform within one standard error of the best shared one: it keeps Shapley unless another weight is better
+    beyond noise. "greedy" and "optimum" look at the recovery error of the game that explains, so they are references
+    rather than competitors. TreeSHAP is the Shapley value of the model's own trees on the whole background.
+    """
+    one_of("judge", against, ("independent", "own"))
+    chosen = _methods(methods, explainer.background.d)
+    costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
+    rows = explainer.background.align(X)
+    call = _call(explainer, rows)
+    labels = None if y is None else as_labels(y, call)
+    calls = [call] if against == "own" else [_call(explainer.refitted(half), rows) for half in _both_halves(explainer)]
+    rng = np.random.default_rng([explainer.random_state, 2])
+    drawn = rng.permuted(np.tile(np.arange(call.d), (positive_integer("walks", walks), 1)), axis=1)
+    fixed, notes = model_orders(call, chosen)
+    found = [fixed | ranked(side, chosen, drawn) for side in calls]
+    kept = tuple(method for method in chosen if method in found[0])
+    orders = [np.stack([side[method] for method in kept], axis=1) for side in found]  # (n, M, d, k)
+    masked = [masked_points(side, order, labels, costly) for side, order in zip(calls, orders, strict=True)]
+    games = {"own": calls} if against == "own" else {"independent": calls[::-1], "own": calls}
+    scored = {}
+    for judge, judging in games.items():
+        both = [points(side, order, labels, costly) for side, order in zip(judging, orders, strict=True)]
+        both = [one | other for one, other in zip(both, masked, strict=True)]
+        scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
+    return Evaluation(kept, tuple(scored["own"]), tuple(games), scored, notes)
+
+
+def _call(explainer: Any, rows: Any) -> Rows:
+    return Rows(explainer, explainer.game, rows, explainer.game.predict(rows))
+
+
+def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:
+    """The methods asked for, or all that apply to d features."""
+    if methods is None:
+        return tuple(method for method in METHODS if method != "optimum" or d <= MOST_PLAYERS)
+    if isinstance(methods, str) or not methods:
+        raise ValueError(f"`methods` must be a list of names such as {list(METHODS[:4])}; got {methods!r}.")
+    if "optimum" in methods and d > MOST_PLAYERS:
+        raise ValueError(f"The true optimum can be found for at most {MOST_PLAYERS} features; there are {d}.")
+    return tuple(dict.fromkeys(one_of("method", method, METHODS) for method in methods))
+
+
+def halves(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
+    """Two tables with half of the distinct rows each; copies of one row stay together."""
+    codes = np.stack([pd.factorize(table.column(c))[0] for c in range(len(table.names))], axis=1)
+    _, copy_of = np.unique(codes, axis=0, return_inverse=True)
+    copy_of = copy_of.ravel()
+    distinct = int(copy_of.max()) + 1
+    if distinct < 4:
+        raise ValueError(
+            f'The background has {distinct} distinct rows, too few to cut in halves. Pass more rows, or against="own".'
+        )
+    first = np.isin(copy_of, rng.permutation(distinct)[: distinct // 2])
+    return table.some(np.flatnonzero(first)), table.some(np.flatnonzero(~first))
+
+
+def _both_halves(explainer: Any) -> tuple[Table, Table]:
+    return halves(explainer.background, np.random.default_rng([explainer.random_state, 1]))

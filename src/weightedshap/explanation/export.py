@@ -1,0 +1,151 @@
+"""An Explanation in the form of other libraries: shap and shapiq.
+
+Their waterfall, force and decision plots take for granted that base + Σ φ is the prediction. A weighted attribution
+does not add up (see `Explanation.efficiency_gap`), so for those plots ask for a normalised copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from weightedshap.checks import FloatArray, one_of, output_position, require
+from weightedshap.explanation.result import Explanation
+from weightedshap.inputs.columns import is_polars
+
+__all__ = ["normalized", "to_shap", "to_shapiq"]
+
+LEAST_FACTOR, LARGEST_FACTOR = 0.1, 10.0
+Z95 = 1.959963984540054
+
+
+def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, Any]:
+    """Values that add up: base + Σ_i φ_i = prediction, for every row and output.
+
+    "shift" adds the same to every feature. "scale" multiplies by (f(x) − base) / Σ φ, which keeps the ranking; a row
+    whose factor falls outside (0.1, 10) is shifted instead, because a tiny, huge or negative factor would tell another
+    story than φ does.
+
+    Returns
+    -------
+    values (n, d[, k]), the factor of each row (n[, k]; 1 where shifted), and what was done (n[, k]): "scale" or "shift"
+    """
+    one_of("normalisation", how, ("scale", "shift"))
+    d = explanation.values.shape[1]
+    if d != explanation.family.d:
+        raise ValueError(
+            f"Only {d} of {explanation.family.d} features are selected, and they cannot make up the whole prediction. "
+            "Normalise first, and select from the result."
+        )
+    total = explanation.predictions - explanation.base_values
+    sums = explanation.values.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.asarray(total / sums)
+    scaled = (factor > LEAST_FACTOR) & (factor < LARGEST_FACTOR) & (how == "scale")
+    factor = np.where(scaled, factor, 1.0)
+    values = explanation.values * factor[:, None]
+    values = values + ((total - values.sum(axis=1)) / d)[:, None]
+    return values, factor, np.where(scaled, "scale", "shift")
+
+
+def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
+    """A `shap.Explanation` that shap's plots draw.
+
+    Standard errors become `error_std` and, as 95 % intervals, `lower_bounds` and `upper_bounds` (those of a shift are
+    not in them). Columns that are not numbers are coded as numbers in `data`, and shown as they are by `display_data`.
+    Where features are groups of columns, or a game was explained, there is no `data`.
+
+    Parameters
+    ----------
+    normalize : None leaves the values as they are. "scale" and "shift" make them add up to the prediction, which
+        waterfall, force and decision plots take for granted; see `normalized`. What was done to each row stands in the
+        attribute `normalized_by` (n[, k]) of the result: rows that "scale" had to shift are flagged by "shift" there.
+        (shap's own slices do not carry it along.)
+    """
+    shap = require("shap", "shap")
+    values, errors, by = explanation.values, explanation.standard_errors, None
+    if normalize is not None:
+        values, factor, by = normalized(explanation, normalize)
+        errors = None if errors is None else errors * factor[:, None]
+    data, display = _columns(explanation)
+    bounds = {} if errors is None else {"lower_bounds": values - Z95 * errors, "upper_bounds": values + Z95 * errors}
+    exported = shap.Explanation(
+        values,
+        base_values=explanation.base_values,
+        data=data,
+        display_data=display,
+        feature_names=list(explanation.feature_names),
+        output_names=list(explanation.output_names) if explanation.has_outputs else None,
+        error_std=errors,
+        **bounds,
+    )
+    exported.normalized_by = by
+    return exported
+
+
+def to_shapiq(explanation: Explanation, row: int, output: int | str = 0, normalize: str | None = None) -> Any:
+    """`shapiq.InteractionValues` of order one for one row and output.
+
+    shapiq has no name for a weighted semivalue; the index is "SV", the nearest one it knows.
+
+    Parameters
+    ----------
+    output : by position or by name
+    normalize : as in `to_shap`
+    """
+    shapiq = require("shapiq", "shapiq")
+    n, place = len(explanation), place_of(explanation, output)
+    if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -n <= row < n:
+        raise ValueError(f"`row` must be a position 0..{n - 1} among the rows explained; got {row!r}.")
+    values = explanation.values if normalize is None else normalized(explanation, normalize)[0]
+    base = explanation.base_values[row]
+    phi, base = (values[row][:, place], base[place]) if explanation.has_outputs else (values[row], base)
+    sampled = explanation.standard_errors is not None
+    places: dict[tuple[int, ...], int] = {(): 0} | {(i,): i + 1 for i in range(len(phi))}
+    return shapiq.InteractionValues(
+        np.concatenate([[base], phi]),
+        interaction_lookup=places,
+        index="SV",
+        max_order=1,
+        min_order=0,
+        n_players=len(phi),
+        estimated=sampled,
+        estimation_budget=int(explanation.n_evaluations[row]) if sampled else None,
+        baseline_value=float(base),
+    )
+
+
+def place_of(explanation: Explanation, output: int | str) -> int:
+    """The position of one of the outputs explained, given by position or by name."""
+    names = explanation.output_names if explanation.has_outputs else explanation.output_names[:1]
+    return output_position(output, names or ("output",))
+
+
+def _columns(explanation: Explanation) -> tuple[FloatArray | None, Any]:
+    """`data` as numbers (n, d), and as it is where that differs; None where features are not columns."""
+    data, d = explanation.data, explanation.values.shape[1]
+    if data is None or len(data.shape) != 2 or data.shape[1] != d:
+        return None, None
+    if is_polars(data):
+        data = data.to_pandas()
+    if not isinstance(data, pd.DataFrame):
+        return np.asarray(data, dtype=np.float64), None
+    numbers = np.column_stack([_coded(data.iloc[:, c]) for c in range(d)])
+    plain = all(pd.api.types.is_numeric_dtype(dtype) for dtype in data.dtypes)
+    return numbers, None if plain else data.to_numpy(dtype=object)
+
+
+def _coded(column: pd.Series[Any]) -> FloatArray:
+    """A column as numbers: categories and text by their order; NaN where missing."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    codes: Any
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes = column.cat.codes
+    elif column.dtype.kind in "Mm":
+        codes = column.rank(method="dense") - 1
+    else:
+        codes = pd.Series(pd.Categorical(column.astype("str").where(column.notna())).codes)
+    return np.where(column.isna(), np.nan, codes.to_numpy(dtype=np.float64))

@@ -1,0 +1,376 @@
+"""The result: values, weights, Δ, scores, errors, and why sampling stopped.
+
+n rows, d players, k outputs. The axis k is there if and only if several outputs are explained, or
+`outputs=` was a list; it is always the last one. `weightedshap.axes` lists the axes of every field.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
+from weightedshap.curves import order_of
+from weightedshap.explanation import slicing as axes
+from weightedshap.files import explanations as stored
+from weightedshap.selection import SELECTIONS
+from weightedshap.utilities import Utility, as_utility
+from weightedshap.weights import WeightFamily, as_family
+
+__all__ = ["Explanation"]
+
+
+class Weigh(Protocol):
+    """Scores the weights of another family on a known Δ, with the game that was explained."""
+
+    def __call__(
+        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, select: str
+    ) -> dict[str, Any]:
+        """The fields of an Explanation that depend on the weights."""
+
+    def take(self, keep: axes.Cut) -> Weigh:
+        """The same for some of the rows and outputs."""
+
+    def join(self, others: Sequence[Any]) -> Weigh | None:
+        """The same for more rows; None if that is not one explainer's work."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """WeightedSHAP attributions of n rows.
+
+    Sliced as ``explanation[rows, features, outputs]`` (see `__getitem__`), joined with `concatenate`, compared with
+    `equals`, written with `save`.
+
+    Attributes
+    ----------
+    values : (n, d[, k]) φ*, the attribution under the chosen weights
+    base_values : (n[, k]) the game of no players
+    predictions : (n[, k]) f(x), on the scale of the game
+    data, feature_names, output_names : the rows explained; names of the players and outputs
+    contributions : (n, d, d[, k]) ``[row, j − 1, i]`` = Δ_j(x_i); None if not kept (see `notes`)
+    shapley : (n, d[, k]) the attribution under uniform weights
+    weights : (n, d[, k]) chosen w* · weight_labels : (n[, k]) its label
+    scores : (n, m[, k]) T of every weight · family : labels and vectors of the m weights
+    orders : (n, d[, k]) ranking by |φ*| · curves : (n, d + 1[, k]) |f(x) − v(top k)|, k = 0..d
+    reference_curves : the same for "shapley", "first" and "last"
+    standard_errors : (n, d[, k]) of `values`; None where nothing was sampled, NaN where unknown
+    n_evaluations : (n,) coalitions evaluated for Δ (curves come on top) · stopped : why no more, for each row
+    game_info : what game was played and how well it fits
+    endpoint_gaps : {"empty": game(∅) − E f, "full": game([d]) − f(x)}, each (n[, k]); NaN where unknown
+    notes : sentences the reader should know
+    replicates : (n, c, d, d[, k]) Δ from c independent chains, for the errors of other weights
+    """
+
+    values: FloatArray
+    base_values: FloatArray
+    predictions: FloatArray
+    data: Any
+    feature_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    contributions: FloatArray | None
+    shapley: FloatArray
+    weights: FloatArray
+    weight_labels: Any
+    scores: FloatArray
+    family: WeightFamily
+    orders: IntArray
+    curves: FloatArray
+    reference_curves: Mapping[str, FloatArray]
+    standard_errors: FloatArray | None
+    n_evaluations: IntArray
+    stopped: tuple[str, ...]
+    game_info: Mapping[str, Any]
+    endpoint_gaps: Mapping[str, FloatArray]
+    utility: str = "aup"
+    select: str = "per_row"
+    notes: tuple[str, ...] = ()
+    replicates: FloatArray | None = field(default=None, repr=False)
+    _weigh: Weigh | None = field(default=None, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, key: Any) -> Explanation:
+        """Some rows, features and outputs, with every array cut alike.
+
+        ``explanation[3]``, ``[2:5]``, ``[mask]``, ``[:, "age"]``, ``[:, ["age", "bmi"]]``, ``[..., "class"]``: rows by
+        position, slice or mask; features and outputs also by name. Rows and features keep their axis even if one is
+        left (n = 1, unlike shap); a single output loses the axis k, a list of one keeps it.
+
+        A selection of features is a view of the same attribution, not an attribution of fewer features: Δ keeps its
+        size axis, weights, scores and curves stay those of all features, `efficiency_gap` counts features left out as
+        unexplained, and `orders` ranks the kept features among themselves. Columns of `data` are selected too where
+        each feature is one column (groups keep all of theirs). Such a selection cannot be weighed anew, as the game has
+        other players; rows and outputs can.
+        """
+        outputs = self.output_names if self.has_outputs else None
+        keep = axes.as_cut(key, len(self), self.feature_names, outputs)
+        weigh = None if self._weigh is None or keep.features is not None else self._weigh.take(keep)
+        return replace(self, **axes.cut(vars(self), keep, self.has_outputs), _weigh=weigh)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Explanation]) -> Explanation:
+        """One explanation of the rows of all parts, in their order.
+
+        Parts must agree in features, outputs, family, utility and selection. Δ is kept if all parts kept it. Parts of
+        one explainer can be weighed anew together.
+        """
+        return _concatenated(list(parts))
+
+    def equals(self, other: object) -> bool:
+        """Whether every public field is the same, to the bit (NaN equals NaN)."""
+        if not isinstance(other, Explanation) or not self.family.equals(other.family):
+            return False
+        return all(axes.same(getattr(self, name), getattr(other, name)) for name in field_names() if name != "family")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything but the game to one file, without pickle; `load` gives it back to the bit."""
+        stored.save(self, field_names(), path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Explanation:
+        """The explanation that `save` wrote, also by an older version.
+
+        Nothing in a file can run code. A file that is damaged, hostile or of a newer version is refused with a
+        ValueError. The game is not in the file, so a loaded explanation cannot be weighed anew.
+        """
+        return stored.load(cls, field_names(), path)  # type: ignore[no-any-return]
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether the axis k is there."""
+        return self.values.ndim == 3
+
+    @property
+    def efficiency_gap(self) -> FloatArray:
+        """(n[, k]) f(x) − game(∅) − Σ_i φ*_i: what a weighted attribution leaves unexplained."""
+        return np.asarray(self.predictions - self.base_values - self.values.sum(axis=1))
+
+    def importance(self) -> pd.Series[float] | pd.DataFrame:
+        """Mean |φ*| of each feature over the rows, largest first (a column for each output)."""
+        mean = np.abs(self.values).mean(axis=0)
+        if not self.has_outputs:
+            return pd.Series(mean, index=list(self.feature_names), name="importance").sort_values(
+                ascending=False, kind="stable"
+            )
+        frame = pd.DataFrame(mean, index=list(self.feature_names), columns=list(self.output_names))
+        return frame.loc[frame.mean(axis=1).sort_values(ascending=False, kind="stable").index]
+
+    def instability(self, k: int = 5) -> FloatArray:
+        """(n[, outputs]) the probability that the order of the k most influential features is not the true one.
+
+        The errors of `values` are taken as independent and normal (Student's t where chains tell how well the
+        errors are known), 2,000 attributions are drawn around the reported one with a fixed seed, and the share of
+        those whose first k features by |φ| differ, or stand in another order, is counted. Rows without
+        sampling error have 0, rows with unknown errors NaN. It tells of sampling only: not of the game, nor of
+        the choice of the weight.
+        """
+        k = min(positive_integer("k", k), self.values.shape[1])
+        if self.standard_errors is None:
+            return np.zeros_like(self.base_values)
+        dof = np.inf if self.replicates is None else self.replicates.shape[1] - 1
+        shape = self.values.shape
+        rows = np.moveaxis(self.values, 1, -1).reshape(-1, shape[1])
+        errors = np.moveaxis(self.standard_errors, 1, -1).reshape(-1, shape[1])
+        changes = [_change(value, error, k, dof) for value, error in zip(rows, errors, strict=True)]
+        return np.reshape(changes, (shape[0], *shape[2:]))
+
+    def to_frame(self, kind: str = "tidy") -> pd.DataFrame:
+        """The values as a DataFrame.
+
+        "tidy": one row for each explained row, feature and output: value, shapley, rank, weight label.
+        "wide": one row for each explained row (and output; these are the index), one column for each feature.
+        """
+        if one_of("kind of frame", kind, ("tidy", "wide")) == "wide":
+            return self._wide()
+        n, d = self.values.shape[:2]
+        k = self.values.shape[2] if self.has_outputs else 1
+        rank = np.empty((n, d, k), dtype=np.intp)
+        np.put_along_axis(rank, self.orders.reshape(n, d, k), np.arange(1, d + 1)[None, :, None], axis=1)
+        row, feature, output = (a.ravel() for a in np.indices((n, d, k)))
+        columns: dict[str, Any] = {"row": row, "feature": np.asarray(self.feature_names)[feature]}
+        if self.has_outputs:
+            columns["output"] = np.asarray(self.output_names)[output]
+        columns |= {"value": self.values.ravel(), "shapley": self.shapley.ravel(), "rank": rank.ravel()}
+        if self.standard_errors is not None:
+            columns["standard_error"] = self.standard_errors.ravel()
+        columns["weight"] = self.weight_labels.reshape(n, k)[row, output]
+        return pd.DataFrame(columns)
+
+    def _wide(self) -> pd.DataFrame:
+        n, d = self.values.shape[:2]
+        rows: Any = pd.RangeIndex(n, name="row")
+        if self.has_outputs:
+            rows = pd.MultiIndex.from_product([range(n), self.output_names], names=["row", "output"])
+        values = np.moveaxis(self.values, 1, -1).reshape(-1, d)
+        return pd.DataFrame(values, index=rows, columns=pd.Index(self.feature_names, name="feature"))
+
+    def to_shap(self, normalize: str | None = None) -> Any:
+        """A `shap.Explanation`, for shap's plots; see `weightedshap.explanation.export.to_shap`."""
+        from weightedshap.explanation.export import to_shap
+
+        return to_shap(self, normalize)
+
+    def to_shapiq(self, row: int, output: int | str = 0, normalize: str | None = None) -> Any:
+        """`shapiq.InteractionValues` of one row and output; see `weightedshap.explanation.export.to_shapiq`."""
+        from weightedshap.explanation.export import to_shapiq
+
+        return to_shapiq(self, row, output, normalize)
+
+    def reweight(self, family: Any = None, utility: Any = "aup", select: str = "per_row") -> Explanation:
+        """Another family or utility on the same Δ: a matrix product and some curves, no new sampling."""
+        if self.contributions is None:
+            raise ValueError("Δ was not kept, so it cannot be weighed anew. Explain with keep_contributions=True.")
+        if self._weigh is None:
+            raise ValueError(
+                "This explanation has no game to score weights with: it was loaded from a file, joined from the work "
+                "of several explainers, or some of its features were selected. Weigh anew before that, or explain the "
+                "rows again."
+            )
+        family = self.family if family is None else as_family(family, self.values.shape[1])
+        one_of("selection", select, SELECTIONS)
+        chosen = self._weigh(self.contributions, self.replicates, family, as_utility(utility), select)
+        if self.standard_errors is not None and self.replicates is None:
+            chosen["standard_errors"] = np.full_like(self.values, np.nan)
+        return replace(self, **chosen, family=family, utility=name_of(utility), select=select)
+
+    @property
+    def plot(self) -> Any:
+        """Figures of this explanation: ``explanation.plot.recovery()`` and others of `weightedshap.plots`."""
+        from weightedshap.plots import PlotAccessor
+
+        return PlotAccessor(self)
+
+    def report(self, path: str | os.PathLike[str], evaluation: Any = None) -> None:
+        """Write one HTML page to explore; `evaluation` (of `evaluate`) adds the fair comparison with Shapley."""
+        from weightedshap.report import write
+
+        write(self, path, evaluation)
+
+    def __repr__(self) -> str:
+        n, d = self.values.shape[:2]
+        outputs = f" × {self.values.shape[2]} outputs" if self.has_outputs else ""
+        area, shap = self.curves[:, 1:].sum(1).mean(), self.reference_curves["shapley"][:, 1:].sum(1).mean()
+        lines = [
+            f"Explanation of {n} rows × {d} features{outputs}",
+            f"  game: {self.game_info.get('game', 'given')} · {_unique(self.stopped)}",
+            f"  area under the recovery-error curve: {area:.4g} (Shapley {shap:.4g})",
+            *(f"  note: {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the same lines, and the features that matter most."""
+        title, *facts = repr(self).splitlines()
+        mean = [np.abs(values).mean(axis=(0, *range(2, values.ndim))) for values in (self.values, self.shapley)]
+        top = np.argsort(-mean[0], kind="stable")[:10]
+        rest = len(mean[0]) - len(top)
+        cells = "".join(
+            f"<tr><th>{html.escape(self.feature_names[i])}</th><td>{mean[0][i]:.4g}</td><td>{mean[1][i]:.4g}</td></tr>"
+            for i in top
+        )
+        more = f"<tr><th>and {rest} more</th><td></td><td></td></tr>" if rest else ""
+        return (
+            f"<div><strong>{html.escape(title)}</strong><br>{'<br>'.join(map(html.escape, facts))}"
+            "<table><thead><tr><th>feature</th><th>mean |φ*|</th><th>mean |Shapley|</th></tr></thead>"
+            f"<tbody>{cells}{more}</tbody></table></div>"
+        )
+
+
+def _change(phi: FloatArray, error: FloatArray, k: int, dof: float) -> float:
+    """The share of draws around `phi` whose first k features by absolute value are others, or in another order."""
+    if np.isnan(error).any():
+        return float("nan")
+    if not error.any():
+        return 0.0
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((2_000, len(phi))) if np.isinf(dof) else rng.standard_t(dof, (2_000, len(phi)))
+    top = order_of(phi[None] + noise * error)[:, :k]
+    return float((top != order_of(phi[None])[:, :k]).any(axis=1).mean())
+
+
+def name_of(part: Any) -> str:
+    """The name of a part given by name or as an object."""
+    return part if isinstance(part, str) else str(getattr(part, "__name__", type(part).__name__))
+
+
+def field_names() -> tuple[str, ...]:
+    """The public fields of an Explanation."""
+    return tuple(f.name for f in fields(Explanation) if not f.name.startswith("_"))
+
+
+def _unique(stopped: tuple[str, ...]) -> str:
+    reasons = list(dict.fromkeys(stopped))
+    return reasons[0] if len(reasons) == 1 else f"{reasons[0]} (and {len(reasons) - 1} other reasons)"
+
+
+def _concatenated(parts: list[Explanation]) -> Explanation:
+    if not parts or not all(isinstance(part, Explanation) for part in parts):
+        raise ValueError("`concatenate` needs a list of at least one Explanation.")
+    first, others = parts[0], parts[1:]
+    for other in others:
+        _check_alike(first, other)
+    joined = {name: _joined_field(name, parts) for name in axes.AXES}
+    agreed = {
+        key: value
+        for key, value in first.game_info.items()
+        if all(key in other.game_info and axes.same(value, other.game_info[key]) for other in others)
+    }
+    return replace(
+        first,
+        **joined,
+        data=axes.joined_data([part.data for part in parts]),
+        stopped=tuple(reason for part in parts for reason in part.stopped),
+        game_info=agreed,
+        notes=_joined_notes(parts, agreed, joined["contributions"] is not None),
+        _weigh=None if first._weigh is None else first._weigh.join([other._weigh for other in others]),
+    )
+
+
+def _check_alike(first: Explanation, other: Explanation) -> None:
+    """Raise unless the rows of both can stand in one explanation."""
+    names = ("feature_names", "output_names", "has_outputs", "utility", "select")
+    differ = [name for name in names if getattr(first, name) != getattr(other, name)]
+    if not first.family.equals(other.family):
+        differ.append("family")
+    if differ:
+        shown = differ[0]
+        raise ValueError(
+            f"Explanations that differ in {', '.join(differ)} cannot be joined"
+            + ("." if shown == "family" else f": {getattr(first, shown)!r} and {getattr(other, shown)!r}.")
+            + " Explain, reweight or slice them alike first."
+        )
+
+
+def _joined_field(name: str, parts: Sequence[Explanation]) -> Any:
+    """One field of all parts; None where it cannot be joined."""
+    values = [getattr(part, name) for part in parts]
+    if isinstance(values[0], Mapping):
+        return {key: np.concatenate([value[key] for value in values]) for key in values[0]}
+    if name == "standard_errors" and any(value is not None for value in values):
+        values = [
+            np.zeros_like(part.values) if part.standard_errors is None else part.standard_errors for part in parts
+        ]
+    if any(value is None for value in values) or len({value.shape[1:] for value in values}) > 1:
+        return None
+    return np.concatenate(values)
+
+
+def _joined_notes(parts: Sequence[Explanation], agreed: Mapping[str, Any], kept: bool) -> tuple[str, ...]:
+    notes = dict.fromkeys(note for part in parts for note in part.notes)
+    differing = sorted({str(key) for part in parts for key in part.game_info if key not in agreed})
+    if differing:
+        notes[f"The parts come from games that differ in {', '.join(differing)}."] = None
+    if not kept and any(part.contributions is not None for part in parts):
+        notes["Δ was not kept because some of the joined parts lack it."] = None
+    labels = np.concatenate([np.asarray(part.weight_labels) for part in parts])
+    if (select := parts[0].select) != "per_row" and not (labels == labels[0]).all():
+        notes[f'Each part chose its own shared weight; reweight(select="{select}") chooses one for all rows.'] = None
+    return tuple(notes)

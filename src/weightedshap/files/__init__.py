@@ -1,0 +1,1 @@
+"""Files without pickle: archives, frames in them, explanations and explainers."""

@@ -1,0 +1,208 @@
+"""Frames column by column, as plain arrays and JSON, for `weightedshap.files`.
+
+Each column keeps its type: numbers, bools, dates, text, categories, missing values. Text is kept as its UTF-8 bytes,
+the end of each cell, and which cells are missing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from weightedshap.checks import require
+from weightedshap.inputs.columns import is_polars
+
+__all__ = ["pack", "pack_float", "unpack"]
+
+PLAIN = "biufcMm"
+NULLABLE = {"boolean", "Float32", "Float64", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
+POLARS_NUMBERS = {"Boolean", *NULLABLE} - {"boolean"}
+
+Put = Callable[[Any, str], Any]
+"""(array, name) → what stands for it in the JSON."""
+Get = Callable[[Any], Any]
+"""The reverse of `Put`."""
+
+
+def pack(frame: Any, put: Put) -> dict[str, Any]:
+    """A pandas or polars frame as JSON; its arrays are handed to `put`."""
+    if is_polars(frame):
+        columns = [_pack_polars(frame[name], f"{c}", put) for c, name in enumerate(frame.columns)]
+        return {"polars": columns, "names": list(frame.columns), "rows": len(frame)}
+    columns = [_pack_column(frame.iloc[:, c], f"{c}", put) for c in range(frame.shape[1])]
+    labels, index = _pack_index(frame.columns, "labels", put), _pack_index(frame.index, "index", put)
+    return {"columns": columns, "labels": labels, "index": index}
+
+
+def unpack(packed: Any, get: Get) -> Any:
+    """The reverse of `pack`."""
+    if "polars" in packed:
+        polars = require("polars", "polars")
+        columns = [_unpack_polars(column, get) for column in packed["polars"]]
+        _check_lengths(columns, packed["rows"])
+        return polars.DataFrame([c.alias(name) for c, name in zip(columns, packed["names"], strict=True)])
+    index = _unpack_index(packed["index"], get)
+    arrays = [_unpack_column(column, get) for column in packed["columns"]]
+    _check_lengths(arrays, len(index))
+    frame = pd.DataFrame({c: pd.Series(array, index=index) for c, array in enumerate(arrays)}, index=index)
+    frame.columns = _unpack_index(packed["labels"], get)
+    return frame
+
+
+def _check_lengths(columns: Sequence[Any], n: int) -> None:
+    if any(len(column) != n for column in columns):
+        raise ValueError("the columns of a frame differ in length")
+
+
+def _pack_index(index: Any, name: str, put: Put) -> Any:
+    names = [_pack_cell(level, "the name of an index") for level in index.names]
+    if isinstance(index, pd.RangeIndex):
+        return {"names": names, "range": [index.start, index.stop, index.step]}
+    levels = [pd.Series(index.get_level_values(level), name="index") for level in range(index.nlevels)]
+    return {
+        "names": names,
+        "levels": [_pack_column(level, f"{name}_{place}", put) for place, level in enumerate(levels)],
+    }
+
+
+def _unpack_index(packed: Any, get: Get) -> Any:
+    names = [_unpack_cell(name) for name in packed["names"]]
+    if "range" in packed:
+        start, stop, step = packed["range"]
+        return pd.RangeIndex(start, stop, step, name=names[0])
+    levels = [_unpack_column(level, get) for level in packed["levels"]]
+    return pd.Index(levels[0], name=names[0]) if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=names)
+
+
+def _pack_column(column: Any, name: str, put: Put) -> Any:
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in PLAIN:
+        return {"plain": put(column.to_numpy(), name)}
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = _pack_column(pd.Series(dtype.categories, name=column.name), f"{name}_categories", put)
+        codes = put(column.cat.codes.to_numpy(), name)
+        return {"codes": codes, "categories": categories, "ordered": bool(dtype.ordered)}
+    if isinstance(dtype, pd.StringDtype):
+        text = _pack_text(column.to_list(), column.isna().to_numpy(), name, put)
+        return {"text": text, "storage": dtype.storage, "missing": "NA" if dtype.na_value is pd.NA else "nan"}
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        utc = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+        return {"dates": put(utc, name), "zone": str(dtype.tz)}
+    if str(dtype) in NULLABLE:
+        filled = column.fillna(False if str(dtype) == "boolean" else 0).to_numpy(dtype=dtype.numpy_dtype)
+        missing = put(column.isna().to_numpy(), f"{name}_missing")
+        return {"numbers": put(filled, name), "missing": missing, "type": str(dtype)}
+    if pd.api.types.is_object_dtype(dtype):
+        return {"cells": [_pack_cell(cell, f"column {column.name!r}") for cell in column]}
+    raise TypeError(f"Column {column.name!r} has type {dtype}, which cannot be saved. Convert it with astype first.")
+
+
+def _unpack_column(packed: Any, get: Get) -> Any:
+    if "plain" in packed:
+        return get(packed["plain"])
+    if "codes" in packed:
+        dtype = pd.CategoricalDtype(pd.Index(_unpack_column(packed["categories"], get)), ordered=packed["ordered"])
+        return pd.Categorical.from_codes(get(packed["codes"]), dtype=dtype)
+    if "text" in packed:
+        missing = pd.NA if packed["missing"] == "NA" else np.nan
+        return pd.array(_unpack_text(packed["text"], missing, get), dtype=_string_type(packed["storage"], missing))
+    if "dates" in packed:
+        return pd.DatetimeIndex(get(packed["dates"])).tz_localize("UTC").tz_convert(packed["zone"]).array
+    if "numbers" in packed:
+        if packed["type"] not in NULLABLE:
+            raise ValueError(f"a column has the unknown type {packed['type']!r}")
+        numbers = pd.array(get(packed["numbers"]), dtype=packed["type"])
+        numbers[np.asarray(get(packed["missing"]), dtype=np.bool_)] = pd.NA
+        return numbers
+    return _objects([_unpack_cell(cell) for cell in packed["cells"]])
+
+
+def _pack_polars(column: Any, name: str, put: Put) -> Any:
+    kind, missing = str(column.dtype), column.is_null().to_numpy()
+    if kind in POLARS_NUMBERS:
+        filled = column.fill_null(False if kind == "Boolean" else 0).to_numpy()
+        return {"numbers": put(filled, name), "missing": put(missing, f"{name}_missing"), "type": kind}
+    family = kind.partition("(")[0]
+    if family in ("String", "Categorical", "Enum"):
+        levels = column.dtype.categories.to_list() if family == "Enum" else None
+        cells = column.cast(importlib.import_module("polars").String).to_list()
+        return {"text": _pack_text(cells, missing, name, put), "type": family, "levels": levels}
+    raise TypeError(f"Column {column.name!r} has type {kind}, which cannot be saved. Cast it first.")
+
+
+def _unpack_polars(packed: Any, get: Get) -> Any:
+    polars = require("polars", "polars")
+    kind = packed["type"]
+    if "numbers" in packed:
+        if kind not in POLARS_NUMBERS:
+            raise ValueError(f"a column has the unknown type {kind!r}")
+        column = polars.Series(get(packed["numbers"])).cast(getattr(polars, kind))
+        missing = np.asarray(get(packed["missing"]), dtype=np.bool_)
+        return column.set(polars.Series(missing), None) if missing.any() else column
+    types = {"String": polars.String, "Categorical": polars.Categorical}
+    dtype = polars.Enum(packed["levels"]) if kind == "Enum" else types[kind]
+    return polars.Series(_unpack_text(packed["text"], None, get).tolist(), dtype=polars.String).cast(dtype)
+
+
+def _string_type(storage: str, missing: Any) -> Any:
+    """The type of a text column; the same in plain Python where pyarrow is not installed."""
+    try:
+        return pd.StringDtype(storage, na_value=missing)
+    except ImportError:
+        return pd.StringDtype("python", na_value=missing)
+
+
+def _pack_text(cells: Sequence[Any], missing: Any, name: str, put: Put) -> Any:
+    encoded = [b"" if gone else str(cell).encode("utf-8", "surrogatepass") for cell, gone in zip(cells, missing)]
+    content = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+    ends = np.cumsum([len(cell) for cell in encoded], dtype=np.int64)
+    return {
+        "bytes": put(content, f"{name}_bytes"),
+        "ends": put(ends, f"{name}_ends"),
+        "missing": put(np.asarray(missing), f"{name}_missing"),
+    }
+
+
+def _unpack_text(packed: Any, missing: Any, get: Get) -> Any:
+    content, ends, gone = get(packed["bytes"]).tobytes(), get(packed["ends"]), get(packed["missing"])
+    starts = np.concatenate([[0], ends[:-1]])
+    if len(ends) != len(gone) or (starts > ends).any() or (len(ends) and int(ends[-1]) != len(content)):
+        raise ValueError("a column of text is cut at impossible places")
+    cells = zip(starts.tolist(), ends.tolist(), gone.tolist(), strict=True)
+    return _objects([missing if none else content[a:b].decode("utf-8", "surrogatepass") for a, b, none in cells])
+
+
+def _objects(cells: list[Any]) -> Any:
+    array = np.empty(len(cells), dtype=object)
+    array[:] = cells
+    return array
+
+
+def _pack_cell(cell: Any, where: str) -> Any:
+    """A simple value of a column of mixed ones."""
+    if cell is None or isinstance(cell, (bool, int, str)):
+        return cell
+    if cell is pd.NA or cell is pd.NaT:
+        return {"missing": "NA" if cell is pd.NA else "NaT"}
+    if isinstance(cell, (np.bool_, np.integer)):
+        return cell.item()
+    if isinstance(cell, (float, np.floating)):
+        return pack_float(cell)
+    raise TypeError(
+        f"There is a {type(cell).__name__} in {where}, which cannot be saved. Convert it with astype first."
+    )
+
+
+def _unpack_cell(cell: Any) -> Any:
+    if not isinstance(cell, dict):
+        return cell
+    return {"NA": pd.NA, "NaT": pd.NaT}[cell["missing"]] if "missing" in cell else float(cell["float"])
+
+
+def pack_float(value: Any) -> Any:
+    """A float as JSON, which knows neither NaN nor infinity."""
+    return float(value) if np.isfinite(value) else {"float": repr(float(value))}

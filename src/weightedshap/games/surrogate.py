@@ -1,0 +1,194 @@
+"""Columns of people's tables as numbers in which NaN is free to mean "hidden"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.inputs import Column, Table, column_of
+
+__all__ = ["Encoding", "refuse_infinite"]
+
+RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means are learned apart
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How each column becomes a float column without NaN.
+
+    Numbers and booleans stay as they are. Categories (strings, categories of pandas and polars) become
+    ranks, ordered by the mean prediction among the background rows that have them, so that one threshold
+    can part the high ones from the low ones. A category that the background never saw stands between
+    the two middle ranks: neither high nor low, and equal to none. A missing value becomes a number below
+    all others of its column.
+
+    Attributes
+    ----------
+    missing : (c,) the number that stands for a missing value
+    ranks : column position → category → rank
+    names : the columns
+    """
+
+    missing: FloatArray
+    ranks: Mapping[int, Mapping[Any, float]]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: Table, f: FloatArray) -> Encoding:
+        """Learn the encoding on the background with predictions f (n, k)."""
+        columns = [table.column(c) for c in range(len(table.names))]
+        target = f.mean(axis=1)
+        ranks = {c: _ranks(column, target, table.weights) for c, column in enumerate(columns) if column.dtype == object}
+        partial = cls(np.full(len(columns), np.nan), ranks, table.names)
+        numbers = [partial._numbers(column, c) for c, column in enumerate(columns)]
+        return cls(np.array([_below(column) for column in numbers]), ranks, table.names)
+
+    def __call__(self, rows: Any) -> FloatArray:
+        """(n, c) float64 without NaN."""
+        if isinstance(rows, np.ndarray):
+            X = np.asarray(rows, dtype=np.float64)
+        else:
+            X = np.stack([self._numbers(column_of(rows, c), c) for c in range(len(self.names))], axis=1)
+        refuse_infinite(X, self.names)
+        return np.ascontiguousarray(np.where(np.isnan(X), self.missing, X))
+
+    def cross_fitted(self, X: FloatArray, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """(n, c) the encoded background to learn from: rare categories stand where *other* rows put them.
+
+        The mean prediction of a category with few rows repeats their own predictions, and trees that learn from such
+        ranks take them for knowledge. So the rows are cut into parts, copies of one row together, and a row with a
+        category of fewer than `RARE` distinct rows gets the place that the mean of the other parts has among all
+        categories. One that no other part has is treated as never seen.
+        """
+        codes = {
+            c: np.where(X[:, c] == self.missing[c], len(r), X[:, c]).astype(np.intp) for c, r in self.ranks.items()
+        }
+        if not codes:
+            return X
+        _, first, row = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        rare = {c: _is_rare(code, first, len(self.ranks[c])) for c, code in codes.items()}
+        if not any(rows.any() for rows in rare.values()):
+            return X
+        fitted, total = X.copy(), weights * f.mean(axis=1)
+        part = rng.integers(PARTS, size=len(first))[row.ravel()]
+        for c, code in codes.items():
+            n = len(self.ranks[c])
+            everywhere = np.nan_to_num(_means(code, total, weights, n))  # ascending, as ranks are
+            for p in np.unique(part[rare[c]]):
+                others, mine = part != p, rare[c] & (part == p)
+                mean = _means(code[others], total[others], weights[others], n)[code[mine]]
+                place = np.interp(mean, everywhere, np.arange(n))
+                fitted[mine, c] = np.where(np.isnan(mean), _unseen(n), place)
+        return fitted
+
+    def _numbers(self, column: Column, c: int) -> FloatArray:
+        if c not in self.ranks:
+            return np.asarray(column, dtype=np.float64)
+        ranks, unseen = self.ranks[c], _unseen(len(self.ranks[c]))
+        return np.array([np.nan if value is None else ranks.get(value, unseen) for value in column], dtype=np.float64)
+
+
+def refuse_infinite(X: FloatArray, names: tuple[str, ...]) -> None:
+    """An error that names the first of the columns (n, c) that holds an infinite value."""
+    if np.isinf(X).any():
+        name = names[int(np.nonzero(np.isinf(X).any(axis=0))[0][0])]
+        raise ValueError(
+            f"Column {name!r} holds an infinite value. Replace it by a finite one, or by NaN if it is missing."
+        )
+
+
+def _unseen(n: int) -> float:
+    """Where a category that is none of the n ranked ones stands: between the two in the middle."""
+    return max(n - 1, 0) // 2 + 0.5
+
+
+def _is_rare(code: IntArray, distinct: IntArray, n: int) -> BoolArray:
+    """Which rows hold one of the n categories that fewer than `RARE` of the distinct rows have."""
+    counts = np.bincount(code[distinct], minlength=n + 1)
+    return np.asarray((code < n) & (counts[code] < RARE))
+
+
+def _means(code: IntArray, target: FloatArray, weights: FloatArray, n: int) -> FloatArray:
+    """(n,) the weighted mean of each category; NaN of one without weight."""
+    total, share = (np.bincount(code, values, minlength=n + 1)[:n] for values in (target, weights))
+    return np.asarray(np.divide(total, share, out=np.full(n, np.nan), where=share > 0))
+
+
+def _ranks(column: Column, f: FloatArray, weights: FloatArray) -> dict[Any, float]:
+    """Categories from the lowest to the highest mean prediction; ties by their text."""
+    totals: dict[Any, list[float]] = {}
+    for category, share, value in zip(column.tolist(), weights.tolist(), (weights * f).tolist(), strict=True):
+        if category is not None:
+            total = totals.setdefault(category, [0.0, 0.0])
+            total[0], total[1] = total[0] + share, total[1] + value
+    means = {category: total / share if share > 0 else 0.0 for category, (share, total) in totals.items()}
+    ordered = sorted(means, key=lambda category: (means[category], str(category)))
+    return {category: float(rank) for rank, category in enumerate(ordered)}
+
+
+def _below(column: FloatArray) -> float:
+    """A number below all of `column`, by at least its range."""
+    present = column[~np.isnan(column)]
+    if not len(present):
+        return 0.0
+    low, high = float(present.min()), float(present.max())
+    return low - max(1.0, high - low)
+
+
+def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Rows to learn from and rows held out; copies of one row never stand on both sides.
+
+    At most a share of the rows is held out (at least 50 rows where there are 150), so a row with very many
+    copies is learned from. With fewer than three distinct rows nothing can be held out, and all serve for
+    both.
+    """
+    _, copy_of, copies = np.unique(X, axis=0, return_inverse=True, return_counts=True)
+    copy_of = copy_of.ravel()
+    if len(copies) < 3:
+        return np.arange(len(X)), np.arange(len(X))
+    order = rng.permutation(len(copies))
+    most = max(int(share * len(X)), min(50, len(X) // 3))
+    order = order[copies[order] <= most]
+    chosen = order[np.cumsum(copies[order]) <= most] if len(order) else copies.argmin()
+    held = np.isin(copy_of, chosen)
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def fit_quality(
+    game: FloatArray, f_x: FloatArray, coalitions: BoolArray, f: FloatArray, weights: FloatArray
+) -> dict[str, Any]:
+    """How well a learned game predicts f(x) of held-out rows from coalitions of their features.
+
+    Parameters
+    ----------
+    game, f_x : (N, k) the game's values and the predictions behind them
+    coalitions : (N, d) what was known
+    f, weights : (n, k), (n,) predictions and weights of the whole background
+
+    Returns
+    -------
+    held_out_error : mean squared error over coalitions whose size is uniform on 0..d
+    held_out_error_by_size : (d + 1,) the same by size; NaN for a size that was not drawn
+    relative_error : over Var f. Part of it is not the game's fault: f(x) varies among rows that share x_S
+    variance : Var f
+    empty_gap : game(∅) − E f · full_gap : root mean square of game([d]) − f(x); means over outputs
+    """
+    error = ((game - f_x) ** 2).mean(axis=1)
+    size, d = coalitions.sum(axis=1), coalitions.shape[1]
+    mean = np.average(f, axis=0, weights=weights)
+    variance = float(np.average((f - mean) ** 2, axis=0, weights=weights).mean())
+    with np.errstate(invalid="ignore", divide="ignore"):
+        by_size = np.bincount(size, weights=error, minlength=d + 1) / np.bincount(size, minlength=d + 1)
+    nothing = game[size == 0]
+    return {
+        "held_out_error": float(error.mean()),
+        "held_out_error_by_size": by_size,
+        "relative_error": float(error.mean()) / variance if variance > 0 else 0.0,
+        "variance": variance,
+        "empty_gap": float((nothing[0] - mean).mean()) if len(nothing) else np.nan,
+        "full_gap": float(np.sqrt(by_size[d])),
+    }

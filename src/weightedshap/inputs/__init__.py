@@ -1,0 +1,28 @@
+"""People's tables and models in: arrays and frames as one kind of table, any model as a function of rows.
+
+A table knows its columns, the players (groups of columns that are known or hidden together), and the
+weight of each row. Hidden columns are replaced column by column with values of the same column, never
+by arithmetic, so the model always sees the types it was trained on.
+"""
+
+from weightedshap.inputs.calls import feeding, trained_columns
+from weightedshap.inputs.columns import Column, column_of, copy_of, kind_of, part_of
+from weightedshap.inputs.groups import Groups
+from weightedshap.inputs.model import Model, Outputs, as_model
+from weightedshap.inputs.table import Table, as_table
+
+__all__ = [
+    "Column",
+    "Groups",
+    "Model",
+    "Outputs",
+    "Table",
+    "as_model",
+    "as_table",
+    "column_of",
+    "copy_of",
+    "feeding",
+    "kind_of",
+    "part_of",
+    "trained_columns",
+]

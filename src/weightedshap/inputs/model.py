@@ -1,0 +1,150 @@
+"""The model as games call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import FloatArray, as_outputs, one_of, output_position
+from weightedshap.inputs.calls import how_to_call
+from weightedshap.inputs.columns import copy_of, part_of
+from weightedshap.inputs.table import Table
+
+__all__ = ["Model", "Outputs", "as_model"]
+
+BATCH_BYTES = 2**26
+LEAST_PROBABILITY = 1e-12
+
+Outputs = int | str | Sequence[int | str] | None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as the games call it: ``model(rows)`` → (n,) or (n, k), always finite.
+
+    The model is handed copies of the rows, in batches of bounded size.
+
+    Attributes
+    ----------
+    original : the object the user passed
+    output_names : names of the outputs explained
+    space : "probability", "margin" or "value", the scale of the numbers
+    n_raw, chosen, has_axis : how many outputs there are, which are explained, whether the axis k is there
+    custom : whether `predict` overrides the model's own method
+    link : "logit" where probabilities p are explained as log-odds log(p / (1 − p))
+    """
+
+    predict: Callable[[Any], Any]
+    original: Any
+    output_names: tuple[str, ...]
+    space: str
+    n_raw: int
+    chosen: tuple[int, ...]
+    has_axis: bool
+    custom: bool = False
+    link: str = "identity"
+
+    def __call__(self, rows: Any) -> FloatArray:
+        """Predictions of the chosen outputs; the axis k is there only if several are explained."""
+        at_most = max(1, BATCH_BYTES // (8 * rows.shape[1]))
+        if len(rows) > at_most:
+            starts = range(0, len(rows), at_most)
+            return np.concatenate([self(part_of(rows, slice(start, start + at_most))) for start in starts])
+        raw = _answer(self.predict, rows)
+        if raw.shape[1] != self.n_raw:
+            raise ValueError(
+                f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before. "
+                "A model must return the same number of outputs for every row."
+            )
+        picked = raw[:, list(self.chosen)]
+        picked = log_odds(picked) if self.link == "logit" else picked
+        return picked if self.has_axis else picked[:, 0]
+
+
+def as_model(
+    model: Any,
+    background: Table,
+    predict: Callable[[Any], Any] | None = None,
+    outputs: Outputs = None,
+    link: str = "identity",
+) -> Model:
+    """Wrap `model`, looking at what it returns for the first background rows.
+
+    Classifiers are called through ``predict_proba`` (of two classes the second is explained), or
+    through ``decision_function`` if they know no probabilities; other estimators through ``predict``,
+    torch modules and functions directly; `predict` overrides all of these. `outputs` picks outputs by
+    position or name: one of them, or a list, which keeps the axis k. ``link="logit"`` turns
+    probabilities into log-odds, see `log_odds`.
+    """
+    if isinstance(model, Model):
+        return model
+    one_of("link", link, ("identity", "logit"))
+    call = how_to_call(model, predict)
+    _check_width(model, background)
+    raw = _answer(call.function, background.take(slice(0, 2)))
+    names = _output_names(call.names, raw.shape[1])
+    binary = call.space == "probability" and raw.shape[1] == 2
+    chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(raw.shape[1])))
+    picked = tuple(names[o] for o in chosen)
+    space = "margin" if link == "logit" else call.space
+    wrapped = Model(call.function, model, picked, space, raw.shape[1], chosen, has_axis, predict is not None, link)
+    wrapped(background.take(slice(0, 2)))
+    return wrapped
+
+
+def log_odds(p: FloatArray) -> FloatArray:
+    """log(p / (1 − p)) with p kept within 1e-12 of 0 and 1; of several classes, each against the rest."""
+    if ((p < 0) | (p > 1)).any():
+        raise ValueError(
+            f"`link='logit'` needs probabilities between 0 and 1, but the model returned {p.min():g}..{p.max():g}. "
+            "Leave `link` out, or pass `predict=` a function that returns probabilities."
+        )
+    inside = np.clip(p, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+def _answer(predict: Callable[[Any], Any], rows: Any) -> FloatArray:
+    """(n, k) what the model says; it gets a copy of the rows, which it may write to."""
+    answer = predict(copy_of(rows))
+    if isinstance(answer, list) and answer and getattr(answer[0], "ndim", 0) == 2:
+        raise ValueError(
+            f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=` a "
+            "function that returns one table (n, k), for example the second column of each."
+        )
+    values = as_outputs(answer, len(rows), "The model")
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _check_width(model: Any, background: Table) -> None:
+    expected = getattr(model, "n_features_in_", None)
+    if expected is not None and expected != len(background.names):
+        raise ValueError(
+            f"The background has {len(background.names)} columns but the model expects {expected}. "
+            "Pass the columns used in training, in the same order."
+        )
+
+
+def _output_names(names: tuple[str, ...] | None, n_outputs: int) -> tuple[str, ...]:
+    if names is not None and len(names) == n_outputs:
+        return names
+    return tuple(f"output {o}" for o in range(n_outputs)) if n_outputs > 1 else ("output",)
+
+
+def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+    """Positions of the outputs to explain, and whether results carry the axis k."""
+    if outputs is None:
+        return default, len(default) > 1
+    if isinstance(outputs, (int, np.integer, str)):
+        return (output_position(outputs, names),), False
+    if not isinstance(outputs, (Sequence, np.ndarray)):
+        raise TypeError(f"`outputs` must be a position, a name, or a list of them; got {outputs!r}.")
+    chosen = tuple(output_position(o, names) for o in outputs)
+    if not chosen:
+        raise ValueError("`outputs` is an empty list; name at least one output, or leave it out.")
+    twice = [names[o] for o in chosen if chosen.count(o) > 1]
+    if twice:
+        raise ValueError(f"`outputs` names {twice[0]!r} more than once.")
+    return chosen, True

@@ -1,0 +1,266 @@
+"""The table: rows, players, weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.inputs.columns import Column, Kind, is_polars, kind_of, numeric
+from weightedshap.inputs.groups import Groups, listed, owners, players_of
+
+__all__ = ["Table", "as_table"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that the model can be called on, and the players made of their columns.
+
+    Attributes
+    ----------
+    data : ndarray (n, c), or pandas or polars DataFrame with c columns
+    names : the c column names
+    players : for each of the d players, the positions of its columns
+    player_names : their d names
+    weights : (n,) non-negative, summing to one
+    notes : sentences about the players that the reader of a result should know
+    trained : the names of an array's columns in the model's training, where it knows them
+    """
+
+    data: Any
+    names: tuple[str, ...]
+    players: tuple[IntArray, ...]
+    player_names: tuple[str, ...]
+    weights: FloatArray
+    notes: tuple[str, ...] = ()
+    trained: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def d(self) -> int:
+        """How many players there are."""
+        return len(self.players)
+
+    @property
+    def kind(self) -> Kind:
+        """What rows of this type can do."""
+        return kind_of(self.data)
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether rows are handed on as a DataFrame."""
+        return not isinstance(self.data, np.ndarray)
+
+    @property
+    def player_of_column(self) -> IntArray:
+        """(c,) the player that each column belongs to."""
+        owner = np.empty(len(self.names), dtype=np.intp)
+        for player, columns in enumerate(self.players):
+            owner[columns] = player
+        return owner
+
+    def known_columns(self, coalitions: BoolArray) -> BoolArray:
+        """(m, c): which columns each coalition (m, d) of players knows."""
+        return coalitions[:, self.player_of_column]
+
+    def take(self, rows: slice | IntArray) -> Any:
+        """Some rows, in the table's own type."""
+        return self.kind.part(self.data, rows)
+
+    def some(self, rows: IntArray) -> Table:
+        """The table of some of its rows."""
+        weights = self.weights[rows]
+        if weights.sum() <= 0:
+            raise ValueError("The rows taken from the background have no weight. Pass more rows with positive weight.")
+        return replace(self, data=self.take(rows), weights=weights / weights.sum())
+
+    def align(self, X: Any, who: str = "X") -> Any:
+        """`X` with this table's columns in this table's order, type and dtypes.
+
+        A single row (a 1-D array, a Series or a dict) becomes a table of one row. Named columns are
+        matched by name if the background has names too, or the model has the same; others by position.
+        A value that the dtype of the background's column cannot hold (a hole or a fraction among
+        integers) keeps its own.
+        """
+        data = as_rows(X)
+        if self.is_frame and isinstance(data, np.ndarray) and data.dtype.kind in "OUS":
+            data = pd.DataFrame(data).infer_objects()
+            data.columns = self.names if data.shape[1] == len(self.names) else data.columns
+        kind, names = kind_of(data), kind_of(data).names(data)
+        if names is not None and (self.is_frame or sorted(names) == sorted(self.trained)):
+            data = kind.select(data, _positions(names, self.names if self.is_frame else self.trained, who))
+        elif data.shape[1] != len(self.names):
+            raise ValueError(
+                f"`{who}` has {data.shape[1]} columns but the background has {len(self.names)}. "
+                "Pass the columns used in training, in the same order."
+            )
+        if len(data) == 0:
+            raise ValueError(f"`{who}` has no rows. Pass at least one row to explain.")
+        if type(kind) is type(self.kind):
+            return self.kind.like(data, self.data, who)
+        if isinstance(data, np.ndarray):
+            data = numeric(data, who)
+        return self.kind.build([kind.column(data, c, who) for c in range(len(self.names))], self.data, who)
+
+    def mix(self, row: Any, known: BoolArray, hidden: Any) -> Any:
+        """Rows that take known columns from `row` and the others from each row of `hidden`.
+
+        Parameters
+        ----------
+        row : one row in the table's type
+        known : (m, c) bool
+        hidden : B rows in the table's type
+
+        Returns
+        -------
+        m·B rows in the table's type; all B rows of the first coalition come first.
+        """
+        return self.kind.mix(row, known, hidden)
+
+    def typical(self) -> Any:
+        """One row of weighted means (numbers) and most frequent values (all else)."""
+        cells = [self._typical(c) for c in range(len(self.names))]
+        return self.kind.build(cells, self.data, "background")
+
+    def unseen(self, rows: Any) -> tuple[str, ...]:
+        """A sentence for each column whose categories in `rows` the background never saw."""
+        return tuple(
+            f"Column {self.names[c]!r} holds categories that the background never saw: {listed(found)}."
+            for c, known in self._categories.items()
+            if (found := sorted({str(v) for v in kind_of(rows).column(rows, c, "X") if v is not None} - known))
+        )
+
+    def column(self, c: int) -> Column:
+        """Column c in the plain form: floats with NaN, or objects with None."""
+        return self.kind.column(self.data, c, "background")
+
+    @cached_property
+    def _categories(self) -> dict[int, set[str]]:
+        columns = {c: column for c in range(len(self.names)) if (column := self.column(c)).dtype == object}
+        return {c: {str(v) for v in column if v is not None} for c, column in columns.items()}
+
+    def _typical(self, c: int) -> Column:
+        column = self.column(c)
+        if column.dtype == object:
+            return np.array([_most_frequent(column, self.weights)], dtype=object)
+        if self.kind.is_boolean(self.data, c):
+            return np.array([_most_frequent(column, self.weights)], dtype=np.float64)
+        return np.array([_weighted_mean(np.asarray(column, dtype=np.float64), self.weights)])
+
+
+def as_table(data: Any, weights: Any = None, groups: Groups | None = None, order: Sequence[str] | None = None) -> Table:
+    """Wrap `data` (2-D array or DataFrame) as the background table.
+
+    Parameters
+    ----------
+    weights : (n,) row weights, non-negative; None for equal ones
+    groups : players made of several columns, as ``{"address": ["city", "zip"]}`` or a list of lists.
+        A column in no group is a player of its own.
+    order : the column names in the order in which the model was trained; a frame that has the same
+        columns in another order is put into this one
+    """
+    if isinstance(data, Table):
+        return data
+    rows = as_rows(data)
+    if len(rows) == 0 or rows.shape[1] == 0:
+        raise ValueError(
+            f"The background needs at least one row and one column; got {rows.shape[0]} rows and "
+            f"{rows.shape[1]} columns."
+        )
+    if isinstance(rows, np.ndarray):
+        rows = numeric(rows, "background")
+    kind = kind_of(rows)
+    names = kind.names(rows)
+    trained = tuple(order or ()) if names is None else ()
+    if names is None:
+        names = tuple(f"x{c}" for c in range(rows.shape[1]))
+    _refuse_twice(names)
+    for c in range(len(names)):
+        kind.column(rows, c, "background")
+    owner, alone = owners(names, groups)
+    notes = (f"Columns in no group are players of their own: {listed(alone)}.",) if groups and alone else ()
+    if order is not None and tuple(order) != names and sorted(order) == sorted(names):
+        columns = [names.index(name) for name in order]
+        rows, names, owner = kind.select(rows, columns), tuple(order), tuple(owner[c] for c in columns)
+    return Table(rows, names, *players_of(owner), _row_weights(weights, len(rows)), notes, trained)
+
+
+def as_rows(data: Any) -> Any:
+    """A 2-D array or a DataFrame."""
+    if isinstance(data, Table):
+        return data.data
+    if isinstance(data, pd.DataFrame) or is_polars(data):
+        return data
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError("A polars LazyFrame holds no rows yet. Call `.collect()` on it first.")
+    if isinstance(data, pd.Series):
+        return data.to_frame().T.infer_objects()
+    if isinstance(data, Mapping):
+        return pd.DataFrame([dict(data)])
+    array = np.asarray(data)
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim != 2:
+        raise ValueError(f"A table must have two axes, rows and columns; got shape {array.shape}.")
+    return array
+
+
+def _refuse_twice(names: tuple[str, ...]) -> None:
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    if twice:
+        raise ValueError(f"Column names must differ; {', '.join(map(repr, twice))} stands more than once.")
+
+
+def _positions(given: tuple[str, ...], names: tuple[str, ...], who: str) -> list[int]:
+    """Where each of `names` stands in `given`."""
+    _refuse_twice(given)
+    position = {name: c for c, name in enumerate(given)}
+    missing = [name for name in names if name not in position]
+    extra = [name for name in position if name not in names]
+    if missing:
+        raise ValueError(
+            f"`{who}` lacks {len(missing)} of the background's columns: {listed(missing)}. "
+            "Pass the columns used in training."
+        )
+    if extra:
+        raise ValueError(
+            f"`{who}` has {len(extra)} columns the background does not have: {listed(extra)}. Drop them first."
+        )
+    return [position[name] for name in names]
+
+
+def _weighted_mean(values: FloatArray, weights: FloatArray) -> float:
+    """The mean over the values that are not missing; NaN if there are none."""
+    present = ~np.isnan(values)
+    total = weights[present].sum()
+    return float(values[present] @ weights[present] / total) if total > 0 else np.nan
+
+
+def _most_frequent(values: Column, weights: FloatArray) -> Any:
+    """The value with the most weight, of equals the first in alphabetical order; missing ones do not vote."""
+    votes: dict[Any, float] = {}
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        if value is not None and value == value:
+            votes[value] = votes.get(value, 0.0) + weight
+    if not votes:
+        return None if values.dtype == object else np.nan
+    return min(votes, key=lambda value: (-votes[value], str(value)))
+
+
+def _row_weights(weights: Any, n: int) -> FloatArray:
+    if weights is None:
+        return np.full(n, 1.0 / n)
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (n,):
+        raise ValueError(f"`background_weights` must hold one weight for each of {n} rows; got shape {array.shape}.")
+    if not (np.isfinite(array).all() and (array >= 0).all() and array.sum() > 0):
+        raise ValueError("`background_weights` must be finite, not negative, and not all zero.")
+    return np.asarray(array / array.sum())

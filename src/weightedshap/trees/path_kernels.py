@@ -1,0 +1,311 @@
+"""Compiled loops over the ways to leaves: path-dependent games, and backgrounds written as patterns.
+
+The way to every leaf is listed once for an ensemble, its splits grouped by player. At a row only one question
+is left for each player of a leaf: does the row pass all its splits?
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from weightedshap.trees.leaf_kernels import add_running_sums, gathering, grown, spread
+
+
+@njit(nogil=True, cache=True)
+def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
+    """The way to every leaf, grouped by player.
+
+    Returns
+    -------
+    c : value of each leaf
+    start : members of leaf l are ``start[l] … start[l + 1] − 1``
+    member, ratio : the player, and the product of the shares of cover that its splits send this way
+    edge_start, edge : the splits of member q are ``edge[edge_start[q] : edge_start[q + 1]]``, each written
+        as 2·node + (1 if the way goes left)
+    """
+    n_inner = left.shape[0]
+    slot = np.full(n_players, -1, np.int32)
+    way, turn = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int32)
+    c, start = np.empty(1024), np.zeros(1025, np.int64)
+    member, ratio, edge_start = np.empty(8192, np.int32), np.empty(8192), np.zeros(8193, np.int64)
+    edge = np.empty(8192, np.int32)
+    leaves, members, edges = 0, 0, 0
+    for root in roots:
+        node, length = root, 0
+        while True:
+            while node < n_inner:
+                way[length], turn[length] = node, 1
+                length += 1
+                node = left[node]
+            if leaves == c.shape[0]:
+                c, start = grown(c, leaves + 1), grown(start, leaves + 2)
+            if members + length >= member.shape[0]:
+                member, ratio = grown(member, members + length), grown(ratio, members + length)
+                edge_start = grown(edge_start, member.shape[0] + 1)
+            if edges + length >= edge.shape[0]:
+                edge = grown(edge, edges + length)
+            base = members
+            for q in range(length):
+                p = player[way[q]]
+                if slot[p] < 0:
+                    slot[p] = members
+                    member[members], ratio[members] = p, 1.0
+                    members += 1
+            for q in range(base, members):
+                for k in range(length):
+                    if player[way[k]] == member[q]:
+                        went = left[way[k]] if turn[k] == 1 else right[way[k]]
+                        if cover[way[k]] > 0:
+                            ratio[q] *= cover[went] / cover[way[k]]
+                        else:
+                            ratio[q] = 0.0
+                        edge[edges] = 2 * way[k] + turn[k]
+                        edges += 1
+                edge_start[q + 1] = edges
+                slot[member[q]] = -1
+            c[leaves] = value[node - n_inner]
+            leaves += 1
+            start[leaves] = members
+            while length > 0 and turn[length - 1] == 0:
+                length -= 1
+            if length == 0:
+                break
+            turn[length - 1] = 0
+            node = right[way[length - 1]]
+    return (
+        c[:leaves].copy(), start[: leaves + 1].copy(), member[:members].copy(), ratio[:members].copy(),
+        edge_start[: members + 1].copy(), edge[:edges].copy(),
+    )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def passes(goes, edge, begin, end):
+    """Whether a row with directions `goes` passes all the splits ``edge[begin:end]``."""
+    for e in range(begin, end):  # noqa: SIM110
+        if goes[edge[e] >> 1] != (edge[e] & 1 == 1):
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def background_patterns(z_left, z_weight, start, edge_start, edge, most):
+    """For every leaf, which of its members the background rows pass, as bit masks with their weights.
+
+    Returns (first, mask, weight), patterns of leaf l being ``first[l] … first[l + 1] − 1``; an empty list
+    with first = [-1] where more than `most` patterns would be needed.
+    """
+    n_leaves = start.shape[0] - 1
+    first = np.zeros(n_leaves + 1, np.int64)
+    mask, weight = np.empty(4096, np.uint64), np.empty(4096)
+    seen = np.empty(z_left.shape[0], np.uint64)
+    counted = np.zeros(4096)
+    patterns = 0
+    for leaf in range(n_leaves):
+        base, size = start[leaf], start[leaf + 1] - start[leaf]
+        for b in range(z_left.shape[0]):
+            bits = np.uint64(0)
+            for q in range(size):
+                if passes(z_left[b], edge, edge_start[base + q], edge_start[base + q + 1]):
+                    bits |= np.uint64(1) << np.uint64(q)
+            seen[b] = bits
+        room = min(z_left.shape[0], 1 << min(size, 30))
+        if patterns + room > mask.shape[0]:
+            mask, weight = grown(mask, patterns + room), grown(weight, patterns + room)
+        if size <= 12:
+            for b in range(z_left.shape[0]):
+                counted[seen[b]] += z_weight[b]
+            for bits in range(1 << size):
+                if counted[bits] > 0:
+                    mask[patterns], weight[patterns] = bits, counted[bits]
+                    counted[bits] = 0.0
+                    patterns += 1
+        else:
+            order = np.argsort(seen)
+            for at in range(order.shape[0]):
+                b = order[at]
+                if at > 0 and seen[b] == mask[patterns - 1]:
+                    weight[patterns - 1] += z_weight[b]
+                else:
+                    mask[patterns], weight[patterns] = seen[b], z_weight[b]
+                    patterns += 1
+        first[leaf + 1] = patterns
+        if patterns > most:
+            first[0] = -1
+            break
+    return first, mask[:patterns].copy(), weight[:patterns].copy()
+
+
+@njit(nogil=True, cache=True)
+def list_pattern_leaves(x_left, value, path_start, path_member, edge_start, edge, pattern_first, mask, weight):
+    """The living leaves of every row against a background that is written as patterns."""
+    n = x_left.shape[0]
+    first = np.zeros(n + 1, np.int64)
+    c, n_known, start = np.empty(1024), np.empty(1024, np.int32), np.zeros(1025, np.int64)
+    member = np.empty(8192, np.int32)
+    leaves, members = 0, 0
+    for r in range(n):
+        for leaf in range(value.shape[0]):
+            if value[leaf] == 0.0:
+                continue
+            base, size = path_start[leaf], path_start[leaf + 1] - path_start[leaf]
+            every = (np.uint64(1) << np.uint64(size)) - np.uint64(1) if size < 64 else ~np.uint64(0)
+            bits = np.uint64(0)
+            for q in range(size):
+                if passes(x_left[r], edge, edge_start[base + q], edge_start[base + q + 1]):
+                    bits |= np.uint64(1) << np.uint64(q)
+            for at in range(pattern_first[leaf], pattern_first[leaf + 1]):
+                if bits | mask[at] != every:
+                    continue
+                if leaves == c.shape[0]:
+                    c, n_known, start = grown(c, leaves + 1), grown(n_known, leaves + 1), grown(start, leaves + 2)
+                if members + size > member.shape[0]:
+                    member = grown(member, members + size)
+                known, hidden = bits & ~mask[at], mask[at] & ~bits
+                begin = members
+                for q in range(size):
+                    if (known >> np.uint64(q)) & np.uint64(1):
+                        member[members] = path_member[base + q]
+                        members += 1
+                c[leaves], n_known[leaves] = value[leaf] * weight[at], members - begin
+                for q in range(size):
+                    if (hidden >> np.uint64(q)) & np.uint64(1):
+                        member[members] = path_member[base + q]
+                        members += 1
+                leaves += 1
+                start[leaves] = members
+        first[r + 1] = leaves
+    return first, c[:leaves].copy(), n_known[:leaves].copy(), start[: leaves + 1].copy(), member[:members].copy()
+
+
+@njit(nogil=True, cache=True)
+def divide(product, degree, r, out):
+    """Coefficients of ``product / (r + y)``, a polynomial of degree `degree` with roots in (−∞, 0].
+
+    The coefficients are positive and log-concave, so from below the quotient can be read without
+    cancellation while r·q_t ≥ q_{t−1}, and from above for all the rest.
+    """
+    last = -1
+    if r > 0:
+        before = 0.0
+        for t in range(degree):
+            q = (product[t] - before) / r
+            if q * r < before:
+                break
+            out[t] = q
+            before, last = q, t
+    above = 0.0
+    for t in range(degree - 1, last, -1):
+        above = product[t + 1] - r * above
+        out[t] = above
+
+
+@njit(nogil=True, cache=True)
+def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, table, level, out):
+    """Path-dependent: ``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
+
+    A leaf with p members multiplies, for each member k, a_k (1 if x passes its splits) when k is known and
+    the cover ratio r_k when it is hidden. With q the coefficients of Π_{k≠i} (r_k + a_k y),
+    Δ_j(i) gains c (a_i − r_i) Σ_t q_t K(p, t + 1)[j]. Only members with a_k = 1 carry y; of the others
+    only the product of their r_k is needed, because a_i − r_i = −r_i completes it.
+    """
+    gathered, slot, met = gathering(level, out.shape[2])
+    widest = 0
+    for leaf in range(value.shape[0]):
+        widest = max(widest, start[leaf + 1] - start[leaf])
+    active = np.empty(widest, np.bool_)
+    product, quotient = np.empty(widest + 1), np.empty(widest + 1)
+    for r in range(out.shape[0]):
+        n_met = 0
+        for leaf in range(value.shape[0]):
+            base, size = start[leaf], start[leaf + 1] - start[leaf]
+            if size == 0 or value[leaf] == 0.0:
+                continue
+            scale, degree = value[leaf], 0
+            product[0] = 1.0
+            for q in range(size):
+                active[q] = passes(x_left[r], edge, edge_start[base + q], edge_start[base + q + 1])
+                if not active[q]:
+                    scale *= ratio[base + q]
+                    continue
+                product[degree + 1] = product[degree]
+                for t in range(degree, 0, -1):
+                    product[t] = product[t - 1] + ratio[base + q] * product[t]
+                product[0] *= ratio[base + q]
+                degree += 1
+            if scale == 0.0:
+                continue
+            cell = level[size]
+            for q in range(size):
+                p = member[base + q]
+                if slot[p] < 0:
+                    slot[p], met[n_met] = n_met, p
+                    n_met += 1
+                i = slot[p]
+                if active[q]:
+                    divide(product, degree, ratio[base + q], quotient)
+                    gain = scale * (1.0 - ratio[base + q])
+                    for t in range(degree):
+                        gathered[cell + t, i] += gain * quotient[t]
+                else:
+                    for t in range(degree + 1):
+                        gathered[cell + t, i] -= scale * product[t]
+        spread(gathered, widest, table, level, slot, met[:n_met], out[r])
+
+
+@njit(nogil=True, cache=True)
+def along_paths(x_left, value, start, member, ratio, edge_start, edge, orders, out):
+    """Path-dependent: add to ``out[r, q, k]`` the value when the first k players of order q are known."""
+    m, d = orders.shape[1], orders.shape[2]
+    rank = np.empty((m, d), np.int64)
+    widest = 0
+    for leaf in range(value.shape[0]):
+        widest = max(widest, start[leaf + 1] - start[leaf])
+    active, place = np.empty(widest, np.bool_), np.empty(widest, np.int64)
+    rest = np.empty(widest + 1)
+    steps = np.empty((m, d + 1))
+    for r in range(orders.shape[0]):
+        for q in range(m):
+            for k in range(d):
+                rank[q, orders[r, q, k]] = k
+        steps[:] = 0.0
+        for leaf in range(value.shape[0]):
+            base, size = start[leaf], start[leaf + 1] - start[leaf]
+            if value[leaf] == 0.0:
+                continue
+            for k in range(size):
+                active[k] = passes(x_left[r], edge, edge_start[base + k], edge_start[base + k + 1])
+            for q in range(m):
+                for k in range(size):  # members of the leaf in the order of their ranks
+                    at = k
+                    while at > 0 and rank[q, member[base + place[at - 1]]] > rank[q, member[base + k]]:
+                        place[at] = place[at - 1]
+                        at -= 1
+                    place[at] = k
+                rest[size] = value[leaf]
+                for k in range(size - 1, -1, -1):
+                    rest[k] = rest[k + 1] * ratio[base + place[k]]
+                steps[q, 0] += rest[0]
+                for k in range(size):
+                    at = rank[q, member[base + place[k]]] + 1
+                    if not active[place[k]]:
+                        steps[q, at] -= rest[k]
+                        break
+                    steps[q, at] += rest[k + 1] - rest[k]
+        add_running_sums(steps, out[r])
+
+
+@njit(nogil=True, cache=True)
+def values_of_paths(x_left, value, start, member, ratio, edge_start, edge, coalitions, out):
+    """Path-dependent: add to ``out[r, q]`` the value of coalition q at row r."""
+    for r in range(out.shape[0]):
+        for leaf in range(value.shape[0]):
+            for q in range(coalitions.shape[0]):
+                product = value[leaf]
+                for at in range(start[leaf], start[leaf + 1]):
+                    if not coalitions[q, member[at]]:
+                        product *= ratio[at]
+                    elif not passes(x_left[r], edge, edge_start[at], edge_start[at + 1]):
+                        product = 0.0
+                        break
+                out[r, q] += product

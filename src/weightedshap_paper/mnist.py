@@ -1,0 +1,220 @@
+"""The paper's images: digits in 196 superpixels, and those on which WeightedSHAP and Shapley differ most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import weightedshap as ws
+from weightedshap.checks import BoolArray, FloatArray, require
+from weightedshap.curves import area, mean_interval, order_of, recovery_error
+from weightedshap_paper import datasets, models
+from weightedshap_paper.datasets import Images
+from weightedshap_paper.figures import attribution_maps
+from weightedshap_paper.runner import Claim, Experiment, Numbers, Runs, Settings, verdict
+
+__all__ = ["MNIST", "ImageGame", "masked_network"]
+
+SIDE = 14
+D = SIDE * SIDE
+TOP = 0.1
+SHOWN = 4
+BATCH = 1_000
+NAMES = ("WeightedSHAP", "Shapley")
+SUPERPIXELS = [
+    [2 * (2 * SIDE * line + column) + step for step in (0, 1, 2 * SIDE, 2 * SIDE + 1)]
+    for line in range(SIDE)
+    for column in range(SIDE)
+]
+"""The pixels of each of the 196 players: 2 × 2 of them, line by line."""
+
+
+@dataclass(frozen=True)
+class ImageGame:
+    """v(S): the probability of a digit when only the superpixels in S of one image are known.
+
+    Attributes
+    ----------
+    network : of `masked_network`
+    image : (1, 28, 28) tensor in 0..1
+    """
+
+    network: Any
+    image: Any
+    digit: int
+    d: int = D
+
+    def __call__(self, coalitions: BoolArray) -> FloatArray:
+        torch = require("torch", "neural")
+        values = []
+        with torch.no_grad():
+            for known in torch.as_tensor(np.ascontiguousarray(coalitions)).split(BATCH):
+                masks = _masks(known.float())
+                inputs = torch.cat([self.image * masks, masks], dim=1)
+                values.append(self.network(inputs).softmax(dim=1)[:, self.digit])
+        return np.asarray(torch.cat(values).numpy(), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class FittedImages:
+    """The games of images (n, 784) of 0..255, each of the digit that the model sees in it."""
+
+    model: Any
+    network: Any
+
+    def probabilities(self, rows: Any) -> FloatArray:
+        """(n, 10) of the model itself."""
+        torch = require("torch", "neural")
+        with torch.no_grad():
+            return np.asarray(self.model(_tensor(rows)).softmax(dim=1).numpy(), dtype=np.float64)
+
+    def predict(self, rows: Any) -> FloatArray:
+        """(n,) f(x): the probability of the digit that the model sees."""
+        return np.asarray(self.probabilities(rows).max(axis=1))
+
+    def at(self, row: Any) -> ImageGame:
+        """The game at one image."""
+        return ImageGame(self.network, _tensor(row)[0], int(self.probabilities(row)[0].argmax()))
+
+
+def _tensor(rows: Any) -> Any:
+    return models.pixels(np.asarray(rows).reshape(-1, 2 * SIDE, 2 * SIDE))
+
+
+def masked_network(model: Any, X: Any, *, seed: int, epochs: int) -> Any:
+    """E[f(X) | X_S = x_S] learned by a convolutional network of the masked image and, as a second channel, the mask.
+
+    Masks hide superpixels of 2 × 2 pixels and know a number of them that is uniform on 0..196; the loss is the
+    Kullback–Leibler divergence from the model's probabilities. A module from (n, 2, 28, 28) to logits (n, 10).
+    """
+    torch = require("torch", "neural")
+    images = models.pixels(X)
+    with torch.no_grad():
+        targets = torch.cat([model(part).softmax(dim=1) for part in images.split(BATCH)])
+
+    def loss(network: Any, rows: Any) -> Any:
+        size = torch.randint(0, D + 1, (len(rows), 1))
+        rank = torch.rand(len(rows), D).argsort(dim=1).argsort(dim=1)
+        masks = _masks((rank < size).float())
+        logits = network(torch.cat([images[rows] * masks, masks], dim=1))
+        return torch.nn.functional.kl_div(logits.log_softmax(dim=1), targets[rows], reduction="batchmean")
+
+    return models.trained(2, loss, len(images), seed=seed, epochs=epochs)
+
+
+def _masks(known: Any) -> Any:
+    """(m, 196) of 0 and 1 → (m, 1, 28, 28), each superpixel 2 × 2 pixels."""
+    return known.reshape(-1, 1, SIDE, SIDE).repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
+
+
+def run_mnist(case: str, settings: Settings, rng: np.random.Generator) -> Numbers:
+    """Train the model and two surrogates, each on half of the images; explain test images with the first."""
+    images = datasets.mnist()
+    if settings.quick:
+        images = Images(images.X_train[:6000], images.y_train[:6000], images.X_test[:1000], images.y_test[:1000])
+    seed = int(rng.integers(2**31))
+    model = models.mnist_network(images, seed=seed, epochs=1 if settings.quick else 3)
+    half = np.array_split(rng.permutation(len(images.X_train)), 2)
+    epochs = 1 if settings.quick else 8
+    own, other = (
+        FittedImages(model, masked_network(model, images.X_train[rows], seed=seed, epochs=epochs)) for rows in half
+    )
+    X = images.X_test[rng.permutation(len(images.X_test))[: settings.rows]].reshape(-1, len(SUPERPIXELS) * 4)
+    budget = 1_000 if settings.quick else 10_000
+    explainer = ws.Explainer(
+        None,
+        X,
+        game=own,
+        groups=SUPERPIXELS,
+        estimator="stratified",
+        evaluations=budget,
+        random_state=seed,
+        progress=False,
+    )
+    explanation = explainer(X)
+    phi = dict(zip(NAMES, (explanation.values, explanation.shapley), strict=True))  # (n, 196) each
+    areas = {
+        "own": dict(zip(NAMES, map(area, (explanation.curves, explanation.reference_curves["shapley"])), strict=True))
+    }
+    areas["independent"] = _judged(other, X, phi)
+    gap = areas["own"]["Shapley"] - areas["own"]["WeightedSHAP"]
+    digits = own.probabilities(X).argmax(axis=1)
+    return {
+        "accuracy": models.accuracy(model, images.X_test, images.y_test),
+        "areas": areas,
+        "negative": {name: _against(values) for name, values in phi.items()},
+        "gallery": [
+            {"image": X[i], "digit": digits[i], "gap": gap[i], "phi": {name: phi[name][i] for name in NAMES}}
+            for i in np.argsort(-gap, kind="stable")[:SHOWN]
+        ],
+    }
+
+
+def _judged(fitted: FittedImages, X: Any, phi: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    """(n,) the area of each attribution on another game."""
+    orders = np.stack([order_of(phi[name]) for name in NAMES], axis=1)  # (n, 2, 196)
+    f_x = fitted.predict(X)
+    areas = [area(recovery_error(fitted.at(X[[i]]), orders[i], f_x[i])) for i in range(len(X))]
+    return dict(zip(NAMES, np.transpose(areas), strict=True))
+
+
+def _against(phi: FloatArray) -> FloatArray:
+    """(n,) the share of the top 10 % superpixels that count against the digit."""
+    top = order_of(phi)[:, : round(TOP * D)]
+    return np.asarray((np.take_along_axis(phi, top, axis=1) < 0).mean(axis=1))
+
+
+def claims_mnist(runs: Runs) -> list[Claim]:
+    """The network's accuracy; who recovers the prediction faster; whose leading superpixels count against the digit."""
+    (of,) = runs.values()
+    accuracy = float(np.mean([run["accuracy"] for run in of]))
+    claims = [
+        Claim("accuracy of the network on the test images", "98.6 %", f"{accuracy:.2%}", verdict([accuracy >= 0.986]))
+    ]
+    for judge in ("own", "independent"):
+        areas = {name: _all(of, lambda run, name=name, judge=judge: run["areas"][judge][name]) for name in NAMES}
+        mean, margin = mean_interval(areas["WeightedSHAP"] - areas["Shapley"])
+        shown = ", ".join(f"{name} {values.mean():.4g}" for name, values in areas.items())
+        text = f"area under the recovery curve, {judge} game, {len(areas['Shapley'])} images"
+        claims.append(
+            Claim(
+                text,
+                "lower than Shapley",
+                f"{shown}; difference {mean:+.3g} ± {margin:.2g}",
+                verdict([bool(mean < 0), bool(mean + margin < 0)]),
+            )
+        )
+    negative = {name: float(_all(of, lambda run, name=name: run["negative"][name]).mean()) for name in NAMES}
+    fewer = [negative["WeightedSHAP"] < negative["Shapley"], negative["WeightedSHAP"] < 0.01]
+    text = "share of the top 10 % superpixels that count against the digit"
+    shown = ", ".join(f"{name} {share:.1%}" for name, share in negative.items())
+    claims.append(Claim(text, "SHAP noisy, WeightedSHAP none", shown, verdict(fewer)))
+    return claims
+
+
+def _all(runs: Sequence[Numbers], part: Any) -> FloatArray:
+    return np.concatenate([part(run) for run in runs])
+
+
+def draw_mnist(runs: Runs) -> Any:
+    """The images with the largest gap, and the top 10 % superpixels of both attributions."""
+    (of,) = runs.values()
+    gallery = sorted((one for run in of for one in run["gallery"]), key=lambda one: -one["gap"])[:SHOWN]
+    return attribution_maps(gallery, NAMES, round(TOP * D))
+
+
+MNIST = Experiment(
+    "MNIST: 196 superpixels, convolutional surrogate, the images with the largest gap",
+    lambda settings: ["mnist"],
+    run_mnist,
+    draw_mnist,
+    claims_mnist,
+    most_runs=2,
+    notes=(
+        "The digit that the model sees is explained, by its probability. Two surrogates are trained on halves of the "
+        "training images: the first explains, the second is the independent judge. 10,000 evaluations for each image.",
+    ),
+)

@@ -1,0 +1,78 @@
+"""What the authors' program does otherwise: how it stops boosting, and when it balances fraud."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weightedshap.evaluation.metrics import auc_points
+from weightedshap_paper import models
+from weightedshap_paper.datasets import DATASETS, OVERSAMPLED, Prepared, prepare
+from weightedshap_paper.runner import Experiment, Numbers, Runs, Settings
+
+__all__ = ["STOPPING"]
+
+RULES = {"loss": {"authors_stop": False}, "loss or error": {"authors_stop": True}}
+
+
+def run_stopping(case: str, settings: Settings, rng: np.random.Generator) -> Numbers:
+    """Trees and test score of both rules; for fraud, in both orders, from the same draws."""
+    state = rng.bit_generator.state
+    numbers: dict[str, dict[str, Any]] = {}
+    for order in ("ours", "authors") if case in OVERSAMPLED else ("ours",):
+        rng.bit_generator.state = state
+        data = prepare(case, rng, authors_order=order == "authors")
+        numbers[order] = {rule: _fit(data, settings, **options) for rule, options in RULES.items()}
+        numbers[order]["copies"] = copies(data)
+    return numbers
+
+
+def _fit(data: Prepared, settings: Settings, authors_stop: bool) -> Numbers:
+    rate = models.rate(settings.quick)
+    booster = models.boosting(data, seed=settings.seed, learning_rate=rate, authors_stop=authors_stop)
+    predictions = booster.predict(data.X_test)
+    if data.task == "regression":
+        score = 1 - np.mean((data.y_test - predictions) ** 2) / data.y_test.var()
+    else:
+        score = auc_points(predictions, data.y_test > 0).mean()
+    return {"trees": models.number_of_trees(booster), "score": score}
+
+
+def copies(data: Prepared) -> float:
+    """The share of test rows of class 1 whose original columns stand in the training part too."""
+    original = [i for i, name in enumerate(data.feature_names) if not name.startswith("spurious_")]
+    seen = {row.tobytes() for row in data.X_train[:, original]}
+    rows = data.X_test[data.y_test > 0][:, original]
+    return float(np.mean([row.tobytes() in seen for row in rows]))
+
+
+def table_stopping(runs: Runs) -> list[str]:
+    """Means over the runs of trees and score under either rule, and for fraud in either order."""
+    lines = ["| | trees: loss | loss or error | score: loss | loss or error | copies |", "|---|" + "---:|" * 5]
+    for case, of in runs.items():
+        for order in of[0]:
+            trees, scores = (
+                [np.mean([run[order][rule][key] for run in of]) for rule in RULES] for key in ("trees", "score")
+            )
+            cells = [*(f"{value:.0f}" for value in trees), *(f"{value:.3f}" for value in scores)]
+            share = np.mean([run[order]["copies"] for run in of])
+            cells.append(f"{share:.0%}" if case in OVERSAMPLED else "")
+            text = f"{case}, balanced before the split" if order == "authors" else case
+            lines.append(f"| {text} | {' | '.join(cells)} |")
+    return lines
+
+
+STOPPING = Experiment(
+    "boosting models: trees left by stopping on the loss, and by the authors' rule; fraud balanced before the split",
+    lambda settings: ("phoneme", "fraud") if settings.quick else DATASETS,
+    run_stopping,
+    draw=None,
+    claims=None,
+    table=table_stopping,
+    depends=("seed", "quick"),
+    notes=(
+        "The score is the AUC, or the share of variance explained, on the test part. Copies: the share of test rows of "
+        "class 1 that stand in the training part too.",
+    ),
+)
