@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -101,6 +102,21 @@ def as_outputs(values: Any, n: int, who: str) -> FloatArray:
             "An explanation of such values would be meaningless; check the model on the rows it was given."
         )
     return array
+
+
+def name_of(thing: Any) -> str:
+    """The name of a part given by name or as an object."""
+    return thing if isinstance(thing, str) else str(getattr(thing, "__name__", type(thing).__name__))
+
+
+def field_values(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, as they are."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def with_axis(values: FloatArray) -> FloatArray:
+    """(n,) or (n, k) numbers of people's models and games → (n, k)."""
+    return values if values.ndim == 2 else values[:, None]
 
 
 def positive_integer(name: str, value: object) -> int:

@@ -33,6 +33,11 @@ def as_orders(orders: npt.ArrayLike, d: int) -> IntArray:
     return array.astype(np.intp, copy=False)
 
 
+def ends(d: int) -> BoolArray:
+    """(2, d) ∅ and [d]."""
+    return np.array([[False] * d, [True] * d])
+
+
 def prefixes(orders: IntArray) -> BoolArray:
     """(m, d) orders → (m, d + 1, d) coalitions ∅ ⊂ … ⊂ [d] of the first 0, 1, …, d players."""
     m, d = orders.shape

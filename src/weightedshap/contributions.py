@@ -15,7 +15,7 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray
 
-__all__ = ["Contributions", "Chains"]
+OWN = "exact: the game's own contributions"  # why nothing was sampled, in results
 
 
 @dataclass(frozen=True)

@@ -5,46 +5,56 @@ Results never depend on how the work is spread: row r always draws from its own 
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, TypeVar
 
 import joblib
 import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-__all__ = ["row_generator", "map_blocks", "bar"]
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def row_generator(seed: int, row: int) -> np.random.Generator:
-    """The generator of row `row`: the same whatever the order, batch size or number of workers."""
+def row_generator(seed: int, row: int | str) -> np.random.Generator:
+    """The generator of a row, by its position or id: the same whatever the order, batch size or number of workers."""
+    if isinstance(row, str) or row < 0:  # a child is numbered from 0 on
+        row = int.from_bytes(hashlib.blake2b(str(row).encode(), digest_size=16).digest())
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(row,)))
 
 
-def map_blocks(
-    function: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    sizes: Sequence[int],
-    n_jobs: int | None = 1,
-    progress: bool | str = "auto",
-    description: str = "explaining",
+class Workers(Protocol):
+    """Who works, and whether a bar shows it."""
+
+    @property
+    def n_jobs(self) -> int | None: ...
+    @property
+    def progress(self) -> bool | str: ...
+
+
+def each_block(
+    work: Callable[[slice], Result], parts: Sequence[slice], workers: Workers, description: str
 ) -> Iterator[Result]:
-    """``function(task)`` for each task, in order; `sizes` are the rows of each, for the bar.
+    """``work(part)`` for every block of rows, in order, with a progress bar.
 
     While several workers run, BLAS keeps to one thread in each: its own threads would fight with them.
     Threads are preferred, because the compiled loops release the lock; inside a
     ``joblib.parallel_config(backend=…)`` block the named backend is used instead.
     """
-    alone = n_jobs in (None, 1) or len(tasks) == 1
-    with bar(sum(sizes), description, progress) as shown, nullcontext() if alone else threadpool_limits(1, "blas"):
-        for size, result in zip(sizes, _results(function, tasks, None if alone else n_jobs), strict=True):
+    n_jobs = None if workers.n_jobs in (None, 1) or len(parts) == 1 else workers.n_jobs
+    sizes = [part.stop - part.start for part in parts]
+    with bar(sum(sizes), description, workers.progress) as shown, _one_blas_thread(n_jobs is not None):
+        for size, result in zip(sizes, _results(work, parts, n_jobs), strict=True):
             shown.update(size)
             yield result
+
+
+def _one_blas_thread(wanted: bool) -> AbstractContextManager[object]:
+    return threadpool_limits(1, "blas") if wanted else nullcontext()
 
 
 def _results(function: Callable[[Task], Result], tasks: Sequence[Task], n_jobs: int | None) -> Iterable[Result]:

@@ -2,48 +2,112 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.curves import order_of, recovery_error
-from weightedshap.utilities import Utility, scores_of
+from weightedshap.curves import order_of, recovery
+from weightedshap.games.rows import View
+from weightedshap.utilities import Utility, scored
 from weightedshap.weights import WeightFamily
 
-__all__ = ["SELECTIONS", "Candidates", "Selection", "View", "best_weight", "candidates", "careful_weight", "select"]
 
-REFERENCES = ("shapley", "first", "last")
+@dataclass(frozen=True)
+class Candidates:
+    """Everything that each weight gives on a block of n rows: steps 1 and 2 of Algorithm 1.
+
+    The m weights of the family stand first; those needed for the reference curves follow where it lacks them, M in all.
+
+    Attributes
+    ----------
+    phi : (n, M, d, k) · orders : (n, M, d, k) · recovery : (n, M, d + 1, k) · scores : (n, m, k)
+    errors : (n, M, d, k) standard errors of phi; None where Δ is exact
+    """
+
+    phi: FloatArray
+    orders: IntArray
+    recovery: FloatArray
+    scores: FloatArray
+    errors: FloatArray | None
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What Algorithm 1 gives for one row."""
+    """What Algorithm 1 gives for a block of n rows.
 
-    index: int
-    label: str
-    weights: FloatArray  # (d,) w*
-    phi: FloatArray  # (d,) φ*
-    scores: FloatArray  # (m,) T of every weight
+    Attributes
+    ----------
+    index : (n, k) the chosen weight · weights : (n, d, k) w* itself · scores : (n, m, k) T of every weight
+    values, orders, curves : (n, d, k), (n, d, k), (n, d + 1, k) of the chosen weight
+    standard_errors : (n, d, k) of `values`; None where Δ is exact
+    shapley : (n, d, k) · references : (n, 3, d + 1, k) the curves of the Shapley, first and last weights
+    """
+
+    index: IntArray
+    weights: FloatArray
+    scores: FloatArray
+    values: FloatArray
+    orders: IntArray
+    curves: FloatArray
+    standard_errors: FloatArray | None
+    shapley: FloatArray
+    references: FloatArray
 
 
-def select(delta: FloatArray, family: WeightFamily, score: Any) -> Selection:
-    """The weight w* ∈ W whose attribution φ_w has the highest utility T (Algorithm 1).
-
-    1. φ_w(x_i) = Σ_j w_j Δ_j(x_i) for every w ∈ W.
-    2. T(φ_w) for every w.
-    3. w* = argmax; see `best_weight` for ties.
+def candidates(
+    explained: View,
+    judge: View,
+    phi: FloatArray,
+    replicates: FloatArray | None,
+    family: WeightFamily,
+    utility: Utility,
+) -> Candidates:
+    """Attributions φ_w of every weight, their rankings and recovery curves, and T(φ_w).
 
     Parameters
     ----------
-    delta : (d, d) Δ of one row and output
-    score : phi (m, d) → (m,), as a utility returns it
+    explained, judge : the game whose curves are told, and the one that the utility looks at
+    phi : (n, M, d, k) attributions under the weights of `family.with_references`
+    replicates : (n, c, d, d, k) Δ from c independent chains, or None where it is exact
     """
-    phi = family.phi(delta)
-    scores = scores_of(score, phi)
-    index = int(best_weight(scores, family))
-    return Selection(index, family.labels[index], family.vectors[index], phi[index], scores)
+    unknown = np.isnan(phi).any(axis=2, keepdims=True)
+    orders = order_of(np.nan_to_num(phi) if unknown.any() else phi, axis=2)
+    curves = np.where(unknown, np.nan, recovery(explained, orders))
+    m = len(family)
+    if utility.of_recovery is not None:
+        scores = utility.of_recovery(curves[:, :m])
+    else:
+        scores = scored(utility, judge, phi[:, :m])
+    return Candidates(phi, orders, curves, scores, _errors(family.with_references, phi, replicates))
+
+
+def select(found: Candidates, family: WeightFamily, index: IntArray | None = None) -> Selection:
+    """The weight w* ∈ W whose attribution φ_w has the highest utility T (Algorithm 1), at every row and output.
+
+    1. φ_w(x_i) = Σ_j w_j Δ_j(x_i) for every w ∈ W: `Candidates.phi`.
+    2. T(φ_w) for every w: `Candidates.scores`.
+    3. w* = argmax; see `best_weight` for ties. A weight that all rows share comes as `index` (n, k).
+    """
+    if index is None:
+        index = best_weight(np.moveaxis(found.scores, 1, -1), family)
+
+    def chosen(array: FloatArray) -> FloatArray:
+        return np.take_along_axis(array, index[:, None, None, :], axis=1)[:, 0]
+
+    references = list(family.reference_positions)
+    return Selection(
+        index,
+        np.moveaxis(family.vectors[index], -1, 1),
+        found.scores,
+        chosen(found.phi),
+        np.take_along_axis(found.orders, index[:, None, None, :], axis=1)[:, 0],
+        chosen(found.recovery),
+        None if found.errors is None else chosen(found.errors),
+        found.phi[:, references[0]],
+        found.recovery[:, references],
+    )
 
 
 def best_weight(scores: FloatArray, family: WeightFamily) -> IntArray:
@@ -82,96 +146,28 @@ def careful_weight(scores: FloatArray, family: WeightFamily) -> int:
     return int(np.where(near, family.nearness, len(family)).argmin())
 
 
-SHARED = {"shared": shared_weight, "one_standard_error": careful_weight}
+Shared = Callable[[FloatArray, WeightFamily], int]
+SHARED: Mapping[str, Shared] = {"shared": shared_weight, "one_standard_error": careful_weight}
 """Ways to choose one weight for all rows, by name."""
 
 SELECTIONS = ("per_row", *SHARED)
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Everything that each weight gives on a block of n rows, for one output.
-
-    The family stands first; weights needed for the reference curves follow where it lacks them.
-
-    Attributes
-    ----------
-    phi : (n, M, d) · orders : (n, M, d) · recovery : (n, M, d + 1) · scores : (n, m)
-    errors : (n, M, d) standard errors of phi; None where Δ is exact
-    reference : positions of the Shapley, first and last weights among the M
-    """
-
-    phi: FloatArray
-    orders: IntArray
-    recovery: FloatArray
-    scores: FloatArray
-    errors: FloatArray | None
-    reference: tuple[int, int, int]
-
-    def __len__(self) -> int:
-        return len(self.phi)
-
-
-def candidates(
-    view: View, phi: FloatArray, replicates: FloatArray | None, family: WeightFamily, utility: Utility
-) -> Candidates:
-    """Attributions, rankings, recovery curves and scores of every weight.
-
-    Parameters
-    ----------
-    view : the games and predictions of n rows
-    phi : (n, M, d) attributions under the weights of `family.with_references`
-    replicates : (n, c, d, d) Δ from c independent chains, or None where it is exact
-    """
-    orders = order_of(np.nan_to_num(phi) if np.isnan(phi).any() else phi)
-    recovery = view.recovery(orders)
-    recovery = np.where(np.isnan(phi).any(axis=-1, keepdims=True), np.nan, recovery)
-    if hasattr(utility, "of_recovery"):
-        scores = utility.of_recovery(recovery[:, : len(family)])
-    else:
-        scores = view.scores(utility, phi[:, : len(family)])
-    errors = _errors(family.with_references, phi, replicates)
-    return Candidates(phi, orders, recovery, scores, errors, family.reference_positions)
-
-
-@dataclass(frozen=True)
-class View:
-    """One output of the games of n rows: a block of them, or a single row (n = 1).
-
-    Attributes
-    ----------
-    game, f_x : the explained game and its predictions (n,)
-    judge, judge_f_x : those that the utility looks at
-    """
-
-    game: Any
-    f_x: FloatArray
-    judge: Any
-    judge_f_x: FloatArray
-
-    def recovery(self, orders: IntArray) -> FloatArray:
-        """(n, M, d) → (n, M, d + 1) recovery-error curves."""
-        if hasattr(self.game, "rows"):
-            return recovery_error(self.game, orders, self.f_x)
-        return recovery_error(self.game, orders[0], self.f_x[0])[None]
-
-    def scores(self, utility: Utility, phi: FloatArray) -> FloatArray:
-        """(n, m, d) → (n, m) utilities."""
-        if hasattr(self.judge, "rows"):
-            return scores_of(utility(self.judge, self.judge_f_x), phi)
-        return scores_of(utility(self.judge, float(self.judge_f_x[0])), phi[0])[None]
+def shared_index(scores: FloatArray, family: WeightFamily, how: str) -> IntArray:
+    """(k,) the weight that all rows share, for scores (n, m, k) of all rows."""
+    return np.array([SHARED[how](scores[..., o], family) for o in range(scores.shape[-1])], dtype=np.intp)
 
 
 def _errors(full: WeightFamily, phi: FloatArray, replicates: FloatArray | None) -> FloatArray | None:
-    """(n, M, d) from the spread over the chains that visited all cells a weight uses; NaN with fewer than two.
+    """(n, M, d, k) from the spread over the chains that visited all cells a weight uses; NaN with fewer than two.
 
     Chains count alike. Their walks differ by one at most, so this is at most a little too careful.
     """
     if replicates is None:
         return None
-    deviation = np.moveaxis(full.phi(replicates), 1, 0) - phi  # (c, n, M, d)
-    usable = ~np.isnan(deviation).any(axis=-1, keepdims=True)
-    n = usable.sum(axis=0)  # (n, M, 1)
+    deviation = np.moveaxis(full.weigh(replicates), 1, 0) - phi  # (c, n, M, d, k)
+    usable = ~np.isnan(deviation).any(axis=-2, keepdims=True)
+    n = usable.sum(axis=0)  # (n, M, 1, k)
     centre = deviation.sum(axis=0, where=usable) / np.maximum(n, 1)
     variance = ((deviation - centre) ** 2).sum(axis=0, where=usable) / np.maximum(n * (n - 1), 1)
     return np.where(n > 1, np.sqrt(variance), np.nan)

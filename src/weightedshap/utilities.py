@@ -1,55 +1,80 @@
 """T: how good an attribution is. Larger is better.
 
-A utility is a function ``(game, f_x) → (phi[m, d] → score[m])``, called on one output of one row. To add
-one, write it and add one line to `UTILITIES`.
-
-Two attributes are optional. ``utility.game = "baseline"`` asks the Explainer for another game than the
-one explained; ``utility.of_recovery`` computes the score from recovery curves that are known already. A
-utility with ``utility.blocks = True`` also takes a block of rows: phi (n, m, d) → score (n, m).
+To people a utility is a function ``(game, f_x) → (phi[m, d] → score[m])``, called on one output of one row. Inside it
+is a small value that scores blocks of rows; a plain function is wrapped into one. To add a utility, write how it
+scores and add one line to `UTILITIES`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, look_up
-from weightedshap.curves import area, exclusion_error, order_of, recovery_error
+from weightedshap.checks import FloatArray, look_up, name_of
+from weightedshap.curves import area, order_of, recovery
+from weightedshap.curves import exclusion as exclusion_curves
+from weightedshap.games.protocols import Game
+from weightedshap.games.rows import View, stacked
+from weightedshap.games.wrappers import WalkingGame, as_block
 
 __all__ = ["UTILITIES", "Utility", "aup", "exclusion", "masked_inclusion"]
 
 Score = Callable[[FloatArray], FloatArray]
-Utility = Callable[[Any, Any], Score]
+"""phi (m, d) → score (m,), at one row and output."""
 
 
-def aup(game: Any, f_x: Any) -> Score:
-    """−AUP = −Σ_{k=1..d} |f(x) − v(top k)| (Equation 4): recover the prediction from few features."""
-    return lambda phi: _aup_of_recovery(recovery_error(game, order_of(phi), f_x))
+@dataclass(frozen=True)
+class Utility:
+    """T as a value; called as ``utility(game, f_x)`` it scores the attributions of one bound game.
 
-
-def _aup_of_recovery(recovery: FloatArray) -> FloatArray:
-    return -area(recovery)
-
-
-def exclusion(game: Any, f_x: Any) -> Score:
-    """Σ_{k=1..d} |f(x) − v(all but top k)|: lose the prediction by hiding few features."""
-    return lambda phi: area(exclusion_error(game, order_of(phi), f_x))
-
-
-def masked_inclusion(game: Any, f_x: Any) -> Score:
-    """−Σ_{k=1..d} |f(x) − f(top k, means elsewhere)|, on the baseline game.
-
-    The paper prints this sum without the minus; its text asks for it to be small.
+    Attributes
+    ----------
+    name : what it is called in results
+    score : (view of a block of n rows, phi (n, m, d, k)) → (n, m, k)
+    game : the game that it asks for; None for the one that is explained
+    of_recovery : recovery curves (n, m, d + 1, k) → (n, m, k), where these suffice; None where they do not
+    one_row : whether it is a user's function, which sees one row at a time
     """
-    return aup(game, f_x)
+
+    name: str
+    score: Callable[[View, FloatArray], FloatArray]
+    game: str | None = None
+    of_recovery: Callable[[FloatArray], FloatArray] | None = None
+    one_row: bool = False
+
+    def __call__(self, game: Game, f_x: float) -> Score:
+        """phi (m, d) → score (m,) on one bound game with one output."""
+        view = View(as_block(game), np.array([[f_x]]), (0,))
+        return lambda phi: self.score(view, phi[None, ..., None])[0, :, 0]
 
 
-aup.of_recovery = _aup_of_recovery  # type: ignore[attr-defined]
-masked_inclusion.game = "baseline"  # type: ignore[attr-defined]
-for _utility in (aup, exclusion, masked_inclusion):
-    _utility.blocks = True  # type: ignore[attr-defined]
+def _small_area(curves: FloatArray) -> FloatArray:
+    return -area(curves, axis=2)
+
+
+def _by_recovery(view: View, phi: FloatArray) -> FloatArray:
+    return _small_area(recovery(view, order_of(phi, axis=2)))
+
+
+def _by_exclusion(view: View, phi: FloatArray) -> FloatArray:
+    return area(exclusion_curves(view, order_of(phi, axis=2)), axis=2)
+
+
+aup = Utility("aup", _by_recovery, of_recovery=_small_area)
+"""−AUP = −Σ_{j=1..d} |f(x) − v(top j)| (Equation 4): recover the prediction from few features."""
+
+exclusion = Utility("exclusion", _by_exclusion)
+"""Σ_{j=1..d} |f(x) − v(all but top j)|: lose the prediction by hiding few features."""
+
+masked_inclusion = Utility("masked_inclusion", _by_recovery, game="baseline")
+"""−Σ_{j=1..d} |f(x) − f(top j, means elsewhere)|, on the baseline game.
+
+The paper prints this sum without the minus; its text asks for it to be small.
+"""
 
 UTILITIES: Mapping[str, Utility] = {
     "aup": aup,
@@ -59,24 +84,34 @@ UTILITIES: Mapping[str, Utility] = {
 
 
 def as_utility(utility: Any) -> Utility:
-    """A utility from a name or a function."""
+    """A utility from a name, a utility, or a function; a function may ask for a game by its attribute `game`."""
     if isinstance(utility, str):
         return look_up("utility", utility, UTILITIES)
+    if isinstance(utility, Utility):
+        return utility
     if not callable(utility):
         raise TypeError(
             "`utility` must be a name or a function (game, f_x) → (phi[m, d] → score[m]); "
             f"got {type(utility).__name__}."
         )
-    return utility  # type: ignore[no-any-return]
+    return Utility(name_of(utility), partial(_by_function, utility), game=getattr(utility, "game", None), one_row=True)
 
 
-def scores_of(score: Score, phi: FloatArray) -> FloatArray:
-    """The scores (…, m) of the attributions `phi` (…, m, d), checked."""
-    usable = ~np.isnan(phi).any(axis=-1)
-    values = np.asarray(score(phi if usable.all() else np.nan_to_num(phi)), dtype=np.float64)
-    if values.shape != phi.shape[:-1]:
+def _by_function(utility: Callable[[Game, float], Score], view: View, phi: FloatArray) -> FloatArray:
+    """(1, m, k) by a user's function of one row and output."""
+    outputs = enumerate(view.each())
+    scores = [utility(WalkingGame(block, axis=False), float(f_x[0]))(phi[0, ..., o]) for o, (block, f_x) in outputs]
+    return stacked([np.asarray(score, dtype=np.float64)[None] for score in scores])
+
+
+def scored(utility: Utility, view: View, phi: FloatArray) -> FloatArray:
+    """(n, m, k) the scores of attributions (n, m, d, k), checked; NaN where an attribution is."""
+    usable = ~np.isnan(phi).any(axis=2)
+    values = utility.score(view, phi if usable.all() else np.nan_to_num(phi))
+    if values.shape != usable.shape:
         raise ValueError(
-            f"The utility must return one score for each attribution, shape {phi.shape[:-1]}; got {values.shape}."
+            f"The utility must return one score for each attribution, shape {usable.shape[1:2]}; got "
+            f"{values.shape[1:-1]}."
         )
     if not np.isfinite(values[usable]).all():
         raise ValueError(

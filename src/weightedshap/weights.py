@@ -94,7 +94,7 @@ class WeightFamily:
     def reference_positions(self) -> tuple[int, int, int]:
         """Where the Shapley, first and last weights stand in `with_references`."""
         known = self.with_references
-        uniform, one, all_but_one = (known.index(make(self.d).vectors[0]) for make in REFERENCES)
+        uniform, one, all_but_one = (known.index(make(self.d).vectors[0]) for make in REFERENCES.values())
         assert uniform is not None
         assert one is not None
         assert all_but_one is not None
@@ -122,6 +122,10 @@ class WeightFamily:
         used = np.asarray(self.vectors @ np.nan_to_num(delta))
         touched = (self.vectors > 0).astype(float) @ np.isnan(delta)
         return np.where(touched > 0, np.nan, used)
+
+    def weigh(self, delta: FloatArray) -> FloatArray:
+        """`phi` with outputs at the end: (…, d, d, k) → (…, m, d, k)."""
+        return np.moveaxis(self.phi(np.moveaxis(delta, -1, 0)), 0, -1)
 
 
 def _check_vectors(labels: tuple[str, ...], vectors: FloatArray) -> None:
@@ -236,7 +240,8 @@ def _joined(families: Iterable[WeightFamily]) -> WeightFamily:
     return joined
 
 
-REFERENCES = (shapley, first, last)
+REFERENCES: Mapping[str, Callable[[int], WeightFamily]] = {"shapley": shapley, "first": first, "last": last}
+"""The weights whose curves are always told beside the chosen ones."""
 
 FAMILIES: Mapping[str, Callable[[int], WeightFamily]] = {
     "paper": paper,

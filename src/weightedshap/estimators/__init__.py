@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from weightedshap.checks import look_up, positive_integer
+import numpy as np
+
+from weightedshap.checks import look_up, name_of, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.estimators import stopping
 from weightedshap.estimators.exact import exact
@@ -23,7 +25,19 @@ from weightedshap.games.wrappers import checked
 
 __all__ = ["ESTIMATORS", "algorithm_2", "authors", "auto", "exact", "permutation", "proxy", "stopping", "stratified"]
 
-Estimator = Callable[..., Contributions]
+Function = Callable[..., Contributions]
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A function of one game, and whether the game's own Δ is taken where it knows it: then nothing is left to do."""
+
+    function: Function
+    takes_own: bool = False
+
+    def __call__(self, game: Any, rng: np.random.Generator) -> Contributions:
+        return self.function(game, rng=rng)
+
 
 ENUMERATE_UP_TO = 12
 PROXY_FROM = 100
@@ -33,42 +47,44 @@ def auto(game: Any, *, evaluations: int | None = None, rng: Any = None) -> Contr
     """The game's own Δ; else enumeration up to d = 12 if the budget allows; else the sampler that suits the game.
 
     A game may say what an evaluation costs by an attribute ``cost``. "cheap": less than the arithmetic of a
-    sampler; without a budget it is walked along many orders by `permutation`. "dear": milliseconds or more; with
+    sampler; without a budget it is walked along many orders by `permutation`. "costly": milliseconds or more; with
     a budget of 100 d or more `proxy` makes the most of it, for seconds of its own. All others, and any game with
     another budget, go to `stratified`, which needs few evaluations. What was picked is the first word of
     `Contributions.stopped`. The clock has no say, so that the choice is the same on every machine.
     """
     game = checked(game)
     affordable = evaluations is None or 2**game.d <= evaluations
-    if hasattr(game, "contributions") or (game.d <= ENUMERATE_UP_TO and affordable):
+    if game.contributions is not None or (game.d <= ENUMERATE_UP_TO and affordable):
         return exact(game, rng=rng)
-    cost = getattr(game, "cost", None)
-    if cost == "cheap" and evaluations is None:
+    if game.cost == "cheap" and evaluations is None:
         found = permutation(game, rng=rng)
         return replace(found, stopped=f"permutation: {found.stopped}")
-    if cost == "dear" and evaluations is not None and evaluations >= PROXY_FROM * game.d:
+    if game.cost in ("costly", "dear") and evaluations is not None and evaluations >= PROXY_FROM * game.d:
         return proxy(game, evaluations=evaluations, rng=rng)
     return stratified(game, evaluations=evaluations, rng=rng)
 
 
-algorithm_2: Estimator = functools.partial(
+algorithm_2: Function = functools.partial(
     permutation, orders="per_feature", stop=stopping.gelman_rubin(1.005, chains=10)
 )
 """Algorithm 2 as printed: a fresh order for every feature, Gelman–Rubin on every Δ_j(x_i)."""
 
 AUTHORS_RULE = stopping.gelman_rubin(1.005, chains=10, pooled=True, every=100)
 
-authors: Estimator = functools.partial(permutation, orders="independent", stop=AUTHORS_RULE)
+authors: Function = functools.partial(permutation, orders="independent", stop=AUTHORS_RULE)
 """The authors' program: shared orders, Gelman–Rubin on each feature's draws of all sizes, every 100 orders."""
 
 
-ESTIMATORS: Mapping[str, Estimator] = {
+ESTIMATORS: Mapping[str, Function] = {
     "auto": auto,
     "exact": exact,
     "permutation": permutation,
     "stratified": stratified,
     "proxy": proxy,
 }
+
+
+TAKE_OWN = (auto, exact)  # estimators that ask a game for its own Δ first
 
 
 def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
@@ -79,15 +95,18 @@ def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
         raise TypeError(
             f"`estimator` must be a name or a function (game, *, rng) → Contributions; got {type(estimator).__name__}."
         )
+    return Estimator(_with_budget(estimator, evaluations), estimator in TAKE_OWN)
+
+
+def _with_budget(estimator: Function, evaluations: int | None) -> Function:
     if evaluations is None:
-        return estimator  # type: ignore[no-any-return]
+        return estimator
     evaluations = positive_integer("evaluations", evaluations)
     if estimator is exact:  # the budget is for games that have to be sampled
         return estimator
     if "evaluations" not in inspect.signature(estimator).parameters:
-        name = getattr(estimator, "__name__", type(estimator).__name__)
         raise ValueError(
-            f"The estimator {name!r} takes no `evaluations`, so a budget of {evaluations:,} would be ignored. Leave it "
-            "out, or bind the estimator's own budget with functools.partial."
+            f"The estimator {name_of(estimator)!r} takes no `evaluations`, so a budget of {evaluations:,} would be "
+            "ignored. Leave it out, or bind the estimator's own budget with functools.partial."
         )
     return functools.partial(estimator, evaluations=evaluations)

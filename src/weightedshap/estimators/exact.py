@@ -9,9 +9,7 @@ import numpy as np
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.coalitions import all_coalitions
 from weightedshap.contributions import Contributions
-from weightedshap.games.wrappers import CheckedGame, checked, known_contributions
-
-__all__ = ["exact", "enumerate_game"]
+from weightedshap.games.wrappers import CheckedGame, checked
 
 MOST_PLAYERS = 20
 BATCH = 2**15
@@ -23,8 +21,7 @@ def exact(game: Any, *, rng: Any = None) -> Contributions:
     `rng` is accepted so that all estimators are called alike; nothing is drawn.
     """
     game = checked(game)
-    own = known_contributions(game)
-    return own if own is not None else enumerate_game(game)
+    return enumerate_game(game) if game.contributions is None else game.contributions()
 
 
 def enumerate_game(game: Any) -> Contributions:

@@ -137,11 +137,10 @@ def walk(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     """
     m, d = orders.shape
     values = np.empty((m, d + 1, *ends.out))
-    along = getattr(game, "along", None)
-    if along is not None:
-        values[:] = as_outputs(np.reshape(along(orders), (m * (d + 1), *ends.out)), m * (d + 1), "The game").reshape(
-            values.shape
-        )
+    if game.along is not None:
+        values[:] = as_outputs(
+            np.reshape(game.along(orders), (m * (d + 1), *ends.out)), m * (d + 1), "The game"
+        ).reshape(values.shape)
         game.evaluations += m * (d - 3)
     else:
         per_batch = max(1, BATCH_BYTES // (d * d))
@@ -255,7 +254,7 @@ def _chains_to_walk(rule: Rule, n: int, d: int, kind: str, spent: int, cost: int
 
 def _calls(game: CheckedGame, kind: str, n: int, chains: IntArray) -> list[IntArray]:
     """`chains` in parts that are walked by one call: a game that raises loses one call's draws."""
-    whole = len(chains) if hasattr(game, "along") else n
+    whole = n if game.along is None else len(chains)
     per_call = 1 if kind == "per_feature" else whole
     return [chains[start : start + per_call] for start in range(0, len(chains), per_call)]
 

@@ -13,7 +13,7 @@ from weightedshap.estimators.plan import refuse_small_budget
 from weightedshap.estimators.strata import Fit, Sample, estimate
 from weightedshap.estimators.stratified import Polynomials, default_budget
 from weightedshap.games.wrappers import checked
-from weightedshap.trees.ensembles import mask_game, pack
+from weightedshap.trees.ensembles import pack
 from weightedshap.trees.readers import lightgbm_tree
 
 __all__ = ["proxy"]
@@ -74,6 +74,8 @@ class BoostedTrees:
     def _boost(self, sample: Sample, y: FloatArray, seen: IntArray, held: IntArray) -> tuple[FloatArray, FloatArray]:
         """Δ of an ensemble fitted to the rows `seen` and stopped by the rows `held`, and its values everywhere."""
         import lightgbm
+
+        from weightedshap.games.tree_blocks import mask_game
 
         masks = sample.coalitions.astype(np.float32)
         scale = float(np.sqrt(np.mean(y[seen] ** 2))) or 1.0

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import FloatArray, one_of, positive_integer
+from weightedshap.checks import FloatArray, IntArray, field_values, one_of, positive_integer
+from weightedshap.choices import Setting
 from weightedshap.curves import mean_interval
-from weightedshap.evaluation.metrics import as_labels, masked_points, points
-from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, model_orders, ranked
-from weightedshap.files import archive as files
+from weightedshap.evaluation.metrics import Labels, as_labels, masked_points, points
+from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, TREESHAP_ROWS, Side
+from weightedshap.explainer import Explainer
+from weightedshap.files import archive
+from weightedshap.games.protocols import Fitted
+from weightedshap.games.rows import Rows
 from weightedshap.inputs import Table
-from weightedshap.rows import Rows
-
-__all__ = ["Evaluation", "METHODS", "evaluate", "halves"]
+from weightedshap.utilities import masked_inclusion
 
 FILE_VERSION = 1
 LARGER_IS_BETTER = ("inclusion_auc", "masked_auc", "exclusion", "exclusion_mse")
@@ -93,23 +95,19 @@ class Evaluation:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one file, without pickle, for ``weightedshap report --evaluation``."""
-        content = {name: getattr(self, name) for name in ("methods", "metrics", "judges", "points", "notes")}
-        files.write(path, "evaluation", FILE_VERSION, content)
+        archive.write(path, "evaluation", FILE_VERSION, field_values(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Evaluation:
         """The evaluation that `save` wrote."""
-        content = files.read(path, "evaluation", FILE_VERSION)
-        try:
+        content = archive.read(path, "evaluation", FILE_VERSION)
+        with archive.damage(path):
             evaluation = cls(**content)
-            shapes = {
-                evaluation.points[judge][metric].shape for judge in evaluation.judges for metric in evaluation.metrics
-            }
+            points = evaluation.points
+            shapes = {points[judge][metric].shape for judge in evaluation.judges for metric in evaluation.metrics}
             ((_, methods, _),) = shapes
-        except (TypeError, KeyError, ValueError, AttributeError) as error:
-            raise files.UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error!r}).") from error
         if methods != len(evaluation.methods):
-            raise files.UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: methods and points do not fit together.")
+            raise archive.unfitting(path, ["methods", "points"])
         return evaluation
 
     def __repr__(self) -> str:
@@ -148,7 +146,7 @@ def _cells(mean: FloatArray, margin: FloatArray, sign: str = "") -> list[str]:
 
 
 def evaluate(
-    explainer: Any,
+    explainer: Explainer,
     X: Any,
     y: Any = None,
     against: str = "independent",
@@ -181,30 +179,75 @@ def evaluate(
     rather than competitors. TreeSHAP is the Shapley value of the model's own trees on the whole background.
     """
     one_of("judge", against, ("independent", "own"))
-    chosen = _methods(methods, explainer.background.d)
+    setting = explainer.setting
+    rows = setting.background.align(X)
+    own = [(setting, explainer.game)] if against == "own" else None
+    return compared(setting, rows, y, own, methods=methods, metrics=metrics, walks=walks)
+
+
+def compared(
+    setting: Setting,
+    rows: Any,
+    y: Any = None,
+    own: Sequence[tuple[Setting, Fitted]] | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+    walks: int = 100,
+) -> Evaluation:
+    """`evaluate` on aligned rows, for a setting whose game need not be fitted; `own` to judge on given games only."""
+    chosen = _methods(methods, setting.background.d)
     costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
-    rows = explainer.background.align(X)
-    call = _call(explainer, rows)
-    labels = None if y is None else as_labels(y, call)
-    calls = [call] if against == "own" else [_call(explainer.refitted(half), rows) for half in _both_halves(explainer)]
-    rng = np.random.default_rng([explainer.random_state, 2])
-    drawn = rng.permuted(np.tile(np.arange(call.d), (positive_integer("walks", walks), 1)), axis=1)
-    fixed, notes = model_orders(call, chosen)
-    found = [fixed | ranked(side, chosen, drawn) for side in calls]
-    kept = tuple(method for method in chosen if method in found[0])
-    orders = [np.stack([side[method] for method in kept], axis=1) for side in found]  # (n, M, d, k)
-    masked = [masked_points(side, order, labels, costly) for side, order in zip(calls, orders, strict=True)]
-    games = {"own": calls} if against == "own" else {"independent": calls[::-1], "own": calls}
+    fitted = own or [setting.refit(half) for half in halves(setting.background, _rng(setting, 1))]
+    orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
+    drawn = _rng(setting, 2).permuted(orders, axis=1)
+    sides = [Side(part, Rows.of(game, rows), drawn) for part, game in fitted]
+    labels = None if y is None else as_labels(y, len(rows), len(sides[0].explained.outputs), setting.model)
+    shared, notes = _of_model(replace(sides[0], setting=setting), chosen)
+    kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
+    ranked = [_ranked(side, kept, shared) for side in sides]  # (n, M, d, k) each
+    masked = [_masked(side, order, labels, costly) for side, order in zip(sides, ranked, strict=True)]
+    judges = {"own": sides} if own else {"independent": sides[::-1], "own": sides}
     scored = {}
-    for judge, judging in games.items():
-        both = [points(side, order, labels, costly) for side, order in zip(judging, orders, strict=True)]
-        both = [one | other for one, other in zip(both, masked, strict=True)]
+    for judge, judging in judges.items():
+        both = [
+            points(side.explained, order, labels, costly, setting.method) | more
+            for side, order, more in zip(judging, ranked, masked, strict=True)
+        ]
         scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
-    return Evaluation(kept, tuple(scored["own"]), tuple(games), scored, notes)
+    return Evaluation(kept, tuple(scored["own"]), tuple(judges), scored, notes)
 
 
-def _call(explainer: Any, rows: Any) -> Rows:
-    return Rows(explainer, explainer.game, rows, explainer.game.predict(rows))
+def _rng(setting: Setting, stream: int) -> np.random.Generator:
+    return np.random.default_rng([setting.choices.random_state, stream])
+
+
+def _of_model(side: Side, methods: Sequence[str]) -> tuple[dict[str, IntArray], tuple[str, ...]]:
+    """Rankings (n, d, k) by the model's own trees, and what the reader should know of them."""
+    setting, notes = side.setting, []
+    wanted = [method for method in methods if METHODS[method].of_model]
+    if "TreeSHAP interventional" in wanted and len(setting.background) > TREESHAP_ROWS:
+        some = _rng(setting, 3).permutation(len(setting.background))[:TREESHAP_ROWS]
+        side = replace(side, setting=replace(setting, background=setting.background.some(some)))
+        notes.append(f"TreeSHAP interventional looks at {TREESHAP_ROWS:,} background rows drawn at random.")
+    try:
+        return {method: METHODS[method].rank(side) for method in wanted}, tuple(notes)
+    except (TypeError, ValueError) as error:
+        return {}, (f"TreeSHAP is left out, as trees of the model cannot be read: {error}",)
+
+
+def _ranked(side: Side, methods: Sequence[str], shared: Mapping[str, IntArray]) -> IntArray:
+    """(n, M, d, k) the ranking of every method; those that both sides share are there already."""
+    orders = [shared[method] if method in shared else METHODS[method].rank(side) for method in methods]
+    return np.stack(orders, axis=1)
+
+
+def _masked(side: Side, orders: IntArray, labels: Labels | None, metrics: Sequence[str]) -> dict[str, FloatArray]:
+    """Masked inclusion where it is asked for; nothing without a model."""
+    if side.setting.model is None or "masked_inclusion" not in metrics:
+        return {}
+    judge = side.setting.judge(masked_inclusion, side.explained)
+    return masked_points(judge, orders, labels, metrics, side.setting.method)
 
 
 def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:
@@ -212,7 +255,7 @@ def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:
     if methods is None:
         return tuple(method for method in METHODS if method != "optimum" or d <= MOST_PLAYERS)
     if isinstance(methods, str) or not methods:
-        raise ValueError(f"`methods` must be a list of names such as {list(METHODS[:4])}; got {methods!r}.")
+        raise ValueError(f"`methods` must be a list of names such as {list(METHODS)[:4]}; got {methods!r}.")
     if "optimum" in methods and d > MOST_PLAYERS:
         raise ValueError(f"The true optimum can be found for at most {MOST_PLAYERS} features; there are {d}.")
     return tuple(dict.fromkeys(one_of("method", method, METHODS) for method in methods))
@@ -230,7 +273,3 @@ def halves(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
         )
     first = np.isin(copy_of, rng.permutation(distinct)[: distinct // 2])
     return table.some(np.flatnonzero(first)), table.some(np.flatnonzero(~first))
-
-
-def _both_halves(explainer: Any) -> tuple[Table, Table]:
-    return halves(explainer.background, np.random.default_rng([explainer.random_state, 1]))

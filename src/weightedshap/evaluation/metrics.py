@@ -4,67 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.curves import along
-from weightedshap.evaluation.rankings import by_output
-from weightedshap.rows import Rows
-from weightedshap.utilities import masked_inclusion
-
-__all__ = ["Labels", "auc_points", "as_labels", "masked_points", "points"]
+from weightedshap.checks import BoolArray, FloatArray, IntArray, with_axis
+from weightedshap.games.rows import Rows
+from weightedshap.inputs import Model
+from weightedshap.parallel import Workers, each_block
 
 TIE_DIGITS = 12
 """Digits, of the largest score, to which two scores must agree to count as equal."""
 
 
-def points(call: Rows, orders: IntArray, labels: Labels | None, metrics: Sequence[str]) -> dict[str, FloatArray]:
-    """(n, M, d + 1) each metric of every row, ranking and k = 0..d under the game of `call`; outputs are averaged.
+def points(
+    judge: Rows, orders: IntArray, labels: Labels | None, metrics: Sequence[str], workers: Workers
+) -> dict[str, FloatArray]:
+    """(n, M, d + 1) each metric of every row, ranking and j = 0..d under the game that judges; outputs are averaged.
 
     Parameters
     ----------
     orders : (n, M, d, k) M rankings of every row and output
     metrics : "exclusion" is left out unless it is among them, and so is its "performance" against the labels
     """
-    f_x = by_output(call.f_x, 1)[:, None, None, :]
-    kept = predictions(call, orders)
-    found = {"recovery": np.abs(f_x - kept)}
+    kept = _along(judge, orders, workers)
+    found = {"recovery": _errors(judge, kept)}
     if labels is not None:
         found[f"inclusion_{labels.kind}"] = labels.points(kept)
     if "exclusion" in metrics:
-        left = predictions(call, orders[:, :, ::-1])[:, :, ::-1]
-        found["exclusion"] = np.abs(f_x - left)
+        left = _along(judge, orders[:, :, ::-1], workers)[:, :, ::-1]
+        found["exclusion"] = _errors(judge, left)
         if labels is not None and "performance" in metrics:
             found[f"exclusion_{labels.kind}"] = labels.points(left)
     return {metric: array.mean(axis=-1) for metric, array in found.items()}
 
 
-def masked_points(call: Rows, orders: IntArray, labels: Labels | None, metrics: Sequence[str]) -> dict[str, FloatArray]:
-    """Masked inclusion, on the model with means in the place of hidden features; nothing without a model."""
-    if call.explainer.model is None or "masked_inclusion" not in metrics:
-        return {}
-    judge = call.judged_by(masked_inclusion)
-    kept = predictions(judge, orders)
-    found = {"masked_inclusion": np.abs(by_output(judge.f_x, 1)[:, None, None, :] - kept)}
+def masked_points(
+    judge: Rows, orders: IntArray, labels: Labels | None, metrics: Sequence[str], workers: Workers
+) -> dict[str, FloatArray]:
+    """Masked inclusion, on the model with means in the place of hidden features."""
+    kept = _along(judge, orders, workers)
+    found = {"masked_inclusion": _errors(judge, kept)}
     if labels is not None and "performance" in metrics:
         found[f"masked_{labels.kind}"] = labels.points(kept)
     return {metric: array.mean(axis=-1) for metric, array in found.items()}
 
 
-def predictions(call: Rows, orders: IntArray) -> FloatArray:
+def _errors(judge: Rows, predictions: FloatArray) -> FloatArray:
+    """(n, M, d + 1, k) distances from f(x)."""
+    return np.abs(judge.f_x[:, None, None, :] - predictions)
+
+
+def _along(judge: Rows, orders: IntArray, workers: Workers) -> FloatArray:
     """(n, M, d, k) rankings → (n, M, d + 1, k) what the game predicts along them."""
-    return np.concatenate(call.each(partial(_predict_block, call, orders), "judging"))
 
+    def work(part: slice) -> FloatArray:
+        return judge.view(part).along(orders[part])
 
-def _predict_block(call: Rows, orders: IntArray, part: slice) -> FloatArray:
-    columns = []
-    for o in range(orders.shape[-1]):
-        game, wanted = call.view(part, o), np.ascontiguousarray(orders[part][..., o])
-        columns.append(along(game, wanted) if hasattr(game, "rows") else along(game, wanted[0])[None])
-    return np.stack(columns, axis=-1)
+    return np.concatenate(list(each_block(work, judge.parts(orders.shape[2]), workers, "judging")))
 
 
 @dataclass(frozen=True)
@@ -111,15 +108,13 @@ def auc_points(scores: FloatArray, positive: BoolArray) -> FloatArray:
     return np.asarray(auc + (placement - auc) * np.where(shaped, n / n_positive, n / (n - n_positive)))
 
 
-def as_labels(y: Any, call: Rows) -> Labels:
-    """The labels as numbers, or as membership of the classes explained."""
+def as_labels(y: Any, n: int, k: int, model: Model | None) -> Labels:
+    """The labels of n rows as k numbers, or as membership of the k classes explained."""
     values = np.asarray(y)
-    n, k, model = len(call.rows), len(call.outputs), call.explainer.model
     if len(values) != n:
         raise ValueError(f"`y` must hold one answer for each of the {n} rows; got {len(values)}.")
-    space = getattr(model, "space", "value")
-    if space == "value":
-        targets = by_output(np.asarray(values, dtype=np.float64), 1)
+    if model is None or model.space == "value":
+        targets = with_axis(np.asarray(values, dtype=np.float64))
         if targets.shape[1] != k or not np.isfinite(targets).all():
             raise ValueError(f"`y` must hold {k} finite numbers for each row, one for each output explained.")
         return Labels("mse", targets)
@@ -131,16 +126,16 @@ def as_labels(y: Any, call: Rows) -> Labels:
     return Labels("auc", targets.astype(np.float64))
 
 
-def _is_class(y: Any, model: Any, o: int) -> Any:
+def _is_class(y: Any, model: Model, o: int) -> BoolArray:
     """(n,) whether each row is of the class behind output o: by name, or by position where classes have no names."""
     name, classes = model.output_names[o], np.unique(y)
     named = np.array([str(label) == name for label in y])
     if named.any():
         return named
     if len(classes) == 2 and model.n_raw <= 2:
-        return y == classes[model.chosen[o] if model.n_raw == 2 else 1]
+        return np.asarray(y == classes[model.chosen[o] if model.n_raw == 2 else 1])
     if np.issubdtype(y.dtype, np.integer):
-        return y == model.chosen[o]
+        return np.asarray(y == model.chosen[o])
     raise ValueError(
         f"`y` holds classes {list(classes[:5])!r} that do not match the output {name!r}. Pass the labels that the "
         "model was trained on."

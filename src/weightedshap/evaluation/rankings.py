@@ -2,155 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray
+from weightedshap.choices import Setting
 from weightedshap.coalitions import all_coalitions
-from weightedshap.curves import along, order_of
+from weightedshap.curves import order_of
 from weightedshap.estimators.exact import differences
+from weightedshap.explainer import Call
+from weightedshap.explanation import Explanation
 from weightedshap.games import TreeModel
-from weightedshap.games.wrappers import output_of, row_of
-from weightedshap.parallel import row_generator
-from weightedshap.rows import Rows
-from weightedshap.selection import careful_weight, shared_weight
+from weightedshap.games.protocols import Block, ExactFitted, Game
+from weightedshap.games.rows import Rows
+from weightedshap.games.wrappers import RowGame
+from weightedshap.parallel import each_block, row_generator
+from weightedshap.selection import shared_index
 
-__all__ = ["METHODS", "greedy", "mci", "model_orders", "optimum", "ranked", "sampled_values"]
-
-MOST_PLAYERS = 15
-ENUMERATED = 10
+MOST_PLAYERS = 15  # the optimum looks at 2^d subsets
+ENUMERATED = 10  # up to here the MCI looks at all coalitions
 TREESHAP_ROWS = 1_000
-METHODS = (
-    "WeightedSHAP",
-    "WeightedSHAP shared",
-    "WeightedSHAP one-SE",
-    "WeightedSHAP wide",
-    "Shapley",
-    "first",
-    "last",
-    "MCI",
-    "MCI global",
-    "TreeSHAP path",
-    "TreeSHAP interventional",
-    "random",
-    "greedy",
-    "optimum",
-)
-"""All methods: rankings by weights of Δ, by other importances, at random, and two that look at the score itself."""
 
 
-def ranked(call: Rows, methods: Sequence[str], walks: IntArray) -> dict[str, IntArray]:
-    """(n, d, k) the ranking of every method under the game of `call`; those of `model_orders` are not among them.
+@dataclass(frozen=True)
+class Side:
+    """A game on the rows to compare: what rankings are made of.
 
-    Parameters
+    Attributes
     ----------
+    setting : the model, the background of the game, and the explainer's choices
+    explained : the game on all rows
     walks : (m, d) orders in which the MCI looks for the largest contribution
     """
-    found = _weighted_orders(call, methods)
-    if {"MCI", "MCI global"} & set(methods):
-        found |= _mci_orders(call, walks)
-    for method, search in (("greedy", greedy), ("optimum", optimum)):
-        if method in methods:
-            found[method] = _searched_orders(call, search, method)
-    drawn = [row_generator(call.explainer.random_state, r).permutation(call.d) for r in range(len(call.rows))]
-    found["random"] = np.repeat(np.stack(drawn)[..., None], len(call.outputs), axis=-1)
-    return {method: orders for method, orders in found.items() if method in methods}
+
+    setting: Setting
+    explained: Rows
+    walks: IntArray
+
+    @property
+    def d(self) -> int:
+        """How many players there are."""
+        return self.setting.background.d
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """Every row explained, a weight for each."""
+        method = replace(self.setting.method, select="per_row", keep=True)
+        call = Call(method, self.explained, self.setting, range(len(self.explained)))
+        return call.explanation(None, self.setting.background.player_names)
+
+    @cached_property
+    def delta(self) -> FloatArray:
+        """(n, d, d, k)."""
+        return np.asarray(self.explanation.contributions).reshape(len(self.explained), self.d, self.d, -1)
+
+    @cached_property
+    def mci(self) -> tuple[IntArray, IntArray]:
+        """(n, d, k) rankings by the MCI of every row, and by that of all rows together."""
+        parts = self.explained.parts(self.d)
+        blocks = list(each_block(self._mci_block, parts, self.setting.method, "MCI"))
+        loss = np.sum([block[1] for block in blocks], axis=0)  # (k, …) Σ over the rows of (f(x) − v(S))²
+        importance = np.stack([mci(-output, self.walks) for output in loss], axis=-1)  # (d, k)
+        everywhere = np.tile(order_of(importance, axis=0), (len(self.explained), 1, 1))
+        return np.concatenate([block[0] for block in blocks]), everywhere
+
+    def _mci_block(self, part: slice) -> tuple[IntArray, FloatArray]:
+        """The local rankings (n, d, k) of some rows, and the squared errors (k, …) of every coalition."""
+        local, losses = [], []
+        for block, f_x in self.explained.view(part).each():
+            values = sampled_values(block, self.walks)  # (n, …)
+            local.append(np.maximum(mci(values, self.walks), mci(-values, self.walks)))
+            losses.append(((f_x.reshape(-1, *(1,) * (values.ndim - 1)) - values) ** 2).sum(axis=0))
+        return order_of(np.stack(local, axis=-1), axis=1), np.stack(losses)
 
 
-def model_orders(call: Rows, methods: Sequence[str]) -> tuple[dict[str, IntArray], tuple[str, ...]]:
-    """Rankings (n, d, k) by the Shapley values of the model's own trees, and what the reader should know of them."""
-    orders: dict[str, IntArray] = {}
-    background, notes = call.explainer.background, []
-    if "TreeSHAP interventional" in methods and len(background) > TREESHAP_ROWS:
-        rng = np.random.default_rng([call.explainer.random_state, 3])
-        background = background.some(rng.permutation(len(background))[:TREESHAP_ROWS])
-        notes.append(f"TreeSHAP interventional looks at {TREESHAP_ROWS:,} background rows drawn at random.")
-    for method in ("TreeSHAP path", "TreeSHAP interventional"):
-        if method not in methods:
-            continue
-        try:
-            fitted = TreeModel(method.partition(" ")[2]).fit(call.explainer.model, background)
-        except (TypeError, ValueError) as error:
-            return {}, (f"TreeSHAP is left out, as trees of the model cannot be read: {error}",)
-        own = replace(call, fitted=fitted)
-        work = partial(_semivalue, own, np.full((1, call.d), 1 / call.d))
-        orders[method] = _orders(np.concatenate(own.each(work, method)))
-    return orders, tuple(notes)
+@dataclass(frozen=True)
+class Ranking:
+    """A way to rank the features of every row; `of_model` where only the model and the whole background matter."""
+
+    rank: Callable[[Side], IntArray]  # (n, d, k)
+    of_model: bool = False
 
 
-def _semivalue(call: Rows, weights: FloatArray, part: slice) -> FloatArray:
-    return np.asarray(call.game(part, True).semivalues(weights)[:, 0])
+def _by(values: Callable[[Side], FloatArray]) -> Ranking:
+    """By |values|, (n, d) or (n, d, k)."""
+    return Ranking(lambda side: order_of(values(side).reshape(len(side.explained), side.d, -1), axis=1))
 
 
-def _orders(phi: FloatArray) -> IntArray:
-    """(n, d[, k]) attributions → (n, d, k) rankings."""
-    return np.moveaxis(order_of(np.moveaxis(by_output(phi, 2), 1, -1)), -1, 1)
+def _shared(side: Side, how: str) -> FloatArray:
+    """(n, d, k) under one weight for all rows."""
+    family = side.setting.method.family
+    scores = side.explanation.scores.reshape(len(side.explained), len(family), -1)
+    return np.asarray(np.einsum("kj,njdk->ndk", family.vectors[shared_index(scores, family, how)], side.delta))
 
 
-def by_output(array: FloatArray, axes: int) -> FloatArray:
-    """`array` with its axis of outputs, after the first `axes` ones, whether it has one or not."""
-    return array if array.ndim > axes else array[..., None]
+def _wide(side: Side) -> FloatArray:
+    return side.explanation.reweight("wide", side.setting.method.utility).values
 
 
-def _weighted_orders(call: Rows, methods: Sequence[str]) -> dict[str, IntArray]:
-    """Rankings by weighted contributions, from one explanation."""
-    explanation = call.explainer.but(select="per_row", keep_contributions=True)(call.rows)
-    family, delta = explanation.family, by_output(explanation.contributions, 3)
-    scores = by_output(explanation.scores, 2)
-    found = {
-        "WeightedSHAP": explanation.values,
-        "Shapley": explanation.shapley,
-        "first": delta[:, 0],
-        "last": delta[:, -1],
-    }
-    for method, choose in (("WeightedSHAP shared", shared_weight), ("WeightedSHAP one-SE", careful_weight)):
-        weights = np.stack([family.vectors[choose(scores[..., o], family)] for o in range(scores.shape[-1])])
-        found[method] = np.einsum("kj,njdk->ndk", weights, delta)
-    if "WeightedSHAP wide" in methods:
-        found["WeightedSHAP wide"] = explanation.reweight("wide", call.explainer.utility).values
-    return {method: _orders(phi) for method, phi in found.items()}
+def _tree_shap(side: Side, removal: str) -> FloatArray:
+    """(n, d, k) Shapley values of the model's own trees."""
+    fitted = TreeModel(removal).fit(side.setting.model, side.setting.background)
+    uniform, rows = np.full((1, side.d), 1 / side.d), replace(side.explained, fitted=fitted)
+    work = partial(_semivalues, fitted, rows, uniform)
+    return np.concatenate(list(each_block(work, rows.parts(side.d), side.setting.method, f"TreeSHAP {removal}")))
 
 
-def _mci_orders(call: Rows, walks: IntArray) -> dict[str, IntArray]:
-    """Rankings (n, d, k) by the MCI of every row, and by that of all rows together."""
-    blocks = call.each(partial(_mci_block, call, walks), "MCI")
-    loss = sum(block[1] for block in blocks)  # (k, …) Σ over the rows of (f(x) − v(S))²
-    importance = np.stack([mci(-output, walks) for output in loss], axis=-1)  # (d, k)
-    everywhere = np.tile(_orders(importance[None]), (len(call.rows), 1, 1))
-    return {"MCI": np.concatenate([block[0] for block in blocks]), "MCI global": everywhere}
+def _semivalues(fitted: ExactFitted, rows: Rows, weights: FloatArray, part: slice) -> FloatArray:
+    return fitted.block(rows.some(part)).semivalues(weights)[:, 0]
 
 
-def _mci_block(call: Rows, walks: IntArray, part: slice) -> tuple[IntArray, FloatArray]:
-    """The local rankings (n, d, k) of a block of rows, and the squared errors (k, …) of every coalition."""
-    local, losses = [], []
-    for o, f_x in enumerate(by_output(call.f_x[part], 1).T):
-        view = call.view(part, o)
-        values = sampled_values(view, walks)
-        values = values if hasattr(view, "rows") else values[None]  # (n, …)
-        local.append(np.maximum(mci(values, walks), mci(-values, walks)))
-        losses.append(((f_x.reshape(-1, *(1,) * (values.ndim - 1)) - values) ** 2).sum(axis=0))
-    return _orders(np.stack(local, axis=-1)), np.stack(losses)
+def _drawn(side: Side) -> IntArray:
+    """(n, d, k) at random, the same for all outputs."""
+    n, k = side.explained.f_x.shape
+    drawn = [row_generator(side.setting.choices.random_state, r).permutation(side.d) for r in range(n)]
+    return np.repeat(np.stack(drawn)[..., None], k, axis=-1)
 
 
-def _searched_orders(call: Rows, search: Callable[[Any, float], IntArray], description: str) -> IntArray:
+def _searched(side: Side, search: Callable[[Game, float], IntArray]) -> IntArray:
     """(n, d, k) what `search` finds in the game of each row and output."""
-    return np.concatenate(call.each(partial(_search_block, call, search), description))
+    parts = [slice(r, r + 1) for r in range(len(side.explained))]
+    work = partial(_search, side.explained, search)
+    return np.stack(list(each_block(work, parts, side.setting.method, search.__name__)))
 
 
-def _search_block(call: Rows, search: Callable[[Any, float], IntArray], part: slice) -> IntArray:
-    found = []
-    for row in range(part.start, part.stop):
-        game, f_x = call.fitted.at(row_of(call.rows, row)), np.atleast_1d(call.f_x[row])
-        views = [output_of(game, o) for o in range(len(f_x))] if call.axis else [game]
-        found.append(np.stack([search(view, f) for view, f in zip(views, f_x, strict=True)], axis=-1))
-    return np.stack(found)
+def _search(explained: Rows, search: Callable[[Game, float], IntArray], part: slice) -> IntArray:
+    views = explained.view(part).each()
+    return np.stack([search(RowGame(block, axis=False), float(f_x[0])) for block, f_x in views], axis=-1)
 
 
-def greedy(game: Any, f_x: float) -> IntArray:
+def greedy(game: Game, f_x: float) -> IntArray:
     """(d,) the order that adds, step by step, the feature which brings v nearest to f(x).
 
     A reference, not a bound: a first step that looks worse may open a better way. It costs d(d + 1)/2 evaluations.
@@ -167,7 +151,7 @@ def greedy(game: Any, f_x: float) -> IntArray:
     return order
 
 
-def optimum(game: Any, f_x: float) -> IntArray:
+def optimum(game: Game, f_x: float) -> IntArray:
     """(d,) the order with the smallest possible AUP (Equation 4), for d ≤ 15.
 
     The shortest path from ∅ to [d] over all subsets, where reaching S costs |f(x) − v(S)|:
@@ -209,18 +193,36 @@ def mci(values: FloatArray, walks: IntArray) -> FloatArray:
     return np.stack([differences(by_subset, i).max(axis=0) for i in range(d)], axis=-1)
 
 
-def sampled_values(game: Any, walks: IntArray) -> FloatArray:
-    """([n,] m, d + 1) values of one output of a game, or of a block of n rows, along the orders `walks` (m, d).
+def sampled_values(block: Block, walks: IntArray) -> FloatArray:
+    """(n, m, d + 1) values of one output of a block along the orders `walks` (m, d).
 
-    Up to d = 10 all coalitions are evaluated instead: ([n,] 2^d), in the order of `all_coalitions`.
+    Up to d = 10 all coalitions are evaluated instead: (n, 2^d), in the order of `all_coalitions`.
     """
-    if game.d <= ENUMERATED:
-        return np.asarray(game(all_coalitions(game.d)))
-    rows = getattr(game, "rows", None)
-    return along(game, walks if rows is None else np.tile(walks, (rows, 1, 1)))
+    if block.d <= ENUMERATED:
+        return block.values(all_coalitions(block.d))[..., 0]
+    return block.along(np.tile(walks, (block.n, 1, 1)))[..., 0]
 
 
 def _gains_of_walks(values: FloatArray, walks: IntArray) -> FloatArray:
     """(…, m, d + 1) → (…, m, d), each feature in its own column."""
     place = np.broadcast_to(np.argsort(walks, axis=-1), (*values.shape[:-1], walks.shape[-1]))
     return np.take_along_axis(np.diff(values, axis=-1), place, axis=-1)
+
+
+METHODS: Mapping[str, Ranking] = {
+    "WeightedSHAP": _by(lambda side: side.explanation.values),
+    "WeightedSHAP shared": _by(partial(_shared, how="shared")),
+    "WeightedSHAP one-SE": _by(partial(_shared, how="one_standard_error")),
+    "WeightedSHAP wide": _by(_wide),
+    "Shapley": _by(lambda side: side.explanation.shapley),
+    "first": _by(lambda side: side.delta[:, 0]),
+    "last": _by(lambda side: side.delta[:, -1]),
+    "MCI": Ranking(lambda side: side.mci[0]),
+    "MCI global": Ranking(lambda side: side.mci[1]),
+    "TreeSHAP path": replace(_by(partial(_tree_shap, removal="path")), of_model=True),
+    "TreeSHAP interventional": replace(_by(partial(_tree_shap, removal="interventional")), of_model=True),
+    "random": Ranking(_drawn),
+    "greedy": Ranking(partial(_searched, search=greedy)),
+    "optimum": Ranking(partial(_searched, search=optimum)),
+}
+"""All methods: rankings by weights of Δ, by other importances, at random, and two that look at the score itself."""

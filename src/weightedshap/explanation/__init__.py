@@ -1,5 +1,6 @@
 """The result of an explainer: its fields, slices of it, and its form in other libraries."""
 
-from weightedshap.explanation.result import Explanation, field_names, name_of
+from weightedshap.explanation.result import Explanation, field_names
+from weightedshap.explanation.slicing import Cut
 
-__all__ = ["Explanation", "field_names", "name_of"]
+__all__ = ["Cut", "Explanation", "field_names"]

@@ -18,26 +18,26 @@ import pandas as pd
 from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import slicing as axes
-from weightedshap.files import explanations as stored
+from weightedshap.explanation.consistency import inconsistencies
+from weightedshap.files import archive
+from weightedshap.files import explanations as files
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
 
-__all__ = ["Explanation"]
 
-
-class Weigh(Protocol):
+class Weigher(Protocol):
     """Scores the weights of another family on a known Δ, with the game that was explained."""
 
-    def __call__(
-        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, select: str
+    def weigh(
+        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, how: str
     ) -> dict[str, Any]:
         """The fields of an Explanation that depend on the weights."""
 
-    def take(self, keep: axes.Cut) -> Weigh:
+    def take(self, keep: axes.Cut) -> Weigher:
         """The same for some of the rows and outputs."""
 
-    def join(self, others: Sequence[Any]) -> Weigh | None:
+    def join(self, others: Sequence[object]) -> Weigher | None:
         """The same for more rows; None if that is not one explainer's work."""
 
 
@@ -92,7 +92,7 @@ class Explanation:
     select: str = "per_row"
     notes: tuple[str, ...] = ()
     replicates: FloatArray | None = field(default=None, repr=False)
-    _weigh: Weigh | None = field(default=None, repr=False, compare=False)
+    _weigher: Weigher | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -112,8 +112,8 @@ class Explanation:
         """
         outputs = self.output_names if self.has_outputs else None
         keep = axes.as_cut(key, len(self), self.feature_names, outputs)
-        weigh = None if self._weigh is None or keep.features is not None else self._weigh.take(keep)
-        return replace(self, **axes.cut(vars(self), keep, self.has_outputs), _weigh=weigh)
+        weigher = None if self._weigher is None or keep.features is not None else self._weigher.take(keep)
+        return replace(self, **axes.cut(vars(self), keep, self.has_outputs), _weigher=weigher)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Explanation]) -> Explanation:
@@ -128,11 +128,12 @@ class Explanation:
         """Whether every public field is the same, to the bit (NaN equals NaN)."""
         if not isinstance(other, Explanation) or not self.family.equals(other.family):
             return False
-        return all(axes.same(getattr(self, name), getattr(other, name)) for name in field_names() if name != "family")
+        mine, theirs = vars(self), vars(other)
+        return all(axes.same(mine[name], theirs[name]) for name in field_names() if name != "family")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the game to one file, without pickle; `load` gives it back to the bit."""
-        stored.save(self, field_names(), path)
+        files.save({name: vars(self)[name] for name in field_names()}, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:
@@ -141,7 +142,13 @@ class Explanation:
         Nothing in a file can run code. A file that is damaged, hostile or of a newer version is refused with a
         ValueError. The game is not in the file, so a loaded explanation cannot be weighed anew.
         """
-        return stored.load(cls, field_names(), path)  # type: ignore[no-any-return]
+        content = files.load(path)
+        with archive.damage(path):
+            fields = {name: content[name] for name in field_names()}
+            wrong = inconsistencies(fields)
+        if wrong:
+            raise archive.unfitting(path, wrong)
+        return cls(**fields)
 
     @property
     def has_outputs(self) -> bool:
@@ -228,18 +235,19 @@ class Explanation:
         """Another family or utility on the same Δ: a matrix product and some curves, no new sampling."""
         if self.contributions is None:
             raise ValueError("Δ was not kept, so it cannot be weighed anew. Explain with keep_contributions=True.")
-        if self._weigh is None:
+        if self._weigher is None:
             raise ValueError(
                 "This explanation has no game to score weights with: it was loaded from a file, joined from the work "
                 "of several explainers, or some of its features were selected. Weigh anew before that, or explain the "
                 "rows again."
             )
         family = self.family if family is None else as_family(family, self.values.shape[1])
+        T = as_utility(utility)
         one_of("selection", select, SELECTIONS)
-        chosen = self._weigh(self.contributions, self.replicates, family, as_utility(utility), select)
+        chosen = self._weigher.weigh(self.contributions, self.replicates, family, T, select)
         if self.standard_errors is not None and self.replicates is None:
             chosen["standard_errors"] = np.full_like(self.values, np.nan)
-        return replace(self, **chosen, family=family, utility=name_of(utility), select=select)
+        return replace(self, **chosen, family=family, utility=T.name, select=select)
 
     @property
     def plot(self) -> Any:
@@ -296,11 +304,6 @@ def _change(phi: FloatArray, error: FloatArray, k: int, dof: float) -> float:
     return float((top != order_of(phi[None])[:, :k]).any(axis=1).mean())
 
 
-def name_of(part: Any) -> str:
-    """The name of a part given by name or as an object."""
-    return part if isinstance(part, str) else str(getattr(part, "__name__", type(part).__name__))
-
-
 def field_names() -> tuple[str, ...]:
     """The public fields of an Explanation."""
     return tuple(f.name for f in fields(Explanation) if not f.name.startswith("_"))
@@ -330,7 +333,7 @@ def _concatenated(parts: list[Explanation]) -> Explanation:
         stopped=tuple(reason for part in parts for reason in part.stopped),
         game_info=agreed,
         notes=_joined_notes(parts, agreed, joined["contributions"] is not None),
-        _weigh=None if first._weigh is None else first._weigh.join([other._weigh for other in others]),
+        _weigher=None if first._weigher is None else first._weigher.join([other._weigher for other in others]),
     )
 
 

@@ -14,8 +14,8 @@ import math
 import os
 import struct
 import zipfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -65,7 +65,12 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
-    """What `write` was given, from a file of this version or an older one.
+    """What `write` was given, from a file of this version or an older one; see `read_with_version`."""
+    return read_with_version(path, kind, version)[1]
+
+
+def read_with_version(path: str | os.PathLike[str], kind: str, version: int) -> tuple[int, dict[str, Any]]:
+    """The version of a file, up to the given one, and what `write` was given.
 
     Raises
     ------
@@ -81,13 +86,29 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any
             raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error}).") from error
 
 
+@contextmanager
+def damage(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of the file whatever goes wrong while its content is made sense of."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, UnreadableFile):
+            raise
+        raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error!r}).") from error
+
+
+def unfitting(path: str | os.PathLike[str], names: Sequence[str]) -> UnreadableFile:
+    """The error for a file whose fields contradict each other."""
+    return UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {', '.join(names)} do not fit together.")
+
+
 _DAMAGE = (
     *(zipfile.BadZipFile, struct.error, OSError, EOFError, RuntimeError, NotImplementedError),
     *(ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, SyntaxError, MemoryError),
 )
 
 
-def _read(file: IO[bytes], kind: str, version: int) -> dict[str, Any]:
+def _read(file: IO[bytes], kind: str, version: int) -> tuple[int, dict[str, Any]]:
     size = file.seek(0, os.SEEK_END)
     try:
         archive = zipfile.ZipFile(file)
@@ -107,7 +128,7 @@ def _read(file: IO[bytes], kind: str, version: int) -> dict[str, Any]:
     unpacked = _unpacked(head["content"], arrays)
     if not isinstance(unpacked, dict):
         raise UnreadableFile("its content is not a table of fields.")
-    return unpacked
+    return head["version"], unpacked
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:

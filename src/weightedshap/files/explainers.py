@@ -1,141 +1,90 @@
 """A fitted explainer in a folder, without pickle: its choices, its background, and the game that was learned.
 
-``explainer.npz`` holds the choices and the background. A tree surrogate adds LightGBM's own text files, a neural one
-safetensors and JSON. Every other game is fitted again when it is loaded, which draws the same numbers. The model stays
-with the user, and so do parts that were given as functions.
+``explainer.npz`` holds all of it. A learned game says itself what has to be kept (`Fitted.stored`), and its recipe
+reads it back (`restored`). Every other game is fitted again when it is loaded, which draws the same numbers. The model
+stays with the user, and so do parts that were given as functions.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from weightedshap.files import archive as files
+from weightedshap.checks import field_values
+from weightedshap.choices import Choices, Setting
+from weightedshap.files import archive, version_1
 from weightedshap.games import GAMES
-from weightedshap.games.neural_surrogate import FittedNeuralSurrogate
-from weightedshap.games.surrogate import Encoding
-from weightedshap.games.tree_surrogate import FittedTreeSurrogate
-from weightedshap.inputs import Table, as_model
+from weightedshap.games.protocols import Fitted
+from weightedshap.inputs import Table
 from weightedshap.weights import WeightFamily
 
-__all__ = ["load", "save"]
-
-VERSION = 1
-MAIN, NETWORK = "explainer.npz", "network"
+VERSION = 2
+MAIN = "explainer.npz"
 PLAIN = (str, int, float, bool, type(None))
-RECIPES = {recipe.__name__: recipe for recipe in {type(make()) for make in GAMES.values()}}
+RECIPES: dict[str, Any] = {recipe.__name__: recipe for recipe in {type(make()) for make in GAMES.values()}}
 
 
-def save(explainer: Any, folder: str | os.PathLike[str]) -> None:
-    """Write `explainer` to `folder`, which is made if need be; files of the same names are replaced."""
-    recipe, game = _recipe_content(explainer.recipe), _game_content(explainer.game)
-    again = [name for name, value in explainer.choices.items() if not _is_plain(value)]
+def save(setting: Setting, game: Fitted, folder: str | os.PathLike[str]) -> None:
+    """Write `setting` and what `game` learned to `folder`, which is made if need be."""
+    learned = game.stored()
+    choices = {name: _stored(name, value, setting) for name, value in field_values(setting.choices).items()}
+    again = [name for name, value in choices.items() if value is NOT_STORED]
     content = {
-        "choices": {name: value if _is_plain(value) else None for name, value in explainer.choices.items()},
-        "again": again if recipe or game else [*again, "game"],
-        "family": {"labels": explainer.family.labels, "vectors": explainer.family.vectors},
-        "background": _table_content(explainer.background),
-        "recipe": recipe,
-        "game": game,
+        "choices": {name: value for name, value in choices.items() if name not in again},
+        "again": [name for name in again if name != "game" or learned is None],
+        "background": field_values(setting.background),
+        "learned": learned,
     }
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    if isinstance(explainer.game, FittedTreeSurrogate):
-        for output, booster in enumerate(explainer.game.boosters):
-            booster.save_model(folder / f"booster_{output}.txt")
-    if isinstance(explainer.game, FittedNeuralSurrogate):
-        explainer.game.save(folder / NETWORK)
-    files.write(folder / MAIN, "explainer", VERSION, content)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    archive.write(Path(folder) / MAIN, "explainer", VERSION, content)
 
 
-def load(cls: Any, folder: str | os.PathLike[str], model: Any, choices: Mapping[str, Any]) -> Any:
-    """The explainer that `save` wrote; `choices` replace saved ones and supply those that are functions."""
-    folder = Path(folder)
-    content = files.read(folder / MAIN, "explainer", VERSION)
-    missing = [name for name in content["again"] if name not in choices]
+def load(folder: str | os.PathLike[str], model: Any, changes: Mapping[str, Any]) -> tuple[Setting, Fitted]:
+    """What `save` was given; `changes` replace saved choices and supply those that are functions."""
+    version, content = archive.read_with_version(Path(folder) / MAIN, "explainer", VERSION)
+    if version == 1:
+        content = version_1.translated(content, Path(folder))
+    missing = [name for name in content["again"] if name not in changes]
     if missing:
         raise ValueError(
             f"The explainer in {os.fspath(folder)!r} was made with {', '.join(missing)} of your own, which no file can "
             f"hold. Pass {'it' if len(missing) == 1 else 'them'} again: Explainer.load(folder, model, {missing[0]}=…)."
         )
-    fixed = sorted({"background", "groups", "background_weights"} & set(choices))
+    fixed = sorted({"background", "groups", "background_weights"} & set(changes))
     if fixed:
         raise ValueError(f"`{fixed[0]}` is part of what was saved and cannot be changed. Make a new Explainer for it.")
-    family = WeightFamily(content["family"]["labels"], content["family"]["vectors"])
-    background = Table(**content["background"])
-    wanted = {"family": family, **content["choices"], **choices}
-    recipe = _recipe(content["recipe"])
-    if "game" not in choices:
-        called = {name: wanted[name] for name in ("predict", "outputs", "link")}
-        game = _game(content["game"], folder, lambda: as_model(model, background, **called), background)
-        wanted["game"] = recipe if game is None else game
-    explainer = cls(model, background, **wanted)
-    if "game" not in choices and recipe is not None:
-        explainer.recipe = recipe
-    return explainer
+    saved = {name: _restored(value) for name, value in content["choices"].items()}
+    setting = Setting.of(model, Table(**content["background"]), Choices(**saved).but(**changes))
+    learned = content["learned"]
+    if learned is None or "game" in changes:
+        return setting, setting.fit()
+    return setting, RECIPES[learned["recipe"]].restored(learned, setting.model, setting.background)
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether JSON holds it: a name, a number, or a list of them."""
-    return isinstance(value, PLAIN) or (isinstance(value, (list, tuple)) and all(isinstance(v, PLAIN) for v in value))
+class _NotStored:
+    """Stands for a choice that no file can hold."""
 
 
-def _table_content(table: Table) -> dict[str, Any]:
-    names = ("data", "names", "players", "player_names", "weights", "notes")
-    return {name: getattr(table, name) for name in names}
+NOT_STORED = _NotStored()
 
 
-def _recipe_content(recipe: Any) -> dict[str, Any] | None:
-    """The name and settings of a recipe of this package; None for any other game."""
-    if RECIPES.get(type(recipe).__name__) is not type(recipe) or not is_dataclass(recipe):
-        return None
-    settings = asdict(recipe)
-    return {"name": type(recipe).__name__, "settings": settings} if all(map(_is_plain, settings.values())) else None
+def _stored(name: str, value: Any, setting: Setting) -> Any:
+    """A choice as a file holds it: a name, a number, a list of them, a family, or a recipe of this library."""
+    if name == "family" and not isinstance(value, str):
+        return {"labels": setting.method.family.labels, "vectors": setting.method.family.vectors}
+    if RECIPES.get(type(value).__name__) is type(value):
+        settings = field_values(value)
+        return {"recipe": type(value).__name__, "settings": settings} if _is_plain(settings.values()) else NOT_STORED
+    return value if _is_plain(value if isinstance(value, (list, tuple)) else [value]) else NOT_STORED
 
 
-def _recipe(content: Mapping[str, Any] | None) -> Any:
-    return None if content is None else RECIPES[content["name"]](**content["settings"])
+def _is_plain(values: Any) -> bool:
+    return all(isinstance(value, PLAIN) for value in values)
 
 
-def _game_content(game: Any) -> dict[str, Any] | None:
-    """What has to be kept of a learned game; None for a game that is fitted again."""
-    if isinstance(game, FittedNeuralSurrogate):
-        return {"kind": "neural_surrogate"}
-    if not isinstance(game, FittedTreeSurrogate):
-        return None
-    strange = [v for ranks in game.encoding.ranks.values() for v in ranks if not isinstance(v, PLAIN)]
-    if strange:
-        raise TypeError(
-            f"A column has the category {strange[0]!r}, a {type(strange[0]).__name__}, which cannot be saved. Turn the "
-            "column into strings before fitting."
-        )
-    return {
-        "kind": "tree_surrogate",
-        "missing": game.encoding.missing,
-        "ranks": {column: dict(ranks) for column, ranks in game.encoding.ranks.items()},
-        "quality": dict(game.quality),
-        "outputs": len(game.boosters),
-    }
-
-
-def _game(content: Mapping[str, Any] | None, folder: Path, model: Any, background: Table) -> Any:
-    """The learned game, or None where the recipe has to be fitted again."""
-    if content is None:
-        return None
-    if content["kind"] == "neural_surrogate":
-        return FittedNeuralSurrogate.load(folder / NETWORK, model(), background)
-    import lightgbm
-
-    paths = [folder / f"booster_{output}.txt" for output in range(content["outputs"])]
-    boosters = tuple(lightgbm.Booster(model_file=path) for path in paths)
-    wrapped = model()
-    if len(wrapped.chosen) != len(boosters):
-        raise ValueError(
-            f"The saved game has {len(boosters)} outputs but the model has {len(wrapped.chosen)} to explain. Pass the "
-            "model, and the outputs, that it was fitted to."
-        )
-    encoding = Encoding(content["missing"], content["ranks"], background.names)
-    return FittedTreeSurrogate(wrapped, background, encoding, boosters, content["quality"])
+def _restored(value: Any) -> Any:
+    if isinstance(value, dict):
+        return WeightFamily(**value) if "vectors" in value else RECIPES[value["recipe"]](**value["settings"])
+    return value

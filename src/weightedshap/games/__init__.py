@@ -19,9 +19,10 @@ from weightedshap.games.baseline import Baseline
 from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
 from weightedshap.games.marginal import Marginal
 from weightedshap.games.neural_surrogate import NeuralSurrogate
+from weightedshap.games.protocols import FittedGame, Game, Recipe
 from weightedshap.games.tree_model import TreeModel
 from weightedshap.games.tree_surrogate import TreeSurrogate
-from weightedshap.games.wrappers import FittedGame, FunctionGame, Game, Recipe
+from weightedshap.games.wrappers import FunctionGame
 
 __all__ = [
     "GAMES",

@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray
-from weightedshap.coalitions import as_coalitions
-from weightedshap.games.wrappers import BoundGame, FittedOnTable, wrapped
-
-__all__ = ["Baseline"]
+from weightedshap.games.wrappers import FittedOnTable, TableBlock, wrapped
 
 
 @dataclass(frozen=True)
@@ -40,17 +37,16 @@ class FittedBaseline(FittedOnTable):
 
     values: Any
 
-    def at(self, row: Any) -> BaselineGame:
-        """The game at one row."""
-        return BaselineGame(self.model, self.background, self.background.align(row, "row"), self.values)
+    def block(self, rows: Any) -> BaselineBlock:
+        """The games of aligned rows."""
+        return BaselineBlock(self.model, self.background, rows, self.values)
 
 
 @dataclass(frozen=True)
-class BaselineGame(BoundGame):
-    """The baseline game at one row."""
+class BaselineBlock(TableBlock):
+    """The baseline game of rows; `fixed` is the row b."""
 
-    values: Any
+    fixed: Any
 
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        known = self.background.known_columns(as_coalitions(coalitions, self.d))
-        return self.model(self.background.mix(self.row, known, self.values))
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        return self.model(self.background.mix(self.row(r), self.background.known_columns(coalitions), self.fixed))

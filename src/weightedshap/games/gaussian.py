@@ -14,9 +14,8 @@ import numpy.typing as npt
 from scipy.special import gammaln, ndtr, ndtri
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
-from weightedshap.coalitions import as_coalitions
 from weightedshap.contributions import Contributions
-from weightedshap.games.wrappers import BoundGame, FittedOnTable, wrapped
+from weightedshap.games.wrappers import FittedOnTable, TableBlock, wrapped
 from weightedshap.inputs import Model, Table, column_of
 
 __all__ = ["Copula", "Gaussian", "block_exchangeable_contributions"]
@@ -141,41 +140,40 @@ class FittedGaussian(FittedOnTable):
             "shrinkage": self.shrinkage,
         }
 
-    def at(self, row: Any) -> GaussianGame:
-        """The game at one row."""
-        aligned = self.background.align(row, "row")
-        x = _numbers(aligned, self.background)
-        return GaussianGame(self.model, self.background, aligned, self, x[0], self.margins.scores(x)[0])
+    def block(self, rows: Any) -> GaussianBlock:
+        """The games of aligned rows."""
+        X = _numbers(rows, self.background)
+        return GaussianBlock(self.model, self.background, rows, self, X, self.margins.scores(X))
 
 
 @dataclass(frozen=True)
-class GaussianGame(BoundGame):
-    """The conditional game at one row: features x and their scores z (c,)."""
+class GaussianBlock(TableBlock):
+    """The conditional game of rows: features X (n, c) and their scores Z (n, c)."""
 
     fitted: FittedGaussian
-    x: FloatArray
-    z: FloatArray
+    X: FloatArray
+    Z: FloatArray
 
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        known = self.background.known_columns(as_coalitions(coalitions, self.d))
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        columns = self.background.known_columns(coalitions)
         per_batch = max(1, BATCH_BYTES // (8 * self.fitted.draws.size))
-        batches = [self._average(known[s : s + per_batch]) for s in range(0, len(known), per_batch)]
-        return np.concatenate(batches) if batches else self._average(np.ones((1, len(self.x)), dtype=np.bool_))[:0]
+        batches = [self._average(r, columns[s : s + per_batch]) for s in range(0, len(columns), per_batch)]
+        return np.concatenate([np.empty((0, len(self.model.chosen))), *batches])
 
-    def _average(self, known: BoolArray) -> FloatArray:
-        """Mean prediction over the draws, for each coalition of columns (m, c)."""
-        rows = np.concatenate([self._drawn(columns) for columns in known])
+    def _average(self, r: int, columns: BoolArray) -> FloatArray:
+        """(m, k) mean prediction over the draws, for each set of known columns (m, c)."""
+        rows = np.concatenate([self._drawn(r, known) for known in columns])
         values = self.model(_like(rows, self.background))
-        return np.asarray(values.reshape(len(known), -1, *values.shape[1:]).mean(axis=1))
+        return np.asarray(values.reshape(len(columns), -1, values.shape[1]).mean(axis=1))
 
-    def _drawn(self, known: BoolArray) -> FloatArray:
-        """(b, c) rows that share the known columns, the others drawn given them."""
+    def _drawn(self, r: int, known: BoolArray) -> FloatArray:
+        """(b, c) rows that share the known columns (c,), the others drawn given them."""
         draws, correlation = self.fitted.draws, self.fitted.correlation
         scores = draws.copy()
         if known.any() and not known.all():
             gain = np.linalg.solve(correlation[np.ix_(known, known)], correlation[np.ix_(known, ~known)])
-            scores[:, ~known] += (self.z[known] - draws[:, known]) @ gain
-        return np.where(known, self.x, self.fitted.margins.features(scores))
+            scores[:, ~known] += (self.Z[r, known] - draws[:, known]) @ gain
+        return np.where(known, self.X[r], self.fitted.margins.features(scores))
 
 
 def _mid_ranks(values: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -231,7 +229,7 @@ def _is_linear(model: Model, X: FloatArray, table: Table) -> bool:
     raw = np.atleast_2d(np.asarray(X @ np.asarray(coefficients, dtype=np.float64).T + intercept).T).T
     if raw.shape[1] != model.n_raw:
         return False
-    f = model(_like(X, table)).reshape(len(X), -1)
+    f = model(_like(X, table))
     return bool(np.allclose(raw[:, list(model.chosen)], f, rtol=1e-9, atol=1e-9 * (1 + np.abs(f).max())))
 
 

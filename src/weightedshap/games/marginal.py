@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray
-from weightedshap.coalitions import as_coalitions
-from weightedshap.games.wrappers import BoundGame, FittedOnTable, wrapped
-
-__all__ = ["Marginal"]
+from weightedshap.games.wrappers import FittedOnTable, TableBlock, wrapped
 
 BATCH_BYTES = 2**26
 
@@ -40,39 +37,39 @@ class FittedMarginal(FittedOnTable):
 
     batch_bytes: int = BATCH_BYTES
 
-    def at(self, row: Any) -> MarginalGame:
-        """The game at one row."""
-        return MarginalGame(self.model, self.background, self.background.align(row, "row"), self.batch_bytes)
+    def block(self, rows: Any) -> MarginalBlock:
+        """The games of aligned rows."""
+        return MarginalBlock(self.model, self.background, rows, self.batch_bytes)
 
 
 @dataclass(frozen=True)
-class MarginalGame(BoundGame):
-    """The marginal game at one row."""
+class MarginalBlock(TableBlock):
+    """The marginal game of rows."""
 
     batch_bytes: int = BATCH_BYTES
 
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        known = self.background.known_columns(as_coalitions(coalitions, self.d))
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        columns, row = self.background.known_columns(coalitions), self.row(r)
         per_batch = max(1, self._rows_per_batch // len(self.background))
-        batches = [self._average(known[start : start + per_batch]) for start in range(0, len(known), per_batch)]
-        return np.concatenate(batches)
+        batches = [self._average(row, columns[s : s + per_batch]) for s in range(0, len(columns), per_batch)]
+        return np.concatenate([np.empty((0, len(self.model.chosen))), *batches])
 
     @property
     def _rows_per_batch(self) -> int:
         return max(1, self.batch_bytes // (8 * len(self.background.names)))
 
-    def _average(self, known: BoolArray) -> FloatArray:
-        """Weighted mean over the background of the predictions for each coalition (m, c)."""
-        predictions = [self._predict(known, part) for part in self._parts()]
-        values = np.concatenate(predictions, axis=1)  # (m, B[, k])
-        by_row = np.ascontiguousarray(np.moveaxis(values, 1, -1))  # (m[, k], B)
+    def _average(self, row: Any, columns: BoolArray) -> FloatArray:
+        """(m, k) weighted mean over the background of the predictions for each set of known columns (m, c)."""
+        values = np.concatenate([self._predict(row, columns, some) for some in self._background()], axis=1)
+        by_row = np.ascontiguousarray(np.moveaxis(values, 1, -1))  # (m, k, B)
         return np.asarray((by_row * self.background.weights).sum(axis=-1))
 
-    def _parts(self) -> Iterator[Any]:
-        """The background in parts that fit into one batch."""
+    def _background(self) -> Iterator[Any]:
+        """The background rows, as many at a time as fit into one batch."""
         for start in range(0, len(self.background), self._rows_per_batch):
             yield self.background.take(slice(start, start + self._rows_per_batch))
 
-    def _predict(self, known: BoolArray, part: Any) -> FloatArray:
-        flat = self.model(self.background.mix(self.row, known, part))
-        return flat.reshape(len(known), len(part), *flat.shape[1:])
+    def _predict(self, row: Any, columns: BoolArray, some: Any) -> FloatArray:
+        """(m, b, k) predictions with known columns from `row` and the others from `some` b background rows."""
+        flat = self.model(self.background.mix(row, columns, some))
+        return flat.reshape(len(columns), len(some), -1)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, one_of, positive_integer, require
-from weightedshap.games.surrogate import Encoding, fit_quality, split_rows
-from weightedshap.games.wrappers import FittedOnTable, wrapped
+from weightedshap.games.surrogate import Encoding, fit_quality, refuse_other_outputs, split_rows
+from weightedshap.games.wrappers import FittedOnTable, Rowwise, WalkingGame, wrapped
 from weightedshap.inputs import Model, Table
 from weightedshap.network.learning import LEARNERS, RATES
-from weightedshap.network.network import Network, NetworkGame, Single
+from weightedshap.network.network import Network, NetworkRow, Single
 from weightedshap.network.training import Lessons, Training, held_out_masks
 
-__all__ = ["NeuralSurrogate"]
-
 LOSSES = ("auto", "kl", "squared")
-FORMAT = 1
-TENSORS, SETTINGS = "network.safetensors", "network.json"
-PARAMETERS = ("W1", "b1", "W2", "b2", "W3", "b3")
 
 
 @dataclass(frozen=True)
@@ -125,7 +118,7 @@ class NeuralSurrogate:
         if self.engine == "torch":
             require("torch", "neural")
         model, table, rng = wrapped(model, background, rng)
-        f = model(table.data).reshape(len(table), -1)  # (n, k)
+        f = model(table.data)  # (n, k)
         encoding = Encoding.of(table, f)
         X = encoding(table.data)
         train, test = split_rows(X, self.held_out, rng)
@@ -139,6 +132,16 @@ class NeuralSurrogate:
             network(lessons.Z[held.row], held.coalition), f[held.row], held.coalition, f, table.weights
         )
         return FittedNeuralSurrogate(model, table, encoding, inputs, network, {**quality, "stopped": stopped}, self)
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedNeuralSurrogate:
+        """The game that `FittedNeuralSurrogate.stored` wrote. Needs no torch."""
+        refuse_other_outputs(len(content["centre"]), model)
+        encoding = Encoding.restored(content["encoding"], background.names)
+        inputs = Inputs.made(encoding, background, **content["inputs"])
+        network = Network(content["parameters"], inputs.owner, content["link"], content["centre"], content["scale"])
+        recipe = cls(**content["settings"])
+        return FittedNeuralSurrogate(model, background, encoding, inputs, network, content["quality"], recipe)
 
     def epochs_for(self, n_rows: int) -> int:
         """How many epochs `n_rows` rows to learn from get at most."""
@@ -192,10 +195,17 @@ class Inputs:
         if not standardise:
             centre[:], scale[:] = 0.0, 1.0
         holes = tuple(int(c) for c in np.flatnonzero(absent.any(axis=0)))
+        return cls.made(encoding, table, centre, scale, holes)
+
+    @classmethod
+    def made(
+        cls, encoding: Encoding, table: Table, centre: FloatArray, scale: FloatArray, holes: tuple[int, ...]
+    ) -> Inputs:
+        """With levels and owners found out."""
         levels = {c: len(ranks) for c, ranks in encoding.ranks.items()}
         partial = cls(centre, scale, encoding.missing, holes, levels, np.empty(0, dtype=np.intp))
-        columns = [c for c, _ in partial._parts(X[:1])]
-        return cls(centre, scale, encoding.missing, holes, levels, table.player_of_column[columns])
+        columns = [c for c, _ in partial._parts(np.zeros((1, len(centre))))]
+        return replace(partial, owner=table.player_of_column[columns])
 
     def __call__(self, X: FloatArray) -> Single:
         """(n, p) inputs."""
@@ -234,6 +244,30 @@ class Target:
 
 
 @dataclass(frozen=True)
+class NetworkBlock(Rowwise):
+    """The network at several rows."""
+
+    rows: tuple[NetworkRow, ...]
+
+    @property
+    def d(self) -> int:
+        return self.rows[0].d
+
+    @property
+    def n(self) -> int:
+        return len(self.rows)
+
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        return self.rows[r].values(coalitions)
+
+    def row_along(self, r: int, orders: IntArray) -> FloatArray:
+        return self.rows[r].along(orders)
+
+    def alone(self) -> WalkingGame:
+        return WalkingGame(self, cost="cheap")
+
+
+@dataclass(frozen=True)
 class FittedNeuralSurrogate(FittedOnTable):
     """The learned network, and how well it fits.
 
@@ -262,100 +296,25 @@ class FittedNeuralSurrogate(FittedOnTable):
             **self.quality,
         }
 
-    def at(self, row: Any) -> NetworkGame:
-        """The game at one row."""
-        z = self.inputs(self.encoding(self.background.align(row, "row")))[0]
-        return self.network.at(z, self.model.has_axis)
+    def block(self, rows: Any) -> NetworkBlock:
+        """The games of aligned rows."""
+        return NetworkBlock(tuple(map(self.network.at, self.inputs(self.encoding(rows)))))
 
     def masked(self, rows: Any, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
         return self.network(self.inputs(self.encoding(rows)), coalitions)
 
-    def save(self, folder: str | Path) -> None:
-        """Write the network as safetensors and the rest as JSON; model and background stay with the user."""
-        safetensors = require("safetensors.numpy", "neural")
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        arrays = {**self.network.parameters, **{f"inputs.{k}": v for k, v in _arrays_of(self.inputs).items()}}
-        arrays |= {"centre": self.network.centre, "scale": self.network.scale}
-        safetensors.save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, folder / TENSORS)
-        text = json.dumps(self._settings(), indent=1, allow_nan=True)
-        (folder / SETTINGS).write_text(text, encoding="utf-8")
-
-    def _settings(self) -> dict[str, Any]:
-        """What is not an array."""
-        quality = {key: v.tolist() if isinstance(v, np.ndarray) else v for key, v in self.quality.items()}
+    def stored(self) -> dict[str, Any]:
+        """The weights of the network, and what stands around them."""
+        inputs = {name: getattr(self.inputs, name) for name in ("centre", "scale", "holes")}
         return {
-            "format": FORMAT,
+            "recipe": "NeuralSurrogate",
+            "settings": asdict(self.recipe),
+            "encoding": self.encoding.stored(),
+            "inputs": inputs,
+            "parameters": dict(self.network.parameters),
             "link": self.network.link,
-            "names": list(self.background.names),
-            "players": [columns.tolist() for columns in self.background.players],
-            "outputs": list(self.output_names),
-            "categories": {c: _categories(ranks, self.encoding.names[c]) for c, ranks in self.encoding.ranks.items()},
-            "quality": quality,
-            "recipe": asdict(self.recipe),
+            "centre": self.network.centre,
+            "scale": self.network.scale,
+            "quality": dict(self.quality),
         }
-
-    @classmethod
-    def load(cls, folder: str | Path, model: Any, background: Any) -> FittedNeuralSurrogate:
-        """The game that `save` wrote, with the model and background it was fitted to. Needs no torch."""
-        safetensors = require("safetensors.numpy", "neural")
-        model, table, _ = wrapped(model, background, None)
-        arrays = safetensors.load_file(Path(folder) / TENSORS)
-        settings = json.loads((Path(folder) / SETTINGS).read_text(encoding="utf-8"))
-        _check_same(settings, model, table)
-        ranks = {int(c): {v: float(r) for r, v in enumerate(vs)} for c, vs in settings["categories"].items()}
-        levels = {c: len(column) for c, column in ranks.items()}
-        rows = {name: arrays[f"inputs.{name}"] for name in ("centre", "scale", "missing")}
-        holes = tuple(arrays["inputs.holes"].tolist())
-        inputs = Inputs(**rows, holes=holes, levels=levels, owner=arrays["inputs.owner"].astype(np.intp))
-        network = Network(
-            {name: arrays[name] for name in PARAMETERS},
-            inputs.owner,
-            settings["link"],
-            arrays["centre"],
-            arrays["scale"],
-        )
-        quality = settings["quality"]
-        quality["held_out_error_by_size"] = np.array(quality["held_out_error_by_size"])
-        encoding = Encoding(inputs.missing, ranks, table.names)
-        return cls(model, table, encoding, inputs, network, quality, NeuralSurrogate(**settings["recipe"]))
-
-
-def _arrays_of(inputs: Inputs) -> dict[str, Any]:
-    return {
-        "centre": inputs.centre,
-        "scale": inputs.scale,
-        "missing": inputs.missing,
-        "holes": np.array(inputs.holes, dtype=np.int64),
-        "owner": inputs.owner.astype(np.int64),
-    }
-
-
-def _categories(ranks: Mapping[Any, float], column: str) -> list[Any]:
-    """The categories in the order of their ranks, as JSON holds them."""
-    ordered = [v.item() if isinstance(v, np.generic) else v for v in sorted(ranks, key=lambda v: ranks[v])]
-    strange = [v for v in ordered if not isinstance(v, (str, bool, int, float))]
-    if strange:
-        raise TypeError(
-            f"Column {column!r} has the category {strange[0]!r}, a {type(strange[0]).__name__}, which JSON "
-            "cannot hold. Turn the column into strings before fitting."
-        )
-    return ordered
-
-
-def _check_same(settings: Mapping[str, Any], model: Model, table: Table) -> None:
-    """Refuse a file of another format, or of another table or model than the given ones."""
-    if settings.get("format") != FORMAT:
-        raise ValueError(f"This game was saved in format {settings.get('format')}; this version reads {FORMAT}.")
-    given = {
-        "names": list(table.names),
-        "players": [columns.tolist() for columns in table.players],
-        "outputs": list(model.output_names),
-    }
-    for what, found in given.items():
-        if settings[what] != found:
-            raise ValueError(
-                f"The saved game has other {what} than the given model and background: {settings[what]} against "
-                f"{found}. Pass those that it was fitted to."
-            )

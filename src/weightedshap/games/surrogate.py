@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.inputs import Column, Table, column_of
-
-__all__ = ["Encoding", "refuse_infinite"]
+from weightedshap.inputs import Column, Model, Table, column_of
 
 RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means are learned apart
 
@@ -46,6 +44,22 @@ class Encoding:
         partial = cls(np.full(len(columns), np.nan), ranks, table.names)
         numbers = [partial._numbers(column, c) for c, column in enumerate(columns)]
         return cls(np.array([_below(column) for column in numbers]), ranks, table.names)
+
+    def stored(self) -> dict[str, Any]:
+        """What a file holds of it; categories must be plain values."""
+        categories = [category for ranks in self.ranks.values() for category in ranks]
+        strange = [v for v in categories if not isinstance(v, (str, int, float, np.generic))]
+        if strange:
+            raise TypeError(
+                f"A column has the category {strange[0]!r}, a {type(strange[0]).__name__}, which cannot be saved. Turn "
+                "the column into strings before fitting."
+            )
+        return {"missing": self.missing, "ranks": {column: dict(ranks) for column, ranks in self.ranks.items()}}
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], names: tuple[str, ...]) -> Encoding:
+        """The encoding that `stored` wrote."""
+        return cls(content["missing"], content["ranks"], names)
 
     def __call__(self, rows: Any) -> FloatArray:
         """(n, c) float64 without NaN."""
@@ -137,6 +151,15 @@ def _below(column: FloatArray) -> float:
         return 0.0
     low, high = float(present.min()), float(present.max())
     return low - max(1.0, high - low)
+
+
+def refuse_other_outputs(n: int, model: Model) -> None:
+    """An error where a saved game of n outputs is to stand for a model with another number of them."""
+    if len(model.chosen) != n:
+        raise ValueError(
+            f"The saved game has {n} outputs but the model has {len(model.chosen)} to explain. Pass the model, and the "
+            "outputs, that it was fitted to."
+        )
 
 
 def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:

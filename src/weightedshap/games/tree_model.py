@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weightedshap.checks import FloatArray, one_of
+from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Model, Table
-from weightedshap.trees.ensembles import (
-    MOST_PATTERNS,
-    Coefficients,
-    Ensemble,
-    LeafBlock,
-    PathBlock,
-    Paths,
-    RowGame,
-    players_of,
-)
+from weightedshap.trees.ensembles import MOST_PATTERNS, Coefficients, Ensemble, Paths, players_of
 from weightedshap.trees.readers import ReadModel, read_model
 
-__all__ = ["TreeModel"]
+if TYPE_CHECKING:
+    from weightedshap.games.tree_blocks import LeafBlock, PathBlock, TreeBlock
 
 
 @dataclass(frozen=True)
@@ -89,7 +83,7 @@ def _chosen_outputs(model: Model, table: Table) -> tuple[ReadModel, tuple[float,
 
 
 @dataclass(frozen=True)
-class FittedTreeModel(FittedOnTable):
+class FittedTreeModel(FittedOnTable, ExactFitted):
     """Model, background, and the trees of the outputs explained."""
 
     read: ReadModel = field(repr=False)
@@ -115,16 +109,16 @@ class FittedTreeModel(FittedOnTable):
 
     def predict(self, rows: Any) -> FloatArray:
         """f(x) on the scale of the trees, (n,) or (n, k)."""
-        raw = self.read.predict(rows) * np.asarray(self.signs)
-        return np.asarray(raw if self.model.has_axis else raw[:, 0])
+        return self.model.public(self.read.predict(rows) * np.asarray(self.signs))
 
-    def at(self, row: Any) -> RowGame:
-        """The game at one row."""
-        return RowGame(self.block(self.background.align(row, "row")))
-
-    def block(self, rows: Any) -> Any:
+    @abstractmethod
+    def block(self, rows: Any) -> TreeBlock:
         """The games of many rows."""
-        raise NotImplementedError
+
+    @property
+    def offsets(self) -> tuple[float, ...]:
+        """For each output what is added to the leaves."""
+        return tuple(e.offset for e in self.ensembles)
 
     @cached_property
     def players(self) -> tuple[Any, ...]:
@@ -155,10 +149,11 @@ class FittedPath(FittedTreeModel):
 
     def block(self, rows: Any) -> PathBlock:
         """The path-dependent games of many rows."""
+        from weightedshap.games.tree_blocks import PathBlock
+
         X = self._numbers(rows)
-        parts = tuple((e.directions(X), *p.arrays) for e, p in zip(self.ensembles, self.paths, strict=True))
-        offsets = tuple(e.offset for e in self.ensembles)
-        return PathBlock(parts, offsets, self.coefficients, self.background.d, len(X), self.model.has_axis)
+        lists = tuple((e.directions(X), *p.arrays) for e, p in zip(self.ensembles, self.paths, strict=True))
+        return PathBlock(lists, self.offsets, self.coefficients, self.background.d, len(X))
 
     @cached_property
     def mean_prediction(self) -> FloatArray:
@@ -202,10 +197,11 @@ class FittedInterventional(FittedTreeModel):
 
     def block(self, rows: Any) -> LeafBlock:
         """The interventional games of many rows."""
+        from weightedshap.games.tree_blocks import LeafBlock
+
         X = self._numbers(rows)
-        parts = tuple(self._leaves(output, X) for output in range(len(self.ensembles)))
-        offsets = tuple(e.offset for e in self.ensembles)
-        return LeafBlock(parts, offsets, self.coefficients, self.background.d, len(X), self.model.has_axis)
+        lists = tuple(self._leaves(output, X) for output in range(len(self.ensembles)))
+        return LeafBlock(lists, self.offsets, self.coefficients, self.background.d, len(X))
 
     def _leaves(self, output: int, X: FloatArray) -> Any:
         from weightedshap.trees import leaf_kernels as _tree_kernels

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import random_coalitions
-from weightedshap.games.surrogate import Encoding, fit_quality, split_rows
+from weightedshap.games.protocols import ExactFitted
+from weightedshap.games.surrogate import Encoding, fit_quality, refuse_other_outputs, split_rows
 from weightedshap.games.wrappers import FittedOnTable, wrapped
-from weightedshap.inputs import Table
-from weightedshap.trees.ensembles import Coefficients, Ensemble, LeafBlock, RowGame, pack, players_of
+from weightedshap.inputs import Model, Table
+from weightedshap.trees.ensembles import Coefficients, Ensemble, pack, players_of
 from weightedshap.trees.readers import lightgbm_tree
 
-__all__ = ["TreeSurrogate"]
+if TYPE_CHECKING:
+    from weightedshap.games.tree_blocks import LeafBlock
 
 SMALL = 2_000_000  # cells below which threads cost more than they bring
 
@@ -63,7 +65,7 @@ class TreeSurrogate:
     def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedTreeSurrogate:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
-        f = model(table.data).reshape(len(table), -1)  # (n, k)
+        f = model(table.data)  # (n, k)
         encoding = Encoding.of(table, f)
         X = encoding(table.data)
         train, test = split_rows(X, self.held_out, rng)
@@ -74,6 +76,16 @@ class TreeSurrogate:
         game = np.stack([booster.predict(held.X) for booster in boosters], axis=1)
         quality = fit_quality(game, f[held.row], held.coalition, f, table.weights)
         return FittedTreeSurrogate(model, table, encoding, boosters, quality)
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedTreeSurrogate:
+        """The game that `FittedTreeSurrogate.stored` wrote."""
+        import lightgbm
+
+        refuse_other_outputs(len(content["boosters"]), model)
+        boosters = tuple(lightgbm.Booster(model_str=text) for text in content["boosters"])
+        encoding = Encoding.restored(content["encoding"], background.names)
+        return FittedTreeSurrogate(model, background, encoding, boosters, content["quality"])
 
     def _boost(self, seen: Masked, held: Masked, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> Any:
         """Boosted trees for one output, stopped by the error on held-out rows."""
@@ -127,7 +139,7 @@ def _masked(X: FloatArray, table: Table, rows: IntArray, masks: int, rng: np.ran
 
 
 @dataclass(frozen=True)
-class FittedTreeSurrogate(FittedOnTable):
+class FittedTreeSurrogate(FittedOnTable, ExactFitted):
     """The learned ensembles, and how well they fit.
 
     Attributes
@@ -179,9 +191,11 @@ class FittedTreeSurrogate(FittedOnTable):
         """About how much the lists of one row take."""
         return 16 * sum(e.n_leaves for e in self.ensembles)
 
-    def at(self, row: Any) -> RowGame:
-        """The game at one row."""
-        return RowGame(self.block(self.background.align(row, "row")))
+    def stored(self) -> dict[str, Any]:
+        """The boosters in LightGBM's own text, and what stands around them."""
+        texts = [booster.model_to_string() for booster in self.boosters]
+        encoding = self.encoding.stored()
+        return {"recipe": "TreeSurrogate", "boosters": texts, "encoding": encoding, "quality": dict(self.quality)}
 
     def masked(self, rows: Any, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
@@ -190,17 +204,16 @@ class FittedTreeSurrogate(FittedOnTable):
 
     def block(self, rows: Any) -> LeafBlock:
         """The games of many rows."""
-        from weightedshap.trees import leaf_kernels as kernels
+        from weightedshap.games.tree_blocks import LeafBlock
+        from weightedshap.trees.leaf_kernels import list_leaves
 
         X, d = self.encoding(rows), self.background.d
-        parts = tuple(
-            kernels.list_leaves(
-                e.directions(X), hidden, np.ones(1), e.roots, e.left, e.right, player, e.value, d, e.depth
-            )
+        lists = tuple(
+            list_leaves(e.directions(X), hidden, np.ones(1), e.roots, e.left, e.right, player, e.value, d, e.depth)
             for e, player, hidden in zip(self.ensembles, self.players, self.hidden, strict=True)
         )
         offsets = tuple(e.offset for e in self.ensembles)
-        return LeafBlock(parts, offsets, self.coefficients, d, len(X), self.model.has_axis)
+        return LeafBlock(lists, offsets, self.coefficients, d, len(X))
 
 
 def _read(booster: Any) -> Ensemble:

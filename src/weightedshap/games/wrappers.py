@@ -1,87 +1,21 @@
-"""What every game has, and the few things that are the same for all of them.
-
-A game is on the model's output scale with nothing subtracted: the paper's v(S) of Equation 1 is
-``game(S) − game(∅)``.
-"""
+"""One row and many: people's one-row games as blocks, at the door; blocks of one row as games, for people."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs
-from weightedshap.coalitions import as_coalitions
-from weightedshap.contributions import Contributions
+from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, with_axis
+from weightedshap.coalitions import as_coalitions, as_orders, ends, prefixes
+from weightedshap.contributions import OWN, Contributions
 from weightedshap.games.adapters import from_shapiq
+from weightedshap.games.protocols import Block, ExactBlock, Fitted, FittedGame, Game
 from weightedshap.inputs import Model, Table, as_model, as_table, part_of, trained_columns
-
-__all__ = ["Game", "GameBlock", "FittedGame", "Recipe", "FunctionGame", "CheckedGame", "checked", "output_of"]
-
-
-class Game(Protocol):
-    """v(S) at one row: a callable on coalitions of d players.
-
-    A game may also have ``along(orders)`` (predictions along orders of the players) and
-    ``contributions()`` (its own exact Δ). Where it has not, both are built from the call: by
-    `weightedshap.curves.along` and by `weightedshap.estimators.exact`. An attribute ``cost``, "cheap" or "dear", tells
-    `weightedshap.estimators.auto` what an evaluation costs.
-    """
-
-    @property
-    def d(self) -> int:
-        """How many players there are."""
-
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        """(m, d) bool → (m,) or (m, k): the prediction when only these players are known."""
-
-
-class GameBlock(Protocol):
-    """The games of n rows at once, for fitted games that are faster this way.
-
-    Every array has the rows in front. A fitted game that has ``block(rows)`` is explained in blocks.
-    """
-
-    @property
-    def d(self) -> int:
-        """How many players there are."""
-
-    @property
-    def rows(self) -> int:
-        """n."""
-
-    def ends(self) -> FloatArray:
-        """(n, 2[, k]) game(∅) and game([d])."""
-
-    def semivalues(self, vectors: FloatArray) -> FloatArray:
-        """(m, d) weight vectors → (n, m, d[, k]) exact φ_w; the unit vectors give Δ itself."""
-
-    def along(self, orders: IntArray) -> FloatArray:
-        """(n, m, d) orders → (n, m, d + 1[, k])."""
-
-    def output(self, index: int) -> GameBlock:
-        """The block of one output of several."""
-
-
-@runtime_checkable
-class FittedGame(Protocol):
-    """A game that knows model and background and still waits for the row."""
-
-    def at(self, row: Any) -> Game:
-        """The game at one row."""
-
-    def predict(self, rows: Any) -> FloatArray:
-        """f(x) of rows on the scale of the game."""
-
-
-class Recipe(Protocol):
-    """How to make a game out of a model and a background."""
-
-    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedGame:
-        """Do once what does not depend on the row."""
 
 
 @dataclass(frozen=True)
@@ -111,22 +45,215 @@ class FunctionGame:
         return as_outputs(self.function(coalitions), len(coalitions), "The game")
 
 
-@dataclass(frozen=True)
-class BoundGame:
-    """A fitted game at one row, in the table's type; subclasses say how hidden columns are filled."""
+@dataclass
+class CheckedGame:
+    """A game of one row whose answers are examined, and whose evaluations are counted.
 
-    model: Model
-    background: Table
-    row: Any  # one row in the background's type
+    Every answer must be finite, have one value for each coalition, and the same outputs as before.
+
+    Attributes
+    ----------
+    along, contributions : the game's own, or None
+    cost : "cheap" or "costly" where the game says what an evaluation costs
+    player_names : where the game knows them
+    """
+
+    game: Game
+    d: int
+    along: Callable[[IntArray], FloatArray] | None = None
+    contributions: Callable[[], Contributions] | None = None
+    cost: str | None = None
+    player_names: tuple[str, ...] | None = None
+    evaluations: int = 0
+    out: tuple[int, ...] | None = field(default=None, repr=False)
+
+    def __call__(self, coalitions: BoolArray) -> FloatArray:
+        values = as_outputs(self.game(coalitions), len(coalitions), "The game")
+        self.evaluations += len(coalitions)
+        if self.out is None:
+            self.out = values.shape[1:]
+        if values.shape[1:] != self.out:
+            raise ValueError(
+                f"The game returned outputs of shape {values.shape[1:]} where it returned {self.out} before. "
+                "A game must return the same number of outputs for every coalition."
+            )
+        return values
+
+
+def checked(game: Any) -> CheckedGame:
+    """`game` as a `CheckedGame`, after looking at what it is and what it can do."""
+    if isinstance(game, CheckedGame):
+        return game
+    if not callable(game):
+        raise TypeError(f"A game must be callable on coalitions (m, d); got {type(game).__name__}.")
+    if not hasattr(game, "d") and hasattr(game, "n_players"):
+        game = from_shapiq(game)
+    d = getattr(game, "d", None)
+    if isinstance(d, bool) or not isinstance(d, (int, np.integer)):
+        raise TypeError(
+            f"A game needs an integer attribute `d`, its number of players; {type(game).__name__} has {d!r}. "
+            "Wrap a plain function with weightedshap.games.FunctionGame(function, d), and a shap masker with "
+            "weightedshap.games.from_shap(model, masker, x)."
+        )
+    if d < 1:
+        raise ValueError(f"A game needs at least one player; this one has d = {d}.")
+    able: dict[str, Any] = {
+        name: getattr(game, name, None) for name in ("along", "contributions", "cost", "player_names")
+    }
+    return CheckedGame(game, int(d), **able)
+
+
+def along_distinct(values: Callable[[BoolArray], FloatArray], orders: IntArray) -> FloatArray:
+    """(m, d) orders → (m, d + 1[, k]) by `values` of coalitions, each distinct prefix evaluated once."""
+    m, d = orders.shape
+    coalitions = prefixes(orders).reshape(-1, d)
+    packed = np.packbits(coalitions, axis=1)
+    _, where, back = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True)
+    found = values(coalitions[where])[back.ravel()]
+    return np.asarray(found.reshape(m, d + 1, *found.shape[1:]))
+
+
+class Rowwise(ABC):
+    """A block whose rows are evaluated one after the other; a subclass says what one row gives."""
+
+    @property
+    @abstractmethod
+    def d(self) -> int:
+        """How many players there are."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """How many rows there are."""
+
+    @abstractmethod
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        """(m, d) coalitions → (m, k) at row r."""
+
+    def row_along(self, r: int, orders: IntArray) -> FloatArray:
+        """(m, d) orders → (m, d + 1, k) at row r."""
+        return along_distinct(partial(self.row_values, r), orders)
+
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        """(m, d) coalitions → (n, m, k)."""
+        return np.stack([self.row_values(r, coalitions) for r in range(self.n)])
+
+    def along(self, orders: IntArray) -> FloatArray:
+        """(n, m, d) orders → (n, m, d + 1, k)."""
+        return np.stack([self.row_along(r, orders[r]) for r in range(self.n)])
+
+    def ends(self) -> FloatArray:
+        """(n, 2, k) game(∅) and game([d])."""
+        return self.values(ends(self.d))
+
+    def output(self, index: int) -> Block:
+        """The block of one output."""
+        return OneOutput(self, index)
+
+    def alone(self) -> Game:
+        """The game of the only row."""
+        return RowGame(self)
+
+
+@dataclass(frozen=True)
+class OneOutput(Rowwise):
+    """One output of a block with several."""
+
+    block: Rowwise
+    index: int
 
     @property
     def d(self) -> int:
-        return self.background.d
+        return self.block.d
+
+    @property
+    def n(self) -> int:
+        return self.block.n
+
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        return self.block.row_values(r, coalitions)[..., [self.index]]
+
+    def row_along(self, r: int, orders: IntArray) -> FloatArray:
+        return self.block.row_along(r, orders)[..., [self.index]]
 
 
 @dataclass(frozen=True)
-class FittedOnTable:
-    """The model and background behind a fitted game; `at` is given by subclasses."""
+class GivenBlock(Rowwise):
+    """People's one-row games as a block."""
+
+    games: tuple[CheckedGame, ...]
+
+    @property
+    def d(self) -> int:
+        return self.games[0].d
+
+    @property
+    def n(self) -> int:
+        return len(self.games)
+
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        return with_axis(self.games[r](coalitions))
+
+    def row_along(self, r: int, orders: IntArray) -> FloatArray:
+        walk = self.games[r].along
+        if walk is None:
+            return super().row_along(r, orders)
+        return np.asarray(walk(orders)).reshape(*orders.shape[:1], self.d + 1, -1)
+
+    def alone(self) -> Game:
+        return self.games[0]
+
+
+def as_block(game: Any) -> GivenBlock:
+    """One bound game as a block of one row: the door to everything that takes blocks."""
+    return GivenBlock((checked(game),))
+
+
+@dataclass(frozen=True)
+class RowGame:
+    """A block of one row as people see it; the axis k is there unless `axis` is False."""
+
+    block: Block
+    axis: bool = True
+
+    @property
+    def d(self) -> int:
+        return self.block.d
+
+    def __call__(self, coalitions: BoolArray) -> FloatArray:
+        return self._public(self.block.values(as_coalitions(coalitions, self.d)))
+
+    def _public(self, found: FloatArray) -> FloatArray:
+        """The only row of `found` (1, …, k)."""
+        return np.asarray(found[0] if self.axis else found[0, ..., 0])
+
+
+@dataclass(frozen=True)
+class WalkingGame(RowGame):
+    """A block of one row that has a way of its own along orders."""
+
+    cost: str | None = None
+
+    def along(self, orders: IntArray) -> FloatArray:
+        """(m, d) orders → (m, d + 1[, k]) predictions when the first 0..d players are known."""
+        return self._public(self.block.along(as_orders(orders, self.d)[None]))
+
+
+@dataclass(frozen=True)
+class ExactGame(WalkingGame):
+    """A block of one row that knows its Δ."""
+
+    block: ExactBlock
+
+    def contributions(self) -> Contributions:
+        """The exact Δ."""
+        delta = self._public(self.block.semivalues(np.eye(self.d)))
+        return Contributions.known(delta, stopped=OWN)
+
+
+@dataclass(frozen=True)
+class FittedOnTable(Fitted):
+    """The model and background behind a fitted game; `block` is given by subclasses."""
 
     model: Model
     background: Table
@@ -147,12 +274,101 @@ class FittedOnTable:
 
     def predict(self, rows: Any) -> FloatArray:
         """f(x) of rows, (n,) or (n, k)."""
-        return self.model(rows)
+        return self.model.public(self.model(rows))
+
+    def at(self, row: Any) -> Game:
+        """The game at one row."""
+        game = self.block(self.background.align(row, "row")).alone()
+        assert isinstance(game, RowGame)
+        return replace(game, axis=self.model.has_axis)
 
     @cached_property
     def mean_prediction(self) -> FloatArray:
         """E f over the background, ([k])."""
         return np.asarray(np.einsum("n,n...->...", self.background.weights, self.predict(self.background.data)))
+
+
+@dataclass(frozen=True)
+class TableBlock(Rowwise):
+    """Rows of a table whose hidden columns are filled in; subclasses say how."""
+
+    model: Model
+    background: Table
+    rows: Any  # in the background's type
+
+    @property
+    def d(self) -> int:
+        return self.background.d
+
+    @property
+    def n(self) -> int:
+        return len(self.rows)
+
+    def row(self, r: int) -> Any:
+        """Row r as a table of one row."""
+        return part_of(self.rows, slice(r, r + 1))
+
+
+@dataclass(frozen=True)
+class GivenFitted(Fitted):
+    """People's own games, one for each row, in the place of a fitted game.
+
+    Attributes
+    ----------
+    bind : a table of one row → Game
+    predictor : rows → f(x); None takes the game of all players
+    about, names, expected : `info`, `output_names` and `mean_prediction`, where the user's game tells them
+    """
+
+    bind: Callable[[Any], Any]
+    predictor: Callable[[Any], FloatArray] | None = None
+    about: Mapping[str, Any] = field(default_factory=lambda: {"game": "given"})
+    names: tuple[str, ...] = ()
+    expected: Any = np.nan
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        return self.about
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def mean_prediction(self) -> FloatArray:
+        return np.asarray(self.expected)
+
+    def at(self, row: Any) -> Game:
+        """The game that the user makes for one row."""
+        game: Game = self.bind(row)
+        return game
+
+    def block(self, rows: Any) -> GivenBlock:
+        """The games of all rows."""
+        return GivenBlock(tuple(checked(self.bind(part_of(rows, slice(r, r + 1)))) for r in range(len(rows))))
+
+    def predict(self, rows: Any) -> FloatArray:
+        """(n[, k]) f(x), or the game of all players at each row."""
+        if self.predictor is not None:
+            return np.asarray(self.predictor(rows))
+        games = self.block(rows).games
+        return np.stack([game(np.ones((1, game.d), dtype=np.bool_))[0] for game in games])
+
+
+def as_fitted(game: Any, background: Table) -> Fitted:
+    """A fitted game of this library as it is; one of people's own, or a function row → Game, made to look like it."""
+    if isinstance(game, Fitted):
+        return game
+    if isinstance(game, FittedGame):
+        told = {"about": "info", "names": "output_names", "expected": "mean_prediction"}
+        known = {mine: getattr(game, name) for mine, name in told.items() if hasattr(game, name)}
+        return GivenFitted(game.at, game.predict, **known)
+    if not callable(game):
+        raise TypeError(
+            "`game` must be a name, a recipe with `fit`, a fitted game with `at` and `predict`, or a function row → "
+            f"Game; got {type(game).__name__}."
+        )
+    return GivenFitted(game if background.is_frame else lambda row: game(np.asarray(row).reshape(-1)))
 
 
 def wrapped(
@@ -161,130 +377,3 @@ def wrapped(
     """A bare model, array and seed as the `Model`, `Table` and Generator that a recipe works with."""
     table = as_table(background, order=trained_columns(model))
     return as_model(model, table), table, as_generator(rng)
-
-
-@dataclass(frozen=True)
-class GivenGame:
-    """One bound game in the place of a fitted one: it is the same at every row."""
-
-    game: Any
-
-    def at(self, row: Any) -> Any:
-        """The game, whatever the row."""
-        return self.game
-
-    def predict(self, rows: Any) -> FloatArray:
-        """(n[, k]) the game of all players."""
-        return np.stack([_grand(self.game)] * len(rows))
-
-
-@dataclass(frozen=True)
-class GameFunction:
-    """A user's function row → Game in the place of a fitted game."""
-
-    function: Callable[[Any], Any]
-    background: Table
-
-    def at(self, row: Any) -> Any:
-        """The game that the function makes for one row; arrays are handed over as 1-D."""
-        return self.function(row if self.background.is_frame else np.asarray(row).reshape(-1))
-
-    def predict(self, rows: Any) -> FloatArray:
-        """(n[, k]) the game of all players at each row."""
-        return np.stack([_grand(self.at(row_of(rows, r))) for r in range(len(rows))])
-
-
-def row_of(rows: Any, r: int) -> Any:
-    """Row r as a table of one row."""
-    return part_of(rows, slice(r, r + 1))
-
-
-def _grand(game: Any) -> FloatArray:
-    game = checked(game)
-    return np.asarray(game(np.ones((1, game.d), dtype=np.bool_))[0])
-
-
-@dataclass
-class CheckedGame:
-    """A game whose answers are examined, and whose evaluations are counted.
-
-    Every answer must be finite, have one value for each coalition, and the same outputs as before.
-    """
-
-    game: Game
-    evaluations: int = 0
-    out: tuple[int, ...] | None = field(default=None, repr=False)
-
-    @property
-    def d(self) -> int:
-        return self.game.d
-
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        values = as_outputs(self.game(coalitions), len(coalitions), "The game")
-        self.evaluations += len(coalitions)
-        if self.out is None:
-            self.out = values.shape[1:]
-        if values.shape[1:] != self.out:
-            raise ValueError(
-                f"The game returned outputs of shape {values.shape[1:]} where it returned {self.out} before. "
-                "A game must return the same number of outputs for every coalition."
-            )
-        return values
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("along", "contributions", "cost", "output", "player_names"):
-            return getattr(self.game, name)
-        raise AttributeError(name)
-
-
-def checked(game: Any) -> CheckedGame:
-    """`game` as a `CheckedGame`, after looking at what it is."""
-    if isinstance(game, CheckedGame):
-        return game
-    if not callable(game):
-        raise TypeError(f"A game must be callable on coalitions (m, d); got {type(game).__name__}.")
-    if not hasattr(game, "d") and hasattr(game, "n_players"):
-        game = from_shapiq(game)
-    d = getattr(game, "d", None)
-    if isinstance(d, bool) or not isinstance(d, (int, np.integer)):
-        raise TypeError(
-            f"A game needs an integer attribute `d`, its number of players; {type(game).__name__} has {d!r}. "
-            "Wrap a plain function with weightedshap.games.FunctionGame(function, d), and a shap masker with "
-            "weightedshap.games.from_shap(model, masker, x)."
-        )
-    if d < 1:
-        raise ValueError(f"A game needs at least one player; this one has d = {d}.")
-    return CheckedGame(game)
-
-
-@dataclass(frozen=True)
-class OutputView:
-    """One output of a game with several."""
-
-    game: Any
-    index: int
-
-    @property
-    def d(self) -> int:
-        return int(self.game.d)
-
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        return np.asarray(self.game(coalitions)[..., self.index])
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "along":
-            along = self.game.along
-            return lambda orders: along(orders)[..., self.index]
-        raise AttributeError(name)
-
-
-def output_of(game: Any, index: int) -> Any:
-    """The game of one output; a game with a cheaper way offers it as ``output(index)``."""
-    view = getattr(game, "output", None)
-    return view(index) if view is not None else OutputView(game, index)
-
-
-def known_contributions(game: Any) -> Contributions | None:
-    """The game's own exact Δ, or None if it does not know it."""
-    own = getattr(game, "contributions", None)
-    return None if own is None else own()

@@ -6,7 +6,7 @@ by arithmetic, so the model always sees the types it was trained on.
 """
 
 from weightedshap.inputs.calls import feeding, trained_columns
-from weightedshap.inputs.columns import Column, column_of, copy_of, kind_of, part_of
+from weightedshap.inputs.columns import Column, column_of, copy_of, is_table, kind_of, part_of
 from weightedshap.inputs.groups import Groups
 from weightedshap.inputs.model import Model, Outputs, as_model
 from weightedshap.inputs.table import Table, as_table
@@ -22,6 +22,7 @@ __all__ = [
     "column_of",
     "copy_of",
     "feeding",
+    "is_table",
     "kind_of",
     "part_of",
     "trained_columns",

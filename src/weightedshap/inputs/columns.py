@@ -160,6 +160,11 @@ def is_polars(frame: Any) -> bool:
     return type(frame).__module__.partition(".")[0] == "polars" and type(frame).__name__ == "DataFrame"
 
 
+def is_table(rows: Any) -> bool:
+    """Whether `rows` is an array, or a pandas or polars frame."""
+    return isinstance(rows, (np.ndarray, pd.DataFrame)) or is_polars(rows)
+
+
 def kind_of(rows: Any) -> Kind:
     """The kind of a table."""
     if isinstance(rows, np.ndarray):

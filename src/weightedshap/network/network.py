@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.coalitions import as_coalitions, as_orders
-
-__all__ = ["Network", "NetworkGame"]
 
 Single = npt.NDArray[np.float32]
 BATCH = 512  # coalitions whose units stay in the cache
@@ -73,12 +70,12 @@ class Network:
             return np.asarray(expit(values))
         return np.asarray(softmax(values, axis=1)) if self.link == "softmax" else values * self.scale + self.centre
 
-    def at(self, z: Single, has_axis: bool) -> NetworkGame:
-        """The game at one row with inputs z (p,)."""
+    def at(self, z: Single) -> NetworkRow:
+        """The first layer of a row with inputs z (p,)."""
         W1 = self.parameters["W1"].astype(np.float64)
         vectors = W1[len(z) :].copy()
         np.add.at(vectors, self.owner, z[:, None] * W1[: len(z)])
-        return NetworkGame(self, vectors, self.parameters["b1"].astype(np.float64), has_axis)
+        return NetworkRow(self, vectors, self.parameters["b1"].astype(np.float64))
 
     @cached_property
     def rest(self) -> tuple[Single, Single, Single, Single]:
@@ -91,7 +88,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class NetworkGame:
+class NetworkRow:
     """The network at one row.
 
     Only the first layer sees the coalition, as bias + Σ_{i∈S} vectors[i]. That sum is carried from one coalition
@@ -107,37 +104,30 @@ class NetworkGame:
     network: Network
     vectors: FloatArray
     bias: FloatArray
-    has_axis: bool
-    cost: ClassVar[str] = "cheap"
 
     @property
     def d(self) -> int:
         return len(self.vectors)
 
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        """(m, d) coalitions → (m, k)."""
         from weightedshap.network import kernels
 
-        coalitions = as_coalitions(coalitions, self.d)
         known, sums = np.zeros(self.d, dtype=np.bool_), self.bias.copy()
 
         def first_layer(part: slice, units: Single) -> None:
             kernels.first_layer(coalitions[part], self.vectors, known, sums, units)
 
-        values = self._values(first_layer, len(coalitions), 1)
-        return values if self.has_axis else values[:, 0]
+        return self._values(first_layer, len(coalitions), 1)
 
     def along(self, orders: IntArray) -> FloatArray:
-        """(m, d) orders → (m, d + 1[, k])."""
+        """(m, d) orders → (m, d + 1, k)."""
         from weightedshap.network import kernels
-
-        orders = as_orders(orders, self.d)
 
         def first_layer(part: slice, units: Single) -> None:
             kernels.walk_layer(orders[part], self.vectors, self.bias, units)
 
-        values = self._values(first_layer, len(orders), self.d + 1)
-        values = values if self.has_axis else values[:, 0]
-        return values.reshape(len(orders), self.d + 1, *values.shape[1:])
+        return self._values(first_layer, len(orders), self.d + 1).reshape(len(orders), self.d + 1, -1)
 
     def _values(self, first_layer: Callable[[slice, Single], None], n: int, each: int) -> FloatArray:
         """(n·each, k) values of n items with `each` coalitions, given what fills in the units of a slice of items."""

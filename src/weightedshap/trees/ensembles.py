@@ -10,16 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.coalitions import as_coalitions, as_orders
-from weightedshap.contributions import Contributions
-
-__all__ = ["Ensemble", "LeafBlock", "PathBlock", "RowGame", "Tree", "mask_game", "pack"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -229,135 +225,3 @@ class Coefficients:
         from weightedshap.trees import leaf_kernels as kernels
 
         return cls(*kernels.coefficient_table(d, widest))
-
-
-@dataclass(frozen=True)
-class _Block:
-    """The games of n rows, one or several outputs; subclasses read their own lists.
-
-    `parts` holds one list for each output; `axis` says whether results carry the axis k.
-    """
-
-    parts: tuple[Any, ...]
-    offsets: tuple[float, ...]
-    coefficients: Coefficients
-    d: int
-    rows: int
-    axis: bool
-
-    kernels: ClassVar[tuple[str, str, str]]
-
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        """(m, d) → (n, m[, k]) values of coalitions at every row."""
-        coalitions = as_coalitions(coalitions, self.d)
-        return self._read(0, (self.rows, len(coalitions)), np.ascontiguousarray(coalitions))
-
-    def ends(self) -> FloatArray:
-        """(n, 2[, k]) game(∅) and game([d])."""
-        return self(np.array([[False] * self.d, [True] * self.d]))
-
-    def along(self, orders: IntArray) -> FloatArray:
-        """(n, m, d) orders → (n, m, d + 1[, k])."""
-        n, m, d = orders.shape
-        return self._read(1, (n, m, d + 1), np.ascontiguousarray(orders))
-
-    def semivalues(self, vectors: FloatArray) -> FloatArray:
-        """(m, d) weight vectors → (n, m, d[, k]) exact φ_w; the unit vectors give Δ itself."""
-        table = np.ascontiguousarray(self.coefficients.table @ vectors.T)
-        stacked = []
-        for part in self.parts:
-            out = np.empty((self.rows, len(vectors), self.d))
-            self._kernel(2)(*part, table, self.coefficients.level, out)
-            stacked.append(out)
-        return np.stack(stacked, axis=-1) if self.axis else stacked[0]
-
-    def output(self, index: int) -> Any:
-        """One output of several."""
-        return replace(self, parts=self.parts[index : index + 1], offsets=self.offsets[index : index + 1], axis=False)
-
-    def _read(self, which: int, shape: tuple[int, ...], argument: Any) -> FloatArray:
-        stacked = []
-        for part, offset in zip(self.parts, self.offsets, strict=True):
-            out = np.full(shape, offset)
-            self._kernel(which)(*part, argument, out)
-            stacked.append(out)
-        return np.stack(stacked, axis=-1) if self.axis else stacked[0]
-
-    def _kernel(self, which: int) -> Any:
-        return getattr(self._kernels, self.kernels[which])
-
-    @property
-    def _kernels(self) -> Any:
-        from weightedshap.trees import leaf_kernels as _tree_kernels  # numba is loaded when trees are
-
-        return _tree_kernels
-
-
-class LeafBlock(_Block):
-    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅]; parts are the lists that `_tree_kernels` makes."""
-
-    kernels = ("values_of_leaves", "along_leaves", "semivalues_of_leaves")
-
-    def ends(self) -> FloatArray:
-        """(n, 2[, k]) game(∅) and game([d])."""
-        stacked = [np.full((self.rows, 2), offset) for offset in self.offsets]
-        for (first, c, n_known, start, _), out in zip(self.parts, stacked, strict=True):
-            self._kernels.ends_of_leaves(first, c, n_known, start, out)
-        return np.stack(stacked, axis=-1) if self.axis else stacked[0]
-
-
-class PathBlock(_Block):
-    """Path-dependent games; parts are the directions of the rows and the arrays of `Paths`."""
-
-    kernels = ("values_of_paths", "along_paths", "semivalues_of_paths")
-
-    @property
-    def _kernels(self) -> Any:
-        from weightedshap.trees import path_kernels as _path_kernels
-
-        return _path_kernels
-
-
-def mask_game(ensembles: Sequence[Ensemble], d: int, axis: bool = False) -> RowGame:
-    """The game whose value of a coalition is what ensembles trained on 0/1 masks predict for it.
-
-    Player i is column i; known players are 1 and hidden ones 0. Its Δ is exact, so an ensemble fitted to
-    sampled evaluations of a costly game can be read out at once.
-    """
-    from weightedshap.trees import leaf_kernels as kernels
-
-    parts, widest = [], 0
-    for e in ensembles:
-        known, hidden = e.directions(np.ones((1, d))), e.directions(np.zeros((1, d)))
-        trees = e.roots, e.left, e.right, e.column, e.value, d, e.depth
-        parts.append(kernels.list_leaves(known, hidden, np.ones(1), *trees))
-        widest = max(widest, e.widest(e.column, d))
-    offsets = tuple(e.offset for e in ensembles)
-    return RowGame(LeafBlock(tuple(parts), offsets, Coefficients.of(d, widest), d, 1, axis))
-
-
-@dataclass(frozen=True)
-class RowGame:
-    """The game at one row: a block of one."""
-
-    block: Any
-
-    @property
-    def d(self) -> int:
-        return int(self.block.d)
-
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        return np.asarray(self.block(coalitions)[0])
-
-    def along(self, orders: IntArray) -> FloatArray:
-        """(m, d) orders → (m, d + 1[, k]) predictions when the first k = 0..d players are known."""
-        return np.asarray(self.block.along(as_orders(orders, self.d)[None])[0])
-
-    def contributions(self) -> Contributions:
-        """The exact Δ."""
-        delta = self.block.semivalues(np.eye(self.d))[0]
-        return Contributions.known(delta, stopped="exact: the game's own contributions")
-
-    def output(self, index: int) -> RowGame:
-        """The game of one output of several."""
-        return RowGame(self.block.output(index))

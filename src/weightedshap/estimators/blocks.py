@@ -1,0 +1,63 @@
+"""Δ of a block of rows, and φ under every weight: read off where the game knows it, else estimated row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weightedshap.checks import FloatArray
+from weightedshap.contributions import OWN, Contributions
+from weightedshap.games.protocols import Block, ExactBlock
+from weightedshap.weights import WeightFamily
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is known of n rows after Algorithm 2.
+
+    Attributes
+    ----------
+    phi : (n, M, d, k) under the weights of `family.with_references`
+    delta : (n, d, d, k); None where it is not kept
+    ends : (n, 2, k) game(∅) and game([d])
+    evaluations, stopped : for each row, its cost and why no more was spent
+    replicates : (n, c, d, d, k) Δ by chain; None where nothing was sampled
+    """
+
+    phi: FloatArray
+    delta: FloatArray | None
+    ends: FloatArray
+    evaluations: tuple[int, ...]
+    stopped: tuple[str, ...]
+    replicates: FloatArray | None = None
+
+
+def read_off(block: ExactBlock, family: WeightFamily, keep: bool) -> Estimate:
+    """φ of many rows from the game's own Δ, and Δ itself only if it is kept."""
+    vectors = family.with_references.vectors
+    read = block.semivalues(np.concatenate([vectors, np.eye(block.d)]) if keep else vectors)
+    delta = read[:, len(vectors) :] if keep else None
+    return Estimate(read[:, : len(vectors)], delta, block.ends(), (0,) * block.n, (OWN,) * block.n)
+
+
+def estimated(block: Block, found: Contributions, family: WeightFamily) -> Estimate:
+    """φ of the only row of a block, from what an estimator `found`."""
+    refuse_unvisited(found)
+    delta = found.mean.reshape(1, block.d, block.d, -1)
+    chains = found.replicates
+    replicates = None if chains is None else chains.reshape(1, *chains.shape[:3], -1)
+    phi = family.with_references.weigh(delta)
+    return Estimate(phi, delta, block.ends(), (found.evaluations,), (found.stopped,), replicates)
+
+
+def refuse_unvisited(found: Contributions) -> None:
+    """Uniform weights use every cell, so each must have been visited."""
+    if found.visited:
+        return
+    d = found.d
+    sizes = np.unique(np.argwhere(found.counts == 0)[:, 0]) + 1
+    raise ValueError(
+        f"No coalition was drawn for some features at sizes {sizes.tolist()}, so the Shapley value is unknown. Raise "
+        f"`evaluations`: {d * (d - 3) + 2 * d + 2:,} visit every feature at every size once."
+    )

@@ -1,0 +1,139 @@
+"""What a game is: to people, at one row; and inside, at a block of rows with the outputs' axis always there.
+
+A game is on the model's output scale with nothing subtracted: the paper's v(S) of Equation 1 is
+``game(S) − game(∅)``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray
+
+
+class Game(Protocol):
+    """v(S) at one row: a callable on coalitions of d players.
+
+    A game may also have ``along(orders)`` (predictions along orders of the players) and
+    ``contributions()`` (its own exact Δ). Where it has not, both are built from the call: by
+    `weightedshap.curves.along` and by `weightedshap.estimators.exact`. An attribute ``cost``, "cheap" or "costly",
+    tells `weightedshap.estimators.auto` what an evaluation costs.
+    """
+
+    @property
+    def d(self) -> int:
+        """How many players there are."""
+
+    def __call__(self, coalitions: BoolArray) -> FloatArray:
+        """(m, d) bool → (m,) or (m, k): the prediction when only these players are known."""
+
+
+class Block(Protocol):
+    """The games of n rows at once: what everything inside works with.
+
+    Every array has the rows in front and the outputs k at the end, a single output included.
+    """
+
+    @property
+    def d(self) -> int:
+        """How many players there are."""
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        """(m, d) coalitions → (n, m, k)."""
+
+    def along(self, orders: IntArray) -> FloatArray:
+        """(n, m, d) orders → (n, m, d + 1, k) predictions when the first 0..d players of each are known."""
+
+    def ends(self) -> FloatArray:
+        """(n, 2, k) game(∅) and game([d])."""
+
+    def output(self, index: int) -> Block:
+        """The block of one output, k = 1."""
+
+    def alone(self) -> Game:
+        """The game of the only row of a block of one, for estimators that take one game."""
+
+
+class ExactBlock(Block, Protocol):
+    """A block that knows its Δ without sampling."""
+
+    def semivalues(self, vectors: FloatArray) -> FloatArray:
+        """(m, d) weight vectors → (n, m, d, k) exact φ_w; the unit vectors give Δ itself."""
+
+
+@runtime_checkable
+class FittedGame(Protocol):
+    """A game that knows model and background and still waits for the row, as people may write one."""
+
+    def at(self, row: Any) -> Game:
+        """The game at one row."""
+
+    def predict(self, rows: Any) -> FloatArray:
+        """f(x) of rows on the scale of the game, (n,) or (n, k)."""
+
+
+class Fitted(ABC):
+    """A fitted game of this library: a `FittedGame` that also gives blocks of rows."""
+
+    @abstractmethod
+    def block(self, rows: Any) -> Block:
+        """The games of rows that are aligned with the background."""
+
+    @abstractmethod
+    def at(self, row: Any) -> Game:
+        """The game at one row, as people pass it."""
+
+    @abstractmethod
+    def predict(self, rows: Any) -> FloatArray:
+        """f(x) of aligned rows on the scale of the game, (n,) or (n, k)."""
+
+    @property
+    @abstractmethod
+    def info(self) -> Mapping[str, Any]:
+        """What this game is, for the result."""
+
+    def stored(self) -> dict[str, Any] | None:
+        """What has to be kept of a learned game: plain values, arrays, and under "recipe" the class that reads it back.
+
+        None for a game that is fitted again when it is loaded.
+        """
+        return None
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the outputs; none where the game does not know them."""
+        return ()
+
+    @property
+    def mean_prediction(self) -> FloatArray:
+        """([k]) E f over the background; NaN where the game does not know it."""
+        return np.array(np.nan)
+
+    @property
+    def row_bytes(self) -> int:
+        """About how much memory the block of one row takes."""
+        return 0
+
+
+class ExactFitted(Fitted):
+    """A fitted game whose blocks know their Δ: many rows are read off at once."""
+
+    @abstractmethod
+    def block(self, rows: Any) -> ExactBlock:
+        """The games of rows that are aligned with the background."""
+
+
+@runtime_checkable
+class Recipe(Protocol):
+    """How to make a game out of a model and a background."""
+
+    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedGame:
+        """Do once what does not depend on the row."""

@@ -1,0 +1,108 @@
+"""A fitted game on the rows of one call: f(x), and the blocks that the rows are worked through in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import FloatArray, IntArray, with_axis
+from weightedshap.games.protocols import Block, ExactFitted, Fitted
+from weightedshap.inputs import part_of
+
+BLOCK_BYTES = 2**24  # Δ and lists of a block stay in the cache, or near it
+BLOCK_ROWS = 256  # beyond that, larger blocks save no time and make the progress bar jump
+
+
+@dataclass(frozen=True)
+class View:
+    """The games of a block of rows and their f(x), output by output.
+
+    Attributes
+    ----------
+    block : the games, with all outputs
+    f_x : (n, k) of the outputs looked at
+    outputs : their k positions among those of the block
+    """
+
+    block: Block
+    f_x: FloatArray
+    outputs: tuple[int, ...]
+
+    def each(self) -> Iterator[tuple[Block, FloatArray]]:
+        """The one-output block and f(x) (n,) of every output."""
+        for place, output in enumerate(self.outputs):
+            yield self.block.output(output), self.f_x[:, place]
+
+    def along(self, orders: IntArray) -> FloatArray:
+        """(n, m, d, k) orders → (n, m, d + 1, k), each output along its own."""
+        walks = [block.along(np.ascontiguousarray(orders[..., o]))[..., 0] for o, (block, _) in enumerate(self.each())]
+        return stacked(walks)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A fitted game on n rows.
+
+    Attributes
+    ----------
+    rows : aligned with the background, in its type
+    f_x : (n, k) of the outputs looked at
+    outputs : their k positions among those of the game
+    axis : whether people see the axis k
+    """
+
+    fitted: Fitted
+    rows: Any
+    f_x: FloatArray
+    outputs: tuple[int, ...]
+    axis: bool
+
+    @classmethod
+    def of(cls, fitted: Fitted, rows: Any) -> Rows:
+        """All outputs of a game on aligned rows."""
+        f_x = fitted.predict(rows)
+        columns = with_axis(f_x)
+        return cls(fitted, rows, columns, tuple(range(columns.shape[1])), f_x.ndim == 2)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: IntArray, outputs: IntArray | int | None) -> Rows:
+        """Some of the rows and outputs; a single output (an int) is shown without the axis k, None keeps all."""
+        taken = replace(self, rows=part_of(self.rows, rows), f_x=self.f_x[rows])
+        if outputs is None:
+            return taken
+        chosen = np.atleast_1d(outputs)
+        found = tuple(self.outputs[o] for o in chosen)
+        return replace(taken, f_x=taken.f_x[:, chosen], outputs=found, axis=not isinstance(outputs, int))
+
+    def parts(self, d: int, together: bool = True) -> list[slice]:
+        """The rows of each block: many where the game knows its Δ, unless they are not to be read `together`."""
+        cell = max(8 * len(self.outputs) * d**2, self.fitted.row_bytes)
+        many = together and isinstance(self.fitted, ExactFitted)
+        size = min(max(1, BLOCK_BYTES // cell), BLOCK_ROWS) if many else 1
+        return [slice(start, min(start + size, len(self))) for start in range(0, len(self), size)]
+
+    def some(self, part: slice) -> Any:
+        """Some rows."""
+        return part_of(self.rows, part)
+
+    def block(self, part: slice) -> Block:
+        """The games of some rows."""
+        return self.fitted.block(self.some(part))
+
+    def is_like(self, other: Rows) -> bool:
+        """Whether other rows belong to the same game and outputs."""
+        return (self.fitted is other.fitted, self.outputs, self.axis) == (True, other.outputs, other.axis)
+
+    def view(self, part: slice, block: Block | None = None) -> View:
+        """The games of some rows with their f(x); `block` where they are there already."""
+        return View(self.block(part) if block is None else block, self.f_x[part], self.outputs)
+
+
+def stacked(outputs: Sequence[FloatArray]) -> FloatArray:
+    """Arrays of single outputs as one, outputs at the end; in memory they stay one after the other."""
+    return np.moveaxis(np.stack(outputs), 0, -1)
