@@ -59,6 +59,42 @@ def test_a_row_keeps_its_numbers_as_long_as_it_keeps_its_place():
     np.testing.assert_array_equal(sampling()(X).values[1:], sampling()(changed).values[1:])
 
 
+@pytest.mark.parametrize("ids", [range(100, 105), list("abcde"), np.array([7, -2, 0, 2**70, 3], dtype=object)])
+def test_rows_with_ids_keep_their_numbers_however_the_table_is_cut(ids):
+    explain, ids = sampling(), list(ids)
+    whole = explain(X, row_ids=ids)
+    same(whole, explain(X[3:], row_ids=ids[3:]), slice(3, 5))
+    same(whole, explain(X[::-1], row_ids=ids[::-1])[::-1])
+    assert not np.array_equal(whole.values, explain(X).values)
+
+
+def test_the_id_of_a_row_is_its_position_where_none_is_given():
+    same(sampling()(X), sampling()(X, row_ids=np.arange(5)))
+
+
+@pytest.mark.parametrize("ids", [[1, 2], 3, [0.5] * 5, [None] * 5, "abcde"])
+def test_ids_must_be_one_integer_or_text_for_each_row(ids):
+    with pytest.raises(ValueError, match="`row_ids` must hold one integer or text for each of the 5 rows"):
+        sampling()(X, row_ids=ids)
+
+
+def test_a_changed_copy_shares_the_game_and_nothing_else_changes():
+    one = explainer()
+    other = one.but(select="shared", family="wide")
+    assert other.game is one.game
+    assert (other.choices.select, one.choices.select) == ("shared", "per_row")
+    same(other(X), explainer(select="shared", family="wide")(X))
+
+
+def test_a_changed_copy_is_checked():
+    with pytest.raises(UnknownName, match="Unknown choice 'slect'. Did you mean 'select'"):
+        explainer().but(slect="shared")
+    with pytest.raises(UnknownName, match="Did you mean 'shared'"):
+        explainer().but(select="shred")
+    with pytest.raises(ValueError, match="The fitted game depends on `link`. Make a new Explainer for it"):
+        explainer().but(link="logit")
+
+
 def test_equal_rows_in_different_places_are_drawn_apart():
     twice = sampling()(X[[0, 0]]).contributions
     assert not np.array_equal(twice[0], twice[1])

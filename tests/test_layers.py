@@ -10,11 +10,11 @@ import weightedshap
 
 LAYERS = [
     *("checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network", "weights", "games"),
-    *("curves", "estimators", "utilities", "selection", "blocks", "files", "explanation", "rows", "explainer"),
+    *("curves", "estimators", "utilities", "selection", "choices", "files", "explanation", "explainer"),
     *("evaluation", "plots", "report", "cli"),
 ]
 
-ALLOWED = {("explanation", "plots"), ("explanation", "export"), ("explanation", "report"), ("files", "explanation")}
+ALLOWED = {("explanation", "plots"), ("explanation", "report")}
 
 NEUTRAL = {"_version"}  # holds a string, imports nothing
 

@@ -1,6 +1,7 @@
 """An explainer that was saved and loaded explains as before."""
 
 import functools
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -64,7 +65,7 @@ def test_a_loaded_explainer_can_be_fitted_on_other_rows(tmp_path):
 
 def test_choices_can_be_replaced(tmp_path):
     explainer = ws.Explainer(LINEAR, X[:100], game="baseline", progress=False)
-    assert saved(explainer, tmp_path, LINEAR, select="shared").select == "shared"
+    assert saved(explainer, tmp_path, LINEAR, select="shared").choices.select == "shared"
 
 
 @pytest.mark.parametrize(
@@ -109,3 +110,37 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
 def test_an_empty_folder_has_nothing_to_load(tmp_path):
     with pytest.raises(FileNotFoundError):
         ws.Explainer.load(tmp_path, LINEAR)
+
+
+@pytest.mark.parametrize("choices", [{"select": "shared"}, {"family": "wide"}, {"utility": "exclusion", "n_jobs": 2}])
+def test_what_was_chosen_last_is_what_is_saved(tmp_path, choices):
+    explainer = ws.Explainer(LINEAR, X[:100], game="baseline", progress=False).but(**choices)
+    loaded = saved(explainer, tmp_path, LINEAR)
+    assert loaded.choices == explainer.choices
+    assert loaded(X[100:104]).equals(explainer(X[100:104]))
+
+
+def test_a_frame_with_its_columns_in_another_order_is_read_by_name_after_loading(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = LinearRegression().fit(frame, Y)
+    explainer = ws.Explainer(model, X[:100], game="baseline", progress=False)  # an array: the model knows the names
+    loaded = saved(explainer, tmp_path, model)
+    turned = loaded(frame[100:104][list("dbca")])
+    np.testing.assert_array_equal(turned.values, explainer(X[100:104]).values)
+    np.testing.assert_allclose(turned.predictions, model.predict(frame[100:104]))
+
+
+def first_version(rows):
+    """The model behind the folders that the first version wrote."""
+    return np.asarray(rows["a"], float) * 2 + np.asarray(rows["b"], float) + (rows["c"] == "high") * 3.0
+
+
+@pytest.mark.parametrize("game", ["trees", "network", "marginal"])
+def test_a_folder_of_the_first_version_explains_as_it_did(game):
+    folder = Path(__file__).parent / "data" / "version_1" / game
+    explained = ws.Explanation.load(folder / "explained.npz")
+    again = ws.Explainer.load(folder, first_version)(explained.data)
+    assert again.select == ("shared" if game == "trees" else "per_row")
+    np.testing.assert_allclose(again.values, explained.values, rtol=1e-6, atol=1e-9)
+    assert again.weight_labels.tolist() == explained.weight_labels.tolist()
+    assert again.game_info.keys() == explained.game_info.keys()

@@ -1,5 +1,7 @@
 """Algorithm 1: the argmax, ties, and weights that cannot be chosen."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,11 +10,14 @@ from hypothesis import strategies as st
 from tests.axioms.strategies import games
 from tests.oracles import random_game
 from weightedshap.estimators import exact
-from weightedshap.selection import View, best_weight, candidates, careful_weight, select, shared_weight
-from weightedshap.utilities import aup
+from weightedshap.games.rows import View
+from weightedshap.games.wrappers import as_block
+from weightedshap.selection import best_weight, candidates, careful_weight, select, shared_weight
+from weightedshap.utilities import as_utility, aup
 from weightedshap.weights import WeightFamily, beta, first, paper, shapley, sizes
 
 D = 5
+RANDOM = random_game(D)
 PAPER = paper(D)
 UNIFORM = PAPER.labels.index("Beta(1,1)")
 
@@ -25,12 +30,18 @@ def scores(**of):
     return values
 
 
-def candidates_of(family, delta, replicates=None):
-    """The candidates of one row of a random game, given its Δ (1, d, d)."""
-    game = random_game(D)
-    f_x = game.values[-1:]
-    phi = family.with_references.phi(delta)
-    return candidates(View(game, f_x, game, f_x), phi, replicates, family, aup)
+def candidates_of(family, delta, replicates=None, game=RANDOM, utility=aup):
+    """The candidates of one row of a game with one output, given its Δ (d, d)."""
+    view = View(as_block(game), game.values[-1:, None], (0,))
+    phi = family.with_references.phi(delta)[None, ..., None]
+    chains = None if replicates is None else replicates[None, ..., None]
+    return candidates(view, view, phi, chains, family, utility)
+
+
+def chosen_of(family, delta, game=RANDOM, utility=aup):
+    """What Algorithm 1 chooses, without the axes of rows and outputs."""
+    found = vars(select(candidates_of(family, delta, None, game, utility), family))
+    return SimpleNamespace(**{name: None if array is None else array[0, ..., 0] for name, array in found.items()})
 
 
 def test_the_highest_score_wins():
@@ -89,23 +100,24 @@ def test_no_score_at_all_is_an_error():
 @given(game=games(2, 5))
 def test_selection_is_the_argmax_of_the_utility(game):
     family, f_x = paper(game.d), game.values[-1]
-    chosen = select(exact(game).mean, family, aup(game, f_x))
+    chosen = chosen_of(family, exact(game).mean, game)
     phi = family.phi(exact(game).mean)
     by_hand = np.array([aup(game, f_x)(phi[m : m + 1])[0] for m in range(len(family))])
     assert chosen.scores[chosen.index] == pytest.approx(by_hand.max(), rel=1e-12)
-    assert chosen.label == family.labels[chosen.index]
     np.testing.assert_array_equal(chosen.weights, family.vectors[chosen.index])
-    np.testing.assert_allclose(chosen.phi, chosen.weights @ exact(game).mean, atol=1e-12)
+    np.testing.assert_allclose(chosen.values, chosen.weights @ exact(game).mean, atol=1e-12)
+    np.testing.assert_allclose(chosen.curves[1:].sum(), -by_hand.max(), rtol=1e-12)
+    np.testing.assert_allclose(chosen.shapley, exact(game).mean.mean(axis=0), atol=1e-12)
 
 
 @given(game=games(2, 5), extra=st.lists(st.tuples(st.floats(0.2, 9), st.floats(0.2, 9)), min_size=1, max_size=4))
 def test_more_weights_never_choose_worse(game, extra):
-    delta, score = exact(game).mean, aup(game, game.values[-1])
+    delta = exact(game).mean
     small = shapley(game.d)
     large = small
     for a, b in extra:
         large = large | beta(game.d, a, b)
-    few, many = (select(delta, family, score) for family in (small, large))
+    few, many = (chosen_of(family, delta, game) for family in (small, large))
     assert many.scores[many.index] >= few.scores[few.index]
 
 
@@ -117,9 +129,9 @@ def test_references_are_joined_where_the_family_lacks_them():
 def test_candidates_know_their_references():
     family = WeightFamily(("mine",), np.array([[0.0, 0.5, 0.5, 0.0, 0.0]]))
     delta = exact(random_game(D)).mean
-    found = candidates_of(family, delta[None])
-    assert found.scores.shape == (1, 1)
-    uniform, alone, left_out = (found.phi[0, position] for position in found.reference)
+    found = candidates_of(family, delta)
+    assert found.scores.shape == (1, 1, 1)
+    uniform, alone, left_out = (found.phi[0, position, :, 0] for position in family.reference_positions)
     np.testing.assert_allclose(uniform, delta.mean(axis=0))
     np.testing.assert_allclose(alone, delta[0])
     np.testing.assert_allclose(left_out, delta[-1])
@@ -129,34 +141,35 @@ def test_candidates_know_their_references():
 def test_a_weight_on_an_unvisited_size_cannot_be_chosen():
     delta = exact(random_game(D)).mean.copy()
     delta[2, 1] = np.nan
-    chosen = select(delta, sizes(D), lambda phi: np.array([0.0, 0.0, 1.0, 0.0, 0.0]))
+    third = as_utility(lambda game, f_x: lambda phi: np.array([0.0, 0.0, 1.0, 0.0, 0.0]))
+    chosen = chosen_of(sizes(D), delta, utility=third)
     assert np.isnan(chosen.scores[2])
-    assert chosen.label == "size 1"
+    assert sizes(D).labels[chosen.index] == "size 1"
 
 
 def test_candidates_on_an_unvisited_size_have_no_score_and_no_curve():
     delta = exact(random_game(D)).mean.copy()
     delta[2, 1] = np.nan
-    found = candidates_of(sizes(D), delta[None])
-    assert np.isnan(found.scores[0]).tolist() == [False, False, True, False, False]
-    assert np.isnan(found.recovery[0, :D]).all(axis=1).tolist() == [False, False, True, False, False]
+    found = candidates_of(sizes(D), delta)
+    assert np.isnan(found.scores[0, :, 0]).tolist() == [False, False, True, False, False]
+    assert np.isnan(found.recovery[0, :D, :, 0]).all(axis=1).tolist() == [False, False, True, False, False]
 
 
 def test_errors_come_from_the_chains_that_visited_all_cells_a_weight_uses():
     rng = np.random.default_rng(0)
-    replicates = rng.normal(size=(1, 4, D, D))
-    replicates[0, 3, 2, 0] = np.nan
-    delta = np.nanmean(replicates, axis=1)
-    errors = candidates_of(shapley(D) | first(D), delta, replicates).errors[0]
-    complete = replicates[0, :3].mean(axis=1)
+    replicates = rng.normal(size=(4, D, D))
+    replicates[3, 2, 0] = np.nan
+    delta = np.nanmean(replicates, axis=0)
+    errors = candidates_of(shapley(D) | first(D), delta, replicates).errors[0, ..., 0]
+    complete = replicates[:3].mean(axis=1)
     np.testing.assert_allclose(errors[0], complete.std(axis=0, ddof=1) / np.sqrt(3))
-    np.testing.assert_allclose(errors[1], replicates[0, :, 0].std(axis=0, ddof=1) / np.sqrt(4))
+    np.testing.assert_allclose(errors[1], replicates[:, 0].std(axis=0, ddof=1) / np.sqrt(4))
 
 
 def test_the_error_is_unknown_where_one_chain_is_all_there_is():
-    replicates = np.full((1, 3, D, D), np.nan)
-    replicates[0, 0] = 1.0
-    errors = candidates_of(shapley(D), np.ones((1, D, D)), replicates).errors
+    replicates = np.full((3, D, D), np.nan)
+    replicates[0] = 1.0
+    errors = candidates_of(shapley(D), np.ones((D, D)), replicates).errors
     assert np.isnan(errors).all()
 
 

@@ -143,6 +143,10 @@ class Explainer:
             raise ValueError(f"The fitted game depends on `{fixed[0]}`. Make a new Explainer for it.")
         return self._made(replace(self.setting, choices=self.choices.but(**choices)), self.game)
 
+    def refitted(self, background: Table) -> Explainer:
+        """The same choices with the game fitted on other rows."""
+        return self._made(*self.setting.refit(background))
+
 
 def explain(
     game: Any,

@@ -8,7 +8,7 @@ from weightedshap import curves
 from weightedshap.coalitions import prefixes
 from weightedshap.estimators import exact
 from weightedshap.games import FunctionGame
-from weightedshap.games.wrappers import GameFunction, GivenGame, checked, output_of
+from weightedshap.games.wrappers import GivenFitted, WalkingGame, as_block, as_fitted, checked
 from weightedshap.inputs import as_table
 
 ALL = np.array([[False, False], [True, False], [False, True], [True, True]])
@@ -85,7 +85,7 @@ def test_prefixes_grow_one_player_at_a_time():
     assert grown[0].astype(int).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1]]
 
 
-class WalkingGame(CountingGame):
+class OwnWalk(CountingGame):
     """A game with its own `along` and `contributions`."""
 
     def along(self, orders):
@@ -96,7 +96,7 @@ class WalkingGame(CountingGame):
 
 
 def test_a_checked_game_keeps_the_games_own_walk_and_contributions():
-    game = checked(WalkingGame(random_game(2)))
+    game = checked(OwnWalk(random_game(2)))
     assert (curves.along(game, np.array([[0, 1]]))[..., 0] == 7).all()
     assert (exact(game).mean == 5).all()
     assert game.evaluations == 0
@@ -104,40 +104,68 @@ def test_a_checked_game_keeps_the_games_own_walk_and_contributions():
 
 def test_a_checked_game_does_not_invent_what_the_game_lacks():
     game = checked(random_game(2))
-    assert not hasattr(game, "along")
-    assert not hasattr(game, "contributions")
+    assert game.along is None
+    assert game.contributions is None
 
 
-def test_one_output_of_a_game_is_a_game():
-    game = random_game(3, outputs=(2,))
-    coalitions = np.eye(3, dtype=bool)
-    view = output_of(game, 1)
-    assert view.d == 3
-    np.testing.assert_array_equal(view(coalitions), game(coalitions)[:, 1])
-    assert not hasattr(view, "along")
+def test_one_bound_game_is_a_block_of_one_row_with_the_axis_of_outputs():
+    game, coalitions, orders = random_game(3), np.eye(3, dtype=bool), np.array([[2, 0, 1], [0, 1, 2]])
+    block = as_block(game)
+    assert (block.d, block.n) == (3, 1)
+    np.testing.assert_array_equal(block.values(coalitions), game(coalitions)[None, :, None])
+    np.testing.assert_array_equal(block.along(orders[None]), curves.along(game, orders)[None, ..., None])
+    np.testing.assert_array_equal(block.ends()[0, :, 0], [game.values[0], game.values[-1]])
 
 
-def test_one_output_of_a_game_keeps_the_games_own_walk():
-    walk = curves.along(output_of(WalkingGame(random_game(2, outputs=(2,))), 1), np.array([[0, 1]]))
-    assert walk.tolist() == [[8, 8, 8]]
+def test_one_output_of_a_block_is_a_block():
+    game, coalitions, orders = random_game(3, outputs=(2,)), np.eye(3, dtype=bool), np.array([[2, 0, 1]])
+    block = as_block(game).output(1)
+    np.testing.assert_array_equal(block.values(coalitions)[0], game(coalitions)[:, [1]])
+    np.testing.assert_array_equal(block.along(orders[None])[0], curves.along(game, orders)[..., [1]])
 
 
-def test_a_game_with_a_cheaper_view_of_one_output_is_asked_for_it():
-    class Viewed(CountingGame):
-        def output(self, index):
-            return f"output {index}"
+def test_one_output_of_a_block_keeps_the_games_own_walk():
+    block = as_block(OwnWalk(random_game(2, outputs=(2,)))).output(1)
+    assert block.along(np.array([[[0, 1]]])).tolist() == [[[[8], [8], [8]]]]
 
-    assert output_of(Viewed(random_game(2)), 3) == "output 3"
+
+def test_a_block_of_one_row_is_shown_without_the_axis_where_there_is_one_output():
+    game, coalitions, orders = random_game(3), np.eye(3, dtype=bool), np.array([[2, 0, 1]])
+    shown = WalkingGame(as_block(game), axis=False)
+    np.testing.assert_array_equal(shown(coalitions), game(coalitions))
+    np.testing.assert_array_equal(shown.along(orders), curves.along(game, orders))
 
 
 def test_a_given_game_is_the_same_at_every_row_and_predicts_its_whole():
-    fitted = GivenGame(additive([1.0, 2.0]).game)
+    game = additive([1.0, 2.0]).game
+    fitted = GivenFitted(lambda row: game)
     assert fitted.at(0) is fitted.at(1)
     assert fitted.predict(np.zeros((3, 2))).tolist() == [3, 3, 3]
 
 
 def test_a_function_of_rows_makes_one_game_for_each_row():
-    fitted = GameFunction(lambda row: additive(row).game, as_table(np.zeros((1, 2))))
+    fitted = as_fitted(lambda row: additive(row).game, as_table(np.zeros((1, 2))))
     rows = np.array([[1.0, 2.0], [10.0, 20.0]])
     assert fitted.predict(rows).tolist() == [3, 30]
-    assert fitted.at(rows[1:])(ALL).tolist() == [0, 10, 20, 30]
+    np.testing.assert_array_equal(fitted.block(rows).ends(), [[[0], [3]], [[0], [30]]])
+
+
+def test_a_fitted_game_of_ones_own_tells_what_it_knows():
+    class Mine:
+        info, output_names, mean_prediction = {"game": "mine"}, ("price",), 7.0
+
+        def at(self, row):
+            return additive(row[0]).game
+
+        def predict(self, rows):
+            return rows.sum(axis=1) + 1
+
+    fitted = as_fitted(Mine(), as_table(np.zeros((1, 2))))
+    assert (fitted.info, fitted.output_names, fitted.mean_prediction) == ({"game": "mine"}, ("price",), 7)
+    assert fitted.predict(np.array([[1.0, 2.0]])).tolist() == [4]
+    assert as_fitted(fitted, as_table(np.zeros((1, 2)))) is fitted
+
+
+def test_what_is_no_game_is_told_what_is():
+    with pytest.raises(TypeError, match="`game` must be a name, a recipe with `fit`"):
+        as_fitted(3, as_table(np.zeros((1, 2))))
