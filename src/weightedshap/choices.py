@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,6 +101,7 @@ class Setting:
     model: Model | None
     background: Table
     choices: Choices
+    method: Method
 
     @classmethod
     def of(
@@ -109,14 +109,17 @@ class Setting:
     ) -> Setting:
         """Look at the user's model and table."""
         table = as_table(background, weights, groups, trained_columns(model))
-        as_family(choices.family, table.d)  # before the model is called for the first time
+        method = choices.method(table.d)
         called = choices.predict, choices.outputs, choices.link
-        return cls(None if model is None else as_model(model, table, *called), table, choices)
+        return cls(None if model is None else as_model(model, table, *called), table, choices, method)
 
-    @cached_property
-    def method(self) -> Method:
-        """The parts of the method."""
-        return self.choices.method(self.background.d)
+    def but(self, **changes: Any) -> Setting:
+        """The same with other choices, none of which the fitted game depends on."""
+        fixed = [name for name in NEED_A_FIT if name in changes]
+        if fixed:
+            raise ValueError(f"The fitted game depends on `{fixed[0]}`. Make a new Explainer for it.")
+        choices = self.choices.but(**changes)
+        return replace(self, choices=choices, method=choices.method(self.background.d))
 
     @property
     def recipe(self) -> Any:
@@ -144,8 +147,7 @@ class Setting:
         return other, other.fit()
 
     def judge(self, utility: Utility, explained: Rows) -> Rows:
-        """The rows under the game that `utility` looks at: the explained one unless it asks for another."""
-        if utility.game is None:
-            return explained
+        """The rows under the game that `utility` asks for."""
+        assert utility.game is not None
         judge = Rows.of(self._fitted(look_up("game", utility.game, GAMES)()), explained.rows)
         return replace(judge, f_x=judge.f_x[:, list(explained.outputs)], outputs=explained.outputs)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import FloatArray
-from weightedshap.choices import NEED_A_FIT, Choices, Method, Setting
+from weightedshap.choices import Choices, Method, Setting
 from weightedshap.estimators.blocks import Estimate, estimated, read_off
 from weightedshap.explanation import Cut, Explanation
 from weightedshap.explanation.slicing import joined_data
@@ -85,13 +85,13 @@ class Explainer:
     ) -> None:
         chosen = {name: value for name, value in locals().items() if name in Choices.__dataclass_fields__}
         self.setting = Setting.of(model, background, Choices(**chosen), groups, background_weights)
-        self.game = self.setting.fit()
+        self.game = self.setting.fit().ready()
 
     @classmethod
     def _made(cls, setting: Setting, game: Fitted) -> Explainer:
         """An explainer whose game is fitted already."""
         explainer = cls.__new__(cls)
-        explainer.setting, explainer.game = setting, game
+        explainer.setting, explainer.game = setting, game.ready()
         return explainer
 
     @property
@@ -138,10 +138,7 @@ class Explainer:
 
     def but(self, **choices: Any) -> Explainer:
         """The same explainer with other choices; the fitted game is shared."""
-        fixed = [name for name in NEED_A_FIT if name in choices]
-        if fixed:
-            raise ValueError(f"The fitted game depends on `{fixed[0]}`. Make a new Explainer for it.")
-        return self._made(replace(self.setting, choices=self.choices.but(**choices)), self.game)
+        return self._made(self.setting.but(**choices), self.game)
 
     def refitted(self, background: Table) -> Explainer:
         """The same choices with the game fitted on other rows."""
@@ -275,14 +272,14 @@ class Call:
 
     def _judge(self, utility: Utility) -> Rows:
         """The rows under the game that `utility` looks at."""
-        if self.setting is not None:
-            return self.setting.judge(utility, self.explained)
-        if utility.game is not None:
+        if utility.game is None:
+            return self.explained
+        if self.setting is None:
             raise ValueError(
                 f"The utility {utility.name!r} looks at the {utility.game} game, which needs a model and a background: "
                 "use weightedshap.Explainer."
             )
-        return self.explained
+        return self.setting.judge(utility, self.explained)
 
     def _keeps(self) -> bool:
         """Whether Δ of all rows is kept: if asked for, or small enough to keep unasked."""

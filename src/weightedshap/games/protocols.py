@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -92,8 +92,17 @@ class Fitted(ABC):
         """The game at one row, as people pass it."""
 
     @abstractmethod
+    def outputs(self, rows: Any) -> tuple[FloatArray, bool]:
+        """(n, k) f(x) of aligned rows on the scale of the game, and whether people see the axis k."""
+
     def predict(self, rows: Any) -> FloatArray:
-        """f(x) of aligned rows on the scale of the game, (n,) or (n, k)."""
+        """f(x) of aligned rows as people see it, (n,) or (n, k)."""
+        f_x, axis = self.outputs(rows)
+        return f_x if axis else f_x[:, 0]
+
+    def ready(self) -> Self:
+        """The same game, after what every call needs is done: a call only explains."""
+        return self
 
     @property
     @abstractmethod

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, with_axis
+from weightedshap.checks import FloatArray, IntArray
 from weightedshap.games.protocols import Block, ExactFitted, Fitted
 from weightedshap.inputs import part_of
 
@@ -63,9 +63,8 @@ class Rows:
     @classmethod
     def of(cls, fitted: Fitted, rows: Any) -> Rows:
         """All outputs of a game on aligned rows."""
-        f_x = fitted.predict(rows)
-        columns = with_axis(f_x)
-        return cls(fitted, rows, columns, tuple(range(columns.shape[1])), f_x.ndim == 2)
+        f_x, axis = fitted.outputs(rows)
+        return cls(fitted, rows, f_x, tuple(range(f_x.shape[1])), axis)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -107,9 +107,9 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
 
     name = "tree_model"
 
-    def predict(self, rows: Any) -> FloatArray:
-        """f(x) on the scale of the trees, (n,) or (n, k)."""
-        return self.model.public(self.read.predict(rows) * np.asarray(self.signs))
+    def outputs(self, rows: Any) -> tuple[FloatArray, bool]:
+        """(n, k) f(x) on the scale of the trees, and whether people see the axis k."""
+        return self.read.predict(rows) * np.asarray(self.signs), self.model.has_axis
 
     @abstractmethod
     def block(self, rows: Any) -> TreeBlock:

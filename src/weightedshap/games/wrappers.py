@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -272,9 +272,14 @@ class FittedOnTable(Fitted):
         """What this game is, for the result."""
         return {"game": type(self).__name__.removeprefix("Fitted").lower(), "background_rows": len(self.background)}
 
-    def predict(self, rows: Any) -> FloatArray:
-        """f(x) of rows, (n,) or (n, k)."""
-        return self.model.public(self.model(rows))
+    def outputs(self, rows: Any) -> tuple[FloatArray, bool]:
+        """(n, k) f(x) of rows, and whether people see the axis k."""
+        return self.model(rows), self.model.has_axis
+
+    def ready(self) -> Self:
+        """The same game, its mean prediction known."""
+        _ = self.mean_prediction
+        return self
 
     def at(self, row: Any) -> Game:
         """The game at one row."""
@@ -347,12 +352,14 @@ class GivenFitted(Fitted):
         """The games of all rows."""
         return GivenBlock(tuple(checked(self.bind(part_of(rows, slice(r, r + 1)))) for r in range(len(rows))))
 
-    def predict(self, rows: Any) -> FloatArray:
-        """(n[, k]) f(x), or the game of all players at each row."""
+    def outputs(self, rows: Any) -> tuple[FloatArray, bool]:
+        """(n, k) f(x), or the game of all players at each row; and whether it came with the axis k."""
         if self.predictor is not None:
-            return np.asarray(self.predictor(rows))
-        games = self.block(rows).games
-        return np.stack([game(np.ones((1, game.d), dtype=np.bool_))[0] for game in games])
+            f_x = np.asarray(self.predictor(rows))
+        else:
+            games = self.block(rows).games
+            f_x = np.stack([game(np.ones((1, game.d), dtype=np.bool_))[0] for game in games])
+        return with_axis(f_x), f_x.ndim == 2
 
 
 def as_fitted(game: Any, background: Table) -> Fitted:
