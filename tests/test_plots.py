@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 import warnings
 from pathlib import Path
@@ -577,6 +578,14 @@ def test_an_output_is_picked_by_position_or_name():
     assert np.array_equal(by_name.lines[0].get_ydata(), several.curves[..., 2].mean(axis=0))
     assert np.array_equal(by_name.lines[0].get_ydata(), by_position.lines[0].get_ydata())
     assert by_name.get_title() == "output 2"
+
+
+@pytest.mark.parametrize("name", sorted(set(plots.__all__) - {"PlotAccessor", "chosen_shares"}))
+def test_a_method_has_the_arguments_and_the_docstring_of_its_function(name, explanation):
+    method, function = getattr(explanation.plot, name), getattr(plots, name)
+    arguments = list(inspect.signature(function).parameters.values())
+    assert list(inspect.signature(method).parameters.values()) == arguments[1:]
+    assert inspect.getdoc(method) == inspect.getdoc(function)
 
 
 def test_every_figure_of_an_output_draws_that_output():

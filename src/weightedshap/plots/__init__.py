@@ -4,7 +4,7 @@ Each function takes the explanation and ``ax=None``, draws on `ax` or on a new f
 Axes. Nothing is shown, and no setting of matplotlib is changed. Colours are those of Okabe and Ito, which
 colour-blind readers can tell apart; lines differ in dashes too, so that a grey print stays readable.
 
-To add a figure, write a function in `overall` (all rows) or `one_row`, a name here, and one method in `PlotAccessor`.
+To add a figure, write a function in `overall` (all rows) or `one_row`, a name here, and one line in `PlotAccessor`.
 """
 
 from weightedshap.plots.accessor import PlotAccessor
