@@ -22,7 +22,7 @@ from matplotlib.font_manager import fontManager
 
 import weightedshap as ws
 from weightedshap import plots
-from weightedshap.plots import drawing
+from weightedshap.plots import drawing, reading
 
 
 def image_of(explanation, ax=None, **choices):
@@ -578,6 +578,15 @@ def test_an_output_is_picked_by_position_or_name():
     assert np.array_equal(by_name.lines[0].get_ydata(), several.curves[..., 2].mean(axis=0))
     assert np.array_equal(by_name.lines[0].get_ydata(), by_position.lines[0].get_ydata())
     assert by_name.get_title() == "output 2"
+
+
+def test_an_output_is_looked_at_and_not_copied():
+    several = explained(outputs=3, estimator="permutation")
+    one, title = reading.one_output(several, 2)
+    assert title == "output 2"
+    assert one.equals(several[..., 2])
+    assert np.shares_memory(one.contributions, several.contributions)
+    assert reading.one_output(one, 0) == (one, None)
 
 
 @pytest.mark.parametrize("name", sorted(set(plots.__all__) - {"PlotAccessor", "chosen_shares"}))

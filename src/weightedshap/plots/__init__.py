@@ -9,26 +9,9 @@ To add a figure, write a function in `overall` (all rows) or `one_row`, a name h
 
 from weightedshap.plots.accessor import PlotAccessor
 from weightedshap.plots.one_row import image, sizes, waterfall
-from weightedshap.plots.overall import (
-    bar,
-    beeswarm,
-    chosen_shares,
-    recovery,
-    stability,
-    weight_vectors,
-    weights,
-)
+from weightedshap.plots.overall import bar, beeswarm, recovery, stability, weight_vectors, weights
+from weightedshap.plots.reading import chosen_shares
 
-__all__ = [
-    "PlotAccessor",
-    "bar",
-    "beeswarm",
-    "chosen_shares",
-    "image",
-    "recovery",
-    "sizes",
-    "stability",
-    "waterfall",
-    "weight_vectors",
-    "weights",
-]
+__all__ = ["PlotAccessor", "chosen_shares"]
+__all__ += ["bar", "beeswarm", "recovery", "stability", "weight_vectors", "weights"]
+__all__ += ["image", "sizes", "waterfall"]
