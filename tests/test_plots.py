@@ -23,6 +23,7 @@ from matplotlib.font_manager import fontManager
 import weightedshap as ws
 from weightedshap import plots
 from weightedshap.plots import drawing, reading
+from weightedshap.report.content import contents
 
 
 def image_of(explanation, ax=None, **choices):
@@ -263,6 +264,17 @@ def test_a_large_family_shows_only_chosen_weights_and_shapley(explanation):
     vectors = dict(zip(wide.family.labels, wide.family.vectors))
     sizes = [vectors[name.removesuffix(" = Shapley")] @ np.arange(5) for name in names]
     assert sizes == sorted(sizes)
+
+
+def test_of_many_chosen_weights_the_thirty_most_frequent_and_shapley_are_shown(explanation):
+    wide = explanation.reweight("wide")
+    others = [label for label in wide.family.labels if label != "Beta(1,1)"]
+    assert len(others) > 40
+    many = wide[np.resize(np.arange(6), 80)]
+    many = dataclasses.replace(many, weight_labels=np.array(others[:40] + others[10:40] + [others[39]] * 10))
+    names = {name.removesuffix(" = Shapley") for name in tick_names(plots.weights(many, ax=new_axes()))}
+    assert names == {*others[10:40], "Beta(1,1)"}
+    assert set(contents(many)[0]["summaries"][0]["weights"]["names"]) == names
 
 
 def test_weight_vectors_are_those_chosen_relative_to_shapley(explanation):
