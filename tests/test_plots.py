@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 import warnings
 from pathlib import Path
@@ -21,7 +22,8 @@ from matplotlib.font_manager import fontManager
 
 import weightedshap as ws
 from weightedshap import plots
-from weightedshap.plots import drawing
+from weightedshap.plots import drawing, reading
+from weightedshap.report.content import contents
 
 
 def image_of(explanation, ax=None, **choices):
@@ -262,6 +264,17 @@ def test_a_large_family_shows_only_chosen_weights_and_shapley(explanation):
     vectors = dict(zip(wide.family.labels, wide.family.vectors))
     sizes = [vectors[name.removesuffix(" = Shapley")] @ np.arange(5) for name in names]
     assert sizes == sorted(sizes)
+
+
+def test_of_many_chosen_weights_the_thirty_most_frequent_and_shapley_are_shown(explanation):
+    wide = explanation.reweight("wide")
+    others = [label for label in wide.family.labels if label != "Beta(1,1)"]
+    assert len(others) > 40
+    many = wide[np.resize(np.arange(6), 80)]
+    many = dataclasses.replace(many, weight_labels=np.array(others[:40] + others[10:40] + [others[39]] * 10))
+    names = {name.removesuffix(" = Shapley") for name in tick_names(plots.weights(many, ax=new_axes()))}
+    assert names == {*others[10:40], "Beta(1,1)"}
+    assert set(contents(many)[0]["summaries"][0]["weights"]["names"]) == names
 
 
 def test_weight_vectors_are_those_chosen_relative_to_shapley(explanation):
@@ -577,6 +590,23 @@ def test_an_output_is_picked_by_position_or_name():
     assert np.array_equal(by_name.lines[0].get_ydata(), several.curves[..., 2].mean(axis=0))
     assert np.array_equal(by_name.lines[0].get_ydata(), by_position.lines[0].get_ydata())
     assert by_name.get_title() == "output 2"
+
+
+def test_an_output_is_looked_at_and_not_copied():
+    several = explained(outputs=3, estimator="permutation")
+    one, title = reading.one_output(several, 2)
+    assert title == "output 2"
+    assert one.equals(several[..., 2])
+    assert np.shares_memory(one.contributions, several.contributions)
+    assert reading.one_output(one, 0) == (one, None)
+
+
+@pytest.mark.parametrize("name", sorted(set(plots.__all__) - {"PlotAccessor", "chosen_shares"}))
+def test_a_method_has_the_arguments_and_the_docstring_of_its_function(name, explanation):
+    method, function = getattr(explanation.plot, name), getattr(plots, name)
+    arguments = list(inspect.signature(function).parameters.values())
+    assert list(inspect.signature(method).parameters.values()) == arguments[1:]
+    assert inspect.getdoc(method) == inspect.getdoc(function)
 
 
 def test_every_figure_of_an_output_draws_that_output():

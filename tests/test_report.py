@@ -244,6 +244,20 @@ def test_the_game_is_told_with_its_held_out_error():
     assert head_of(explained())["held_out"] is None
 
 
+@pytest.mark.parametrize(
+    ("select", "told"),
+    [
+        ("per_row", "a weight for each row"),
+        ("shared", "one weight for all rows"),
+        ("one_standard_error", "one weight for all rows, the nearest to Shapley within one standard error of the best"),
+    ],
+)
+def test_the_way_the_weight_was_chosen_is_told(select, told):
+    explanation = explained().reweight("paper", select=select)
+    assert (len(set(explanation.weight_labels)) > 1) == (select == "per_row")
+    assert dict(head_of(explanation)["facts"])["selection"] == told
+
+
 def test_only_the_pages_own_scripts_may_run_and_nothing_may_load():
     html = page(explained())
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1]

@@ -3,58 +3,35 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 from matplotlib.axes import Axes
 
-from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
+from weightedshap.checks import FloatArray, IntArray, look_up, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
-from weightedshap.plots.drawing import (
-    BLUE,
-    DARK_GREY,
-    GREY,
-    PALETTE,
-    VERMILION,
-    axes,
-    colour_bar,
-    column,
-    errors_of,
-    few_ticks,
-    finished,
-    height_for,
-    height_for_legend,
-    largest,
-    legend_at_side,
-    name_bars,
-    numeral,
-    of_output,
-    places,
-    position,
-    shown,
-    whole_numbers,
-)
-
-__all__ = ["image", "sizes", "waterfall"]
+from weightedshap.plots import drawing, reading
+from weightedshap.plots.drawing import BLUE, DARK_GREY, GREY, PALETTE, VERMILION
 
 
 @dataclass(frozen=True)
 class Step:
-    """A bar of the waterfall; `error` is None where there is none to show, NaN where it is unknown."""
+    """A bar of the waterfall; `error` is 0 where there is none to show, NaN where it is unknown."""
 
     name: str
     length: float
-    error: float | None
-    looks: dict[str, Any]
+    error: float = 0.0
+    looks: dict[str, Any] = field(default_factory=dict)
 
     @property
     def number(self) -> str:
         """The length as text, with its standard error."""
-        margin = "" if not self.error else " ± ?" if math.isnan(self.error) else f" ± {numeral(self.error, '.1g')}"
-        return numeral(self.length, "+.3g") + margin
+        margin = "" if not self.error else " ± ?" if math.isnan(self.error) else f" ± {_numeral(self.error, '.1g')}"
+        return _numeral(self.length, "+.3g") + margin
 
 
 def waterfall(
@@ -66,58 +43,59 @@ def waterfall(
     what is left, `efficiency_gap`, is a hatched grey bar of its own. Thin lines show ± one standard error of φ* where
     it was sampled. Numbers stand at the right.
     """
-    row = position(explanation, row)
-    steps = _steps(explanation, row, output, max_display)
-    base, prediction = (
-        float(of_output(explanation, ends, output)[row]) for ends in (explanation.base_values, explanation.predictions)
-    )
-    names = ["base, no feature known", *(step.name for step in steps), "prediction f(x)"]
-    ax = axes(ax, height_for(names))
+    row = reading.row_position(explanation, row)
+    explanation, title = reading.one_output(explanation, output)
+    steps = _steps(explanation, row, max_display)
+    base, prediction = float(explanation.base_values[row]), float(explanation.predictions[row])
+    ax, places = drawing.bar_axes(ax, ["base, no feature known", *(step.name for step in steps), "prediction f(x)"])
     levels = base + np.cumsum([0.0, *(step.length for step in steps)])  # before and after each step
-    place = places(names)
-    for step, start, at in zip(steps, levels, place[1:], strict=False):
-        ax.barh(at, step.length, left=start, height=0.62, **step.looks)
-    errors = np.array([step.error or 0.0 for step in steps])
-    ax.errorbar(levels[1:], place[1:-1], xerr=errors, fmt="none", ecolor="#404040", elinewidth=1)
-    ax.vlines(levels, place[:-1], place[1:], color=DARK_GREY, linewidth=0.7, zorder=0)
-    ax.plot([base, prediction], place[[0, -1]], "D", color="black", markersize=5)
+    for step, start, place in zip(steps, levels, places[1:], strict=False):
+        looks = {"color": VERMILION if step.length >= 0 else BLUE} | step.looks
+        ax.barh(place, step.length, left=start, height=0.62, **looks)
+    ax.errorbar(levels[1:], places[1:-1], xerr=[s.error for s in steps], fmt="none", ecolor="#404040", elinewidth=1)
+    ax.vlines(levels, places[:-1], places[1:], color=DARK_GREY, linewidth=0.7, zorder=0)
+    ax.plot([base, prediction], places[[0, -1]], "D", color="black", markersize=5)
     ax.use_sticky_edges = False  # bars would stand at the edge
-    name_bars(ax, names)
-    for at, number in zip(place, [numeral(base), *(s.number for s in steps), numeral(prediction)], strict=True):
-        ax.text(1.02, at, number, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
-    few_ticks(ax)
-    ax.set_xlabel(f"prediction of row {row}")
-    return finished(ax, explanation, output)
+    numbers = [_numeral(base), *(step.number for step in steps), _numeral(prediction)]
+    for place, number in zip(places, numbers, strict=True):
+        ax.text(1.02, place, number, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
+    drawing.few_ticks(ax, f"prediction of row {row}")
+    return drawing.finished(ax, title)
 
 
-def _steps(explanation: Explanation, row: int, output: int | str, max_display: int) -> list[Step]:
+def _steps(explanation: Explanation, row: int, max_display: int) -> list[Step]:
     """The largest features, the sum of the others, and what is not attributed."""
-    phi, errors = of_output(explanation, explanation.values, output)[row], errors_of(explanation, row, output)
+    phi = explanation.values[row]
+    errors = np.zeros(len(phi)) if explanation.standard_errors is None else explanation.standard_errors[row]
     top, rest = np.split(order_of(phi), [positive_integer("max_display", max_display)])
-    steps = [
-        Step(_with_value(explanation, row, int(i)), phi[i], None if errors is None else errors[i], _looks(phi[i]))
-        for i in top
-    ]
+    steps = [Step(_with_value(explanation, row, i), phi[i], errors[i]) for i in top.tolist()]
     if len(rest):
-        others = float(phi[rest].sum())
         name = f"sum of {len(rest):,} other features" if len(rest) > 1 else "1 other feature"
-        steps.append(Step(name, others, None, _looks(others) | {"alpha": 0.45}))
-    gap = float(of_output(explanation, explanation.efficiency_gap, output)[row])
-    if abs(gap) > 1e-9 * (np.abs(phi).sum() + abs(float(of_output(explanation, explanation.predictions, output)[row]))):
-        whole = len(phi) == explanation.family.d
-        name = "not attributed" if whole else "not attributed, or to features left out"
-        steps.append(Step(name, gap, None, {"color": "#F0F0F0", "edgecolor": DARK_GREY, "hatch": "////"}))
+        steps.append(Step(name, float(phi[rest].sum()), looks={"alpha": 0.45}))
+    gap = float(explanation.efficiency_gap[row])
+    if abs(gap) > 1e-9 * (np.abs(phi).sum() + abs(float(explanation.predictions[row]))):
+        name = "not attributed" + ("" if len(phi) == explanation.family.d else ", or to features left out")
+        steps.append(Step(name, gap, looks={"color": "#F0F0F0", "edgecolor": DARK_GREY, "hatch": "////"}))
     return steps
-
-
-def _looks(length: float) -> dict[str, Any]:
-    return {"color": VERMILION if length >= 0 else BLUE}
 
 
 def _with_value(explanation: Explanation, row: int, i: int) -> str:
     """``age = 39``, or the name alone where the feature is not a column."""
-    name, values = explanation.feature_names[i], column(explanation, i)
-    return name if values is None else f"{name} = {shown(values.iloc[row])}"
+    name, values = explanation.feature_names[i], reading.column(explanation, i)
+    return name if values is None else f"{name} = {_shown(values.iloc[row])}"
+
+
+def _shown(cell: Any) -> str:
+    """A value of a feature as people write it."""
+    if pd.isna(cell):
+        return "missing"
+    number = isinstance(cell, (float, np.floating)) and math.isfinite(cell)
+    return _numeral(cell) if number else str(cell)
+
+
+def _numeral(value: float, form: str = ".4g") -> str:
+    """A number with the minus of the axes."""
+    return format(value, form).replace("-", "−")
 
 
 def sizes(
@@ -128,24 +106,22 @@ def sizes(
     A flat line is a feature whose contribution does not depend on what else is known. The grey steps at
     the foot show where the chosen weight w* looks (their height is relative to the largest weight).
     """
+    row = reading.row_position(explanation, row)
+    explanation, title = reading.one_output(explanation, output)
     if explanation.contributions is None:
         raise ValueError("Δ was not kept, so it cannot be drawn. Explain with keep_contributions=True.")
-    row = position(explanation, row)
-    delta = of_output(explanation, explanation.contributions, output)[row]  # (sizes, d)
-    chosen = of_output(explanation, explanation.weights, output)[row]  # (sizes,)
+    delta = explanation.contributions[row]  # (sizes, d)
     j = np.arange(1, len(delta) + 1)
-    top = largest(of_output(explanation, explanation.values, output)[row], max_display)
+    top = reading.largest(explanation.values[row], max_display)
     names = [*(explanation.feature_names[i] for i in top), "chosen weight w*"]
-    ax = axes(ax, height_for_legend(names))
-    foot = _draw_weights(ax, j, chosen)
+    ax = drawing.legend_axes(ax, names)
+    foot = _draw_weights(ax, j, explanation.weights[row])
     lines = [_draw_contributions(ax, j, delta[:, i], place) for place, i in enumerate(top)]
     ax.axhline(0, color="black", linewidth=0.8)
-    ax.set_xlim(0.5, len(delta) + 0.5)
-    whole_numbers(ax)
-    ax.set_xlabel("size j (added to j − 1 others)")
+    drawing.whole_numbers(ax, "size j (added to j − 1 others)", 0.5, len(delta) + 0.5)
     ax.set_ylabel("marginal contribution $\\Delta_j$")
-    legend_at_side(ax, [*lines, foot], names)
-    return finished(ax, explanation, output)
+    drawing.legend(ax, [*lines, foot], names, **drawing.AT_SIDE)
+    return drawing.finished(ax, title)
 
 
 def _draw_weights(ax: Axes, j: IntArray, chosen: FloatArray) -> Any:
@@ -164,8 +140,8 @@ def _draw_contributions(ax: Axes, j: IntArray, delta: FloatArray, place: int) ->
 def image(
     explanation: Explanation,
     row: int,
-    picture: Any,
-    segments: Any,
+    picture: npt.ArrayLike,
+    segments: npt.ArrayLike,
     output: int | str = 0,
     values: str = "WeightedSHAP",
     top: float | None = None,
@@ -182,36 +158,27 @@ def image(
     values : "WeightedSHAP" or "Shapley". For both, draw on two Axes.
     top : mark only this share of the features, those with the largest |φ|; 0.1 is the paper's figure of MNIST
     """
-    row = position(explanation, row)
-    kinds = {"WeightedSHAP": explanation.values, "Shapley": explanation.shapley}
-    phi = of_output(explanation, kinds[one_of("kind of values", values, kinds)], output)[row]
+    row = reading.row_position(explanation, row)
+    explanation, title = reading.one_output(explanation, output)
+    phi = look_up("kind of values", values, {"WeightedSHAP": explanation.values, "Shapley": explanation.shapley})[row]
     grey, players = _grey(picture), _segments(segments, len(phi))
     if grey.shape != players.shape:
         raise ValueError(f"`picture` has {grey.shape} pixels, `segments` {players.shape}: they must be the same.")
-    strength = _strength(phi, top)
+    strength = np.append(_strength(phi, top), 0.0)[players]
     limit = float(np.abs(phi).max()) or 1.0
-    ax = axes(ax)
+    ax = drawing.axes(ax)
     low, high = float(np.nanmin(grey)), float(np.nanmax(grey))
     span = (high - low) or 1.0  # drawn from mid-grey to light grey, so that colours stand out
     ax.imshow(grey, cmap="gray", vmin=low - 0.9 * span, vmax=high + 0.2 * span)
-    drawn = ax.imshow(
-        np.append(phi, 0.0)[players],
-        cmap=mpl.colormaps["RdBu_r"],
-        vmin=-limit,
-        vmax=limit,
-        alpha=np.append(strength, 0.0)[players],
-        interpolation="nearest",
-    )
-    colour_bar(ax, drawn, "φ").ax.yaxis.label.set_rotation(0)
-    ax.set_xticks([])
-    ax.set_yticks([])
-    finished(ax, explanation, output)
+    attribution = np.append(phi, 0.0)[players]
+    drawn = ax.imshow(attribution, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=strength, interpolation="nearest")
+    drawing.colour_bar(ax, drawn, "φ").ax.yaxis.label.set_rotation(0)
+    ax.set(xticks=[], yticks=[], xlabel=values if top is None else f"{values}, top {100 * top:g} %")
     ax.spines[:].set_visible(False)
-    ax.set_xlabel(values if top is None else f"{values}, top {100 * top:g} %")
-    return ax
+    return drawing.finished(ax, title)
 
 
-def _grey(picture: Any) -> FloatArray:
+def _grey(picture: npt.ArrayLike) -> FloatArray:
     """(H, W) brightness of a picture."""
     array = np.asarray(picture, dtype=np.float64)
     if array.ndim == 3 and array.shape[2] in (1, 3, 4):
@@ -221,7 +188,7 @@ def _grey(picture: Any) -> FloatArray:
     raise ValueError(f"`picture` must have shape (H, W) or (H, W, 1, 3 or 4); got {array.shape}.")
 
 
-def _segments(segments: Any, d: int) -> IntArray:
+def _segments(segments: npt.ArrayLike, d: int) -> IntArray:
     array = np.asarray(segments)
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"`segments` must be integers of shape (H, W); got {array.dtype} {array.shape}.")
@@ -240,6 +207,5 @@ def _strength(phi: FloatArray, top: float | None) -> FloatArray:
         return np.asarray(size / (size.max() or 1.0))
     if isinstance(top, bool) or not 0 < top <= 1:
         raise ValueError(f"`top` must be a share of the features, above 0 and at most 1; got {top!r}.")
-    strength = np.zeros(len(phi))
-    strength[largest(phi, math.ceil(top * len(phi) - 1e-9))] = 1.0
-    return np.where(size > 0, strength, 0.0)
+    marked = np.isin(np.arange(len(phi)), reading.largest(phi, math.ceil(top * len(phi) - 1e-9)))
+    return np.where(marked & (size > 0), 1.0, 0.0)

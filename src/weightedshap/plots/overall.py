@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,36 +13,10 @@ from matplotlib.lines import Line2D
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.curves import area, mean_interval, order_of
 from weightedshap.explanation import Explanation
-from weightedshap.plots.drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    PALETTE,
-    PURPLE,
-    VERMILION,
-    axes,
-    colour_bar,
-    column,
-    error_lines,
-    errors_of,
-    few_ticks,
-    finished,
-    height_for,
-    height_for_legend,
-    largest,
-    legend_at_side,
-    legend_on_top,
-    low_to_high,
-    name_bars,
-    named_legend,
-    of_output,
-    places,
-    position,
-    whole_numbers,
-)
-from weightedshap.weights import WeightFamily, shapley
-
-__all__ = ["bar", "beeswarm", "chosen_shares", "recovery", "stability", "weight_vectors", "weights"]
+from weightedshap.explanation.export import place_of
+from weightedshap.plots import drawing, reading
+from weightedshap.plots.drawing import BLUE, GREEN, GREY, PALETTE, PURPLE, VERMILION
+from weightedshap.plots.reading import Curves
 
 STYLES: dict[str, tuple[str, Any, float]] = {
     "WeightedSHAP": (BLUE, "-", 2.2),
@@ -54,15 +27,11 @@ STYLES: dict[str, tuple[str, Any, float]] = {
     "optimum": ("#595959", (0, (1, 1)), 1.3),
 }
 OTHER_COLOURS = (*PALETTE[4:6], GREEN, PURPLE)
-SHOW_ALL_WEIGHTS, MOST_WEIGHTS = 20, 30
 STABILITY_SIZES, STABILITY_ROWS, STABILITY_FEATURES = (1, 2, 3, 5, 10), 100, 20
 
 
 def recovery(
-    explanation: Explanation,
-    output: int | str = 0,
-    ax: Axes | None = None,
-    curves: Mapping[str, FloatArray] | None = None,
+    explanation: Explanation, output: int | str = 0, ax: Axes | None = None, curves: Curves | None = None
 ) -> Axes:
     """How fast the prediction is recovered: mean |f(x) − v(top k)| against k = 0..d.
 
@@ -74,29 +43,25 @@ def recovery(
     curves : curves of further methods on the same rows, such as {"greedy": (n, d + 1)}; with an axis k where the
         explanation has one, or of the output drawn
     """
-    every = {"WeightedSHAP": explanation.curves}
-    every |= {"Shapley" if name == "shapley" else name: c for name, c in explanation.reference_curves.items()}
-    drawn = {name: of_output(explanation, array, output) for name, array in every.items()}
+    one, title = reading.one_output(explanation, output)
+    drawn = reading.own_curves(one)
     drawn |= {name: _further(explanation, name, array, output, drawn) for name, array in (curves or {}).items()}
-    ax = axes(ax)
+    ax = drawing.axes(ax)
     lines = [_draw_curve(ax, name, array, place) for place, (name, array) in enumerate(drawn.items())]
-    ax.set_xlim(0, explanation.curves.shape[1] - 1)
-    ax.set_ylim(bottom=0)
-    whole_numbers(ax)
-    ax.set_xlabel("number of features known, most influential first")
-    ax.set_ylabel("mean |f(x) − v(top k)|")
+    drawing.whole_numbers(ax, "number of features known, most influential first", 0, one.curves.shape[1] - 1)
+    ax.set(ylim=(0, None), ylabel="mean |f(x) − v(top k)|")
     names = [f"{name} {area(array.mean(axis=0)):.3g}" for name, array in drawn.items()]
-    named_legend(ax, lines, names, title="area under the curve")
-    return finished(ax, explanation, output)
+    drawing.legend(ax, lines, names, title="area under the curve")
+    return drawing.finished(ax, title)
 
 
-def _further(explanation: Explanation, name: str, curves: Any, output: int | str, taken: Any) -> FloatArray:
+def _further(explanation: Explanation, name: str, curves: FloatArray, output: int | str, taken: Curves) -> FloatArray:
     """(n, d + 1) the curves of another method, checked."""
     array, whole = np.asarray(curves, dtype=np.float64), explanation.curves.shape
     if name in taken:
         raise ValueError(f"`curves` names a method {name!r}, which the explanation draws itself. Name it otherwise.")
-    if array.shape == whole:
-        array = np.asarray(of_output(explanation, array, output))
+    if explanation.has_outputs and array.shape == whole:
+        array = array[..., place_of(explanation, output)]
     if array.shape != whole[:2]:
         raise ValueError(f"`curves[{name!r}]` must have shape {whole[:2]}, like those explained; got {array.shape}.")
     if not np.isfinite(array).all():
@@ -119,45 +84,21 @@ def weights(explanation: Explanation, output: int | str = 0, ax: Axes | None = N
     Weights run from small coalitions (top) to large ones (bottom). Of a family with more than 20 weights
     only those that were chosen are shown, the 30 most frequent at most, and the Shapley weight.
     """
-    family, share = explanation.family, chosen_shares(explanation, output)
-    uniform = family.index(shapley(family.d).vectors[0])
-    shown = _weights_to_show(family, share, uniform)
-    names = [_weight_name(family, int(index), uniform) for index in shown]
-    ax = axes(ax, height_for(names, slot=0.2))
-    colours = [VERMILION if index == uniform else BLUE for index in shown]
-    bars = ax.barh(places(names), 100 * share[shown], color=colours, height=0.75)
+    explanation, title = reading.one_output(explanation, output)
+    family, share = explanation.family, reading.chosen_shares(explanation)
+    shown, uniform = reading.weights_to_show(family, share)
+    names = [_weight_name(family.labels[i], i == uniform) for i in shown]
+    ax, places = drawing.bar_axes(ax, names, slot=0.2)
+    bars = ax.barh(places, 100 * share[shown], color=[VERMILION if i == uniform else BLUE for i in shown], height=0.75)
     ax.bar_label(bars, [f"{100 * s:.0f} %" if s > 0 else "" for s in share[shown]], padding=3, fontsize="small")
-    name_bars(ax, names)
-    ax.set_xlim(0, 112 * max(share.max(), 0.01))
-    ax.set_xlabel("rows that chose the weight, %")
+    ax.set(xlim=(0, 112 * max(share.max(), 0.01)), xlabel="rows that chose the weight, %")
     if len(shown) > 5:
         ax.set_ylabel("← large      coalitions      small →", fontsize="small")
-    return finished(ax, explanation, output)
+    return drawing.finished(ax, title)
 
 
-def chosen_shares(explanation: Explanation, output: int | str = 0) -> FloatArray:
-    """(m,) share of the rows that chose each weight of the family."""
-    labels = of_output(explanation, np.asarray(explanation.weight_labels), output)
-    return np.array([(labels == label).mean() for label in explanation.family.labels])
-
-
-def _weights_to_show(family: WeightFamily, share: FloatArray, uniform: int | None) -> IntArray:
-    """Positions in the family, from small coalitions to large ones."""
-    shown = np.arange(len(family))
-    if len(family) > SHOW_ALL_WEIGHTS:
-        frequent = np.argsort(-share, kind="stable")[:MOST_WEIGHTS]
-        shown = np.unique([*frequent[share[frequent] > 0], *([] if uniform is None else [uniform])])
-    return _by_mean_size(family, shown)
-
-
-def _by_mean_size(family: WeightFamily, chosen: IntArray) -> IntArray:
-    mean_size = family.vectors[chosen] @ np.arange(family.d)
-    return np.asarray(chosen[np.argsort(mean_size.round(9), kind="stable")])
-
-
-def _weight_name(family: WeightFamily, index: int, uniform: int | None) -> str:
-    label = family.labels[index]
-    return f"{label} = Shapley" if index == uniform and label != "Shapley" else label
+def _weight_name(label: str, is_shapley: bool) -> str:
+    return f"{label} = Shapley" if is_shapley and label != "Shapley" else label
 
 
 def weight_vectors(
@@ -168,38 +109,31 @@ def weight_vectors(
     Drawn is d·w_j, how many times the weight of Shapley (dashes), on a log scale that leaves out what is below 1/50.
     The `max_display` most frequent are shown, from small coalitions (dark) to large ones (orange).
     """
-    family, share = explanation.family, chosen_shares(explanation, output)
-    frequent = largest(share, max_display)
-    shown = _by_mean_size(family, frequent[share[frequent] > 0])
+    explanation, title = reading.one_output(explanation, output)
+    family, share = explanation.family, reading.chosen_shares(explanation)
+    frequent = reading.largest(share, max_display)
+    shown = reading.by_mean_size(family, frequent[share[frequent] > 0])
     names = [*(f"{family.labels[i]}, {100 * share[i]:.0f} %" for i in shown), "Shapley"]
-    ax = axes(ax, height_for_legend(names))
-    often = share[shown] / share.max()
-    lines = [_draw_vector(ax, vector, much) for vector, much in zip(family.vectors[shown], often, strict=True)]
+    ax = drawing.legend_axes(ax, names)
+    lines = [_draw_vector(ax, family.vectors[i], share[i] / share.max()) for i in shown]
     lines.append(ax.axhline(1, color="black", linestyle="--", linewidth=1))
-    ax.set_yscale("log")
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.set_ylim(0.02, 1.5 * family.d * family.vectors[shown].max())
-    ax.set_xlim(0.5, family.d + 0.5)
-    whole_numbers(ax)
-    ax.set_xlabel("size j (added to j − 1 others)")
+    drawing.whole_numbers(ax, "size j (added to j − 1 others)", 0.5, family.d + 0.5)
+    ax.set(yscale="log", ylim=(0.02, 1.5 * family.d * family.vectors[shown].max()))
     ax.set_ylabel("weight $d \\cdot w_j$ (Shapley: 1)")
+    ax.yaxis.set_major_formatter("{x:g}")
     left = int((share > 0).sum()) - len(shown)
-    legend_at_side(ax, lines, names, title="weight, rows" + (f"\n({left} more chosen)" if left else ""))
-    return finished(ax, explanation, output)
+    heading = "weight, rows" + (f"\n({left} more chosen)" if left else "")
+    drawing.legend(ax, lines, names, title=heading, **drawing.AT_SIDE)
+    return drawing.finished(ax, title)
 
 
 def _draw_vector(ax: Axes, vector: FloatArray, often: float) -> Line2D:
     """The weights above 0; a weight of one size is a dot."""
     j = np.flatnonzero(vector) + 1
-    colour = low_to_high()(float(vector @ np.linspace(0, 1, len(vector))))
-    marker = "o" if len(vector) <= 15 or len(j) == 1 else None
-    looks: dict[str, Any] = {
-        "color": colour,
-        "linewidth": 1 + 2 * often,
-        "alpha": 0.6 + 0.4 * often,
-        "clip_on": len(j) > 1,
-    }
-    return ax.plot(j, len(vector) * vector[j - 1], marker=marker, markersize=4 + 3 * often, **looks)[0]
+    looks: dict[str, Any] = {"linewidth": 1 + 2 * often, "alpha": 0.6 + 0.4 * often, "markersize": 4 + 3 * often}
+    looks["color"] = drawing.low_to_high()(float(vector @ np.linspace(0, 1, len(vector))))
+    looks["marker"] = "o" if len(vector) <= 15 or len(j) == 1 else None
+    return ax.plot(j, len(vector) * vector[j - 1], clip_on=len(j) > 1, **looks)[0]
 
 
 def bar(
@@ -214,27 +148,24 @@ def bar(
     Features are ordered by |φ*|. For one row, thin lines show ± one standard error where φ was sampled, and ``±?``
     where it is unknown.
     """
-    values = of_output(explanation, explanation.values, output)
-    reference = of_output(explanation, explanation.shapley, output)
+    explanation, title = reading.one_output(explanation, output)
+    heights, others = explanation.values, explanation.shapley
     if row is None:
-        heights, others, errors = np.abs(values).mean(axis=0), np.abs(reference).mean(axis=0), None
+        heights, others = np.abs(heights).mean(axis=0), np.abs(others).mean(axis=0)
     else:
-        row = position(explanation, row)
-        heights, others, errors = values[row], reference[row], errors_of(explanation, row, output)
-    top = largest(heights, max_display)
-    names = [explanation.feature_names[i] for i in top]
-    ax = axes(ax, 0.3 + height_for(names))
-    place = places(names)
-    chosen = ax.barh(place - 0.2, heights[top], height=0.4, color=BLUE)
-    uniform = ax.barh(place + 0.2, others[top], height=0.4, color=VERMILION, alpha=0.8)
-    error_lines(ax, heights[top], place - 0.2, None if errors is None else errors[top])
-    name_bars(ax, names)
+        row = reading.row_position(explanation, row)
+        heights, others = heights[row], others[row]
+    top = reading.largest(heights, max_display)
+    ax, places = drawing.bar_axes(ax, [explanation.feature_names[i] for i in top], head=0.3)
+    chosen = ax.barh(places - 0.2, heights[top], height=0.4, color=BLUE)
+    uniform = ax.barh(places + 0.2, others[top], height=0.4, color=VERMILION, alpha=0.8)
+    if row is not None and explanation.standard_errors is not None:
+        drawing.error_lines(ax, heights[top], places - 0.2, explanation.standard_errors[row][top])
     ax.vlines(0, *ax.get_ylim(), color="black", linewidth=0.8)
-    legend_on_top(ax, [chosen, uniform], ["WeightedSHAP", "Shapley"])
-    few_ticks(ax)
-    ax.set_xlabel("mean |φ| over the rows" if row is None else f"φ of row {row}")
+    drawing.legend_on_top(ax, [chosen, uniform], ["WeightedSHAP", "Shapley"])
+    drawing.few_ticks(ax, "mean |φ| over the rows" if row is None else f"φ of row {row}")
     _say_how_many(ax, len(top), len(heights))
-    return finished(ax, explanation, output)
+    return drawing.finished(ax, title)
 
 
 def _say_how_many(ax: Axes, shown: int, d: int) -> None:
@@ -249,29 +180,27 @@ def beeswarm(explanation: Explanation, output: int | str = 0, max_display: int =
     the value is missing, not a number, or features are groups of columns. Dots of equal φ* are stacked; where there
     are too many for their line, they overlap. They are drawn as pixels, so that a PDF of many rows stays small.
     """
-    values = of_output(explanation, explanation.values, output)  # (n, d)
-    top = largest(np.abs(values).mean(axis=0), max_display)
-    names = [explanation.feature_names[i] for i in top]
-    ax = axes(ax, height_for(names, slot=0.3))
-    colours = [_relative(column(explanation, int(i)), len(values)) for i in top]
+    explanation, title = reading.one_output(explanation, output)
+    values = explanation.values  # (n, d)
+    top = reading.largest(np.abs(values).mean(axis=0), max_display)
+    ax, places = drawing.bar_axes(ax, [explanation.feature_names[i] for i in top], slot=0.3)
+    colours = [_relative(reading.column(explanation, i), len(values)) for i in top.tolist()]
     low, high = float(values[:, top].min()), float(values[:, top].max())
     diameter = 3.7 if len(values) <= 500 else 2.2  # points
-    for place, i, colour in zip(places(names), top, colours, strict=True):
+    for place, i, colour in zip(places, top, colours, strict=True):
         height = place + _stacked(values[:, i], low, high, diameter)
         dots = ax.scatter(
-            values[:, i], height, s=diameter**2, c=colour, cmap=low_to_high(), vmin=0, vmax=1, plotnonfinite=True,
-            linewidths=0, rasterized=True, zorder=2,
+            values[:, i], height, s=diameter**2, c=colour, cmap=drawing.low_to_high(), vmin=0, vmax=1,
+            plotnonfinite=True, linewidths=0, rasterized=True, zorder=2,
         )  # fmt: skip
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)
-    name_bars(ax, names)
-    few_ticks(ax)
-    ax.set_xlabel("φ* (below 0: lowers the prediction)")
+    drawing.few_ticks(ax, "φ* (below 0: lowers the prediction)")
     _say_how_many(ax, len(top), values.shape[1])
-    unknown = np.isnan(colours)
-    if not unknown.all():
-        label = "value of the feature" + (" (grey: not a number)" if unknown.any() else "")
-        colour_bar(ax, dots, label).set_ticks([0, 1], labels=["low", "high"])
-    return finished(ax, explanation, output)
+    grey = np.isnan(colours)
+    if not grey.all():
+        label = "value of the feature" + (" (grey: not a number)" if grey.any() else "")
+        drawing.colour_bar(ax, dots, label).set_ticks([0, 1], labels=["low", "high"])
+    return drawing.finished(ax, title)
 
 
 def _relative(values: pd.Series[Any] | None, n: int) -> FloatArray:
@@ -280,12 +209,10 @@ def _relative(values: pd.Series[Any] | None, n: int) -> FloatArray:
     if values is None or not pd.api.types.is_numeric_dtype(values.dtype):
         return np.full(n, np.nan)
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    known = numbers[np.isfinite(numbers)]
-    if not known.size:
-        return np.full(n, np.nan)
-    low, high = np.quantile(known, [0.05, 0.95])
+    finite = numbers[np.isfinite(numbers)]
+    low, high = np.quantile(finite, [0.05, 0.95]) if finite.size else (np.nan, np.nan)
     if low == high:  # most rows alike: let the others stand out
-        low, high = known.min(), known.max()
+        low, high = finite.min(), finite.max()
     if low == high:
         return np.where(np.isnan(numbers), np.nan, 0.5)
     return np.asarray(np.clip((numbers - low) / (high - low), 0, 1))
@@ -295,10 +222,7 @@ def _stacked(values: FloatArray, low: float, high: float, diameter: float) -> Fl
     """(n,) heights around 0 that keep the dots of a column, as wide as a dot, apart; closer where they are many."""
     columns, step = 220 / diameter, 0.042 * diameter  # for about 220 points between low and high, 24 from line to line
     bins = np.floor(columns * (values - low) / ((high - low) or 1.0))
-    order = np.argsort(bins, kind="stable")
-    ranked = bins[order]
-    rank = np.empty(len(values), dtype=np.intp)
-    rank[order] = np.arange(len(values)) - np.searchsorted(ranked, ranked)  # the how-manieth of its column
+    rank = pd.Series(bins).groupby(bins).cumcount().to_numpy()  # 0, 1, … within each column
     height = (rank + 1) // 2 * np.where(rank % 2, 1, -1)
     return np.asarray(height * min(step, 0.34 / max(1, np.abs(height).max())))
 
@@ -310,46 +234,37 @@ def stability(explanation: Explanation, output: int | str = 0, ax: Axes | None =
     `Explanation.instability`, which knows the error of sampling only. At most 100 rows, evenly spread, and their 20
     most influential features are looked at. Rows with unknown standard errors are counted apart.
     """
-    chance = _chances(explanation, output)  # (rows, sizes)
+    explanation, title = reading.one_output(explanation, output)
+    chance = 100 * _chances(explanation)  # (rows, sizes)
     sizes = np.array(STABILITY_SIZES[: chance.shape[1]])
-    known = 100 * chance[~np.isnan(chance).any(axis=1)]
-    unknown = len(chance) - len(known)
-    ax = axes(ax)
-    exact = len(known) > 0 and explanation.standard_errors is None
-    if len(known):
-        _draw_chances(ax, sizes, known[:1] if exact else known)
-    ax.set_xticks(sizes)
-    ax.set_xlim(0.8, sizes[-1] + 0.2)
-    ax.set_ylim(-2, 102)
-    ax.set_xlabel("k: how many features, most influential first")
-    ax.set_ylabel("chance that the order of the\nfirst k is not the true one, %")
-    if not len(known):
-        _say(ax, "The standard errors are unknown,\nso nothing can be said about the ranking.")
-    elif unknown:
-        ax.set_xlabel(f"{ax.get_xlabel()}\n(standard errors unknown in {unknown} of {len(chance)} rows)")
-    elif exact:
+    drawn = chance[~np.isnan(chance).any(axis=1)]
+    ax = drawing.axes(ax)
+    exact = explanation.standard_errors is None
+    if len(drawn):
+        _draw_chances(ax, sizes, drawn[:1] if exact else drawn)
+    ax.set(xticks=sizes, xlim=(0.8, sizes[-1] + 0.2), xlabel="k: how many features, most influential first")
+    ax.set(ylim=(-2, 102), ylabel="chance that the order of the\nfirst k is not the true one, %")
+    if exact:
         _say(ax, "Nothing was sampled:\nthe attributions have no sampling error.")
-    return finished(ax, explanation, output)
+    elif not len(drawn):
+        _say(ax, "The standard errors are unknown,\nso nothing can be said about the ranking.")
+    elif unknown := len(chance) - len(drawn):
+        ax.set_xlabel(f"{ax.get_xlabel()}\n(standard errors unknown in {unknown} of {len(chance)} rows)")
+    return drawing.finished(ax, title)
 
 
-def _chances(explanation: Explanation, output: int | str) -> FloatArray:
+def _chances(explanation: Explanation) -> FloatArray:
     """(rows, sizes) instability of some rows, evenly spread; NaN where it is unknown."""
-    n, d = explanation.values.shape[:2]
+    n, d = explanation.values.shape
     rows = np.unique(np.linspace(0, n - 1, min(n, STABILITY_ROWS)).round().astype(np.intp))
-    values = of_output(explanation, explanation.values, output)[rows]
+    values, errors = explanation.values[rows], explanation.standard_errors
     top = order_of(values)[:, :STABILITY_FEATURES]
-    errors = explanation.standard_errors
     if errors is not None:
-        errors = of_output(explanation, errors, output)[rows]
-        unknown = np.isnan(errors).any(axis=1, keepdims=True)
-        errors = np.where(unknown, np.nan, np.take_along_axis(errors, top, axis=1))
-    part = replace(
-        explanation,
-        values=np.take_along_axis(values, top, axis=1),
-        standard_errors=errors,
-        base_values=of_output(explanation, explanation.base_values, output)[rows],
-    )
-    return np.column_stack([part.instability(k) for k in STABILITY_SIZES if k <= d])
+        unknown = np.isnan(errors[rows]).any(axis=1, keepdims=True)
+        errors = np.where(unknown, np.nan, np.take_along_axis(errors[rows], top, axis=1))
+    values, base = np.take_along_axis(values, top, axis=1), explanation.base_values[rows]
+    some = replace(explanation, values=values, standard_errors=errors, base_values=base)
+    return np.column_stack([some.instability(k) for k in STABILITY_SIZES if k <= d])
 
 
 def _draw_chances(ax: Axes, sizes: IntArray, chance: FloatArray) -> None:
@@ -360,7 +275,7 @@ def _draw_chances(ax: Axes, sizes: IntArray, chance: FloatArray) -> None:
     wide = ax.fill_between(sizes, quantiles[0], quantiles[4], color=GREY, linewidth=0, alpha=0.7, zorder=0)
     half = ax.fill_between(sizes, quantiles[1], quantiles[3], color=BLUE, linewidth=0, alpha=0.3, zorder=1)
     names = ["median of the rows", "middle half", "middle 90 %"]
-    named_legend(ax, [middle, half, wide], names, title=f"{len(chance)} rows")
+    drawing.legend(ax, [middle, half, wide], names, title=f"{len(chance)} rows")
 
 
 def _say(ax: Axes, sentence: str) -> None:

@@ -16,18 +16,16 @@ import os
 import re
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from weightedshap.checks import require
+from weightedshap.evaluation import Evaluation
+from weightedshap.explanation import Explanation
 from weightedshap.report.content import contents
-
-if TYPE_CHECKING:
-    from weightedshap.explanation import Explanation
 
 __all__ = ["page", "write"]
 
 
-def write(explanation: Explanation, path: str | os.PathLike[str], evaluation: Any = None) -> None:
+def write(explanation: Explanation, path: str | os.PathLike[str], evaluation: Evaluation | None = None) -> None:
     """Write the page of an explanation to one file.
 
     Parameters
@@ -38,13 +36,13 @@ def write(explanation: Explanation, path: str | os.PathLike[str], evaluation: An
     Path(path).write_bytes(page(explanation, evaluation).encode("utf-8"))
 
 
-def page(explanation: Explanation, evaluation: Any = None) -> str:
+def page(explanation: Explanation, evaluation: Evaluation | None = None) -> str:
     """The page as text; see `write`."""
     plotly = require("plotly.offline", "report").get_plotlyjs().encode("utf-8")
     head, numbers = contents(explanation, evaluation)
-    style, script = _part("page.css"), "\n".join(map(_part, ("text.js", "overview.js", "explorer.js")))
+    style, script = _read("page.css"), "\n".join(map(_read, ("text.js", "overview.js", "explorer.js")))
     n, d = explanation.values.shape[:2]
-    parts = {
+    pieces = {
         "title": f"WeightedSHAP: {n:,} row{'s' * (n > 1)}, {d:,} feature{'s' * (d > 1)}",
         "policy": _policy([script.encode("utf-8"), plotly]),
         "style": style,
@@ -53,10 +51,10 @@ def page(explanation: Explanation, evaluation: Any = None) -> str:
         "head": _packed(json.dumps(head, allow_nan=False).encode("ascii")),
         "numbers": _packed(numbers),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _part("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: pieces[found[1]], _read("page.html"))
 
 
-def _part(name: str) -> str:
+def _read(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
@@ -67,9 +65,6 @@ def _packed(content: bytes) -> str:
 
 def _policy(scripts: list[bytes]) -> str:
     """Nothing may load, and nothing run but these scripts. The styles that plotly.js sets change by version."""
-    allowed = " ".join(map(_hash, scripts))
+    hashes = [base64.b64encode(hashlib.sha256(script).digest()).decode("ascii") for script in scripts]
+    allowed = " ".join(f"'sha256-{each}'" for each in hashes)
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-
-
-def _hash(content: bytes) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode('ascii')}'"

@@ -1,0 +1,101 @@
+"""What the figures and the report read off an explanation: an output, a row, a column, and the chosen weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from weightedshap.checks import FloatArray, IntArray, positive_integer
+from weightedshap.curves import order_of
+from weightedshap.explanation import Explanation
+from weightedshap.explanation.export import place_of
+from weightedshap.explanation.slicing import AXES
+from weightedshap.inputs.columns import is_polars
+from weightedshap.weights import WeightFamily, shapley
+
+Curves = Mapping[str, FloatArray]
+"""(n, d + 1) recovery curves by method."""
+
+SHOW_ALL_WEIGHTS, MOST_WEIGHTS = 20, 30
+
+
+def one_output(explanation: Explanation, output: int | str) -> tuple[Explanation, str | None]:
+    """One output without the axis k, and its name; all there is, and None, where that axis is not there.
+
+    The arrays are views: slicing would copy Δ, which may be large.
+    """
+    place = place_of(explanation, output)
+    if not explanation.has_outputs:
+        return explanation, None
+    fields = {name: value for name, value in vars(explanation).items() if "output" in AXES.get(name, ())}
+    name = explanation.output_names[place]
+    return replace(explanation, **_at(place, fields), output_names=(name,)), name
+
+
+def _at(place: int, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _at(place, each) for name, each in value.items()}
+    return None if value is None else value[..., place]
+
+
+def row_position(explanation: Explanation, row: int) -> int:
+    """The position 0..n−1 of a row."""
+    n = len(explanation)
+    if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -n <= row < n:
+        raise ValueError(f"`row` must be a position 0..{n - 1} among the rows explained; got {row!r}.")
+    return int(row) % n
+
+
+def largest(values: FloatArray, max_display: int) -> IntArray:
+    """Positions of the largest |values|, largest first; the lower index first among equals."""
+    return order_of(values)[: positive_integer("max_display", max_display)]
+
+
+def series_of(data: Any, c: int) -> pd.Series[Any]:
+    """Column c of a table, its values as they are; the rows of a pandas frame keep their names."""
+    if is_polars(data):
+        return pd.Series(data[:, c].to_list(), dtype=object)
+    return data.iloc[:, c] if isinstance(data, pd.DataFrame) else pd.Series(data[:, c])
+
+
+def column(explanation: Explanation, i: int) -> pd.Series[Any] | None:
+    """The data of feature i; None where features are not columns (groups, games)."""
+    data = explanation.data
+    if data is None or len(data.shape) != 2 or data.shape[1] != explanation.values.shape[1]:
+        return None
+    return series_of(data, i)
+
+
+def own_curves(explanation: Explanation) -> dict[str, FloatArray]:
+    """Recovery curves of WeightedSHAP, Shapley, first and last."""
+    references = explanation.reference_curves.items()
+    return {"WeightedSHAP": explanation.curves} | {("Shapley" if n == "shapley" else n): c for n, c in references}
+
+
+def chosen_shares(explanation: Explanation, output: int | str = 0) -> FloatArray:
+    """(m,) share of the rows that chose each weight of the family."""
+    labels = np.asarray(one_output(explanation, output)[0].weight_labels)
+    return np.array([(labels == label).mean() for label in explanation.family.labels])
+
+
+def weights_to_show(family: WeightFamily, share: FloatArray) -> tuple[IntArray, int | None]:
+    """Positions in the family, from small coalitions to large ones; and which of them is Shapley's.
+
+    Of a family with more than 20 weights only those that were chosen, the 30 most frequent at most, and Shapley's.
+    """
+    uniform = family.index(shapley(family.d).vectors[0])
+    shown = np.arange(len(family))
+    if len(family) > SHOW_ALL_WEIGHTS:
+        frequent = largest(share, MOST_WEIGHTS)
+        shown = np.unique([*frequent[share[frequent] > 0], *([] if uniform is None else [uniform])])
+    return by_mean_size(family, shown), uniform
+
+
+def by_mean_size(family: WeightFamily, chosen: IntArray) -> IntArray:
+    """Positions in the family, from small coalitions to large ones."""
+    mean_size = family.vectors[chosen] @ np.arange(family.d)
+    return np.asarray(chosen[np.argsort(mean_size.round(9), kind="stable")])
