@@ -87,11 +87,11 @@ def test_a_changed_copy_shares_the_game_and_nothing_else_changes():
 
 
 def test_a_changed_copy_is_checked():
-    with pytest.raises(UnknownName, match="Unknown choice 'slect'. Did you mean 'select'"):
+    with pytest.raises(UnknownName, match=r"Unknown choice 'slect'\. Did you mean 'select'"):
         explainer().but(slect="shared")
     with pytest.raises(UnknownName, match="Did you mean 'shared'"):
         explainer().but(select="shred")
-    with pytest.raises(ValueError, match="The fitted game depends on `link`. Make a new Explainer for it"):
+    with pytest.raises(ValueError, match=r"The fitted game depends on `link`\. Make a new Explainer for it"):
         explainer().but(link="logit")
 
 

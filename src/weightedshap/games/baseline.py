@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray
-from weightedshap.games.wrappers import FittedOnTable, TableBlock, wrapped
+from weightedshap.games.wrappers import FilledIn, wrapped
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,10 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class FittedBaseline(FittedOnTable):
+class FittedBaseline(FilledIn):
     """Model, background and the row b."""
 
     values: Any
 
-    def block(self, rows: Any) -> BaselineBlock:
-        """The games of aligned rows."""
-        return BaselineBlock(self.model, self.background, rows, self.values)
-
-
-@dataclass(frozen=True)
-class BaselineBlock(TableBlock):
-    """The baseline game of rows; `fixed` is the row b."""
-
-    fixed: Any
-
-    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        return self.model(self.background.mix(self.row(r), self.background.known_columns(coalitions), self.fixed))
+    def filled(self, row: Any, columns: BoolArray) -> FloatArray:
+        return self.model(self.background.mix(row, columns, self.values))

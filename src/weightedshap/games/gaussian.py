@@ -15,10 +15,8 @@ from scipy.special import gammaln, ndtr, ndtri
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
 from weightedshap.contributions import Contributions
-from weightedshap.games.wrappers import FittedOnTable, TableBlock, wrapped
+from weightedshap.games.wrappers import FilledIn, wrapped
 from weightedshap.inputs import Model, Table, column_of
-
-__all__ = ["Copula", "Gaussian", "block_exchangeable_contributions"]
 
 BATCH_BYTES = 2**26
 LEAST_EIGENVALUE = 1e-8  # of a correlation matrix that is taken as it is
@@ -80,13 +78,15 @@ class Margins:
     Attributes
     ----------
     mean, scale : (c,) for Gaussian margins
-    values : (n, c) sorted columns, and share (n, c) the scores at them, for a copula; else None
+    values, share : (n, c) sorted columns and the ranks of their cells, for a copula; else None
+    ranks : for each column of a copula, its distinct values and the mean rank of their copies
     """
 
     mean: FloatArray
     scale: FloatArray
     values: FloatArray | None = None
     share: FloatArray | None = None
+    ranks: tuple[tuple[FloatArray, FloatArray], ...] = ()
 
     @classmethod
     def of(cls, X: FloatArray, weights: FloatArray, kind: str) -> Margins:
@@ -97,14 +97,14 @@ class Margins:
             return cls(mean, scale)
         order = np.argsort(X, axis=0, kind="stable")
         above = weights[order]
-        return cls(mean, scale, np.take_along_axis(X, order, axis=0), above.cumsum(axis=0) - above / 2)
+        values, share = np.take_along_axis(X, order, axis=0), above.cumsum(axis=0) - above / 2
+        return cls(mean, scale, values, share, tuple(map(_mid_ranks, values.T, share.T)))
 
     def scores(self, X: FloatArray) -> FloatArray:
         """(n, c) features as scores."""
-        if self.values is None or self.share is None:
+        if not self.ranks:
             return np.asarray((X - self.mean) / np.where(self.scale > 0, self.scale, 1.0))
-        columns = zip(X.T, self.values.T, self.share.T, strict=True)
-        return np.stack([ndtri(np.interp(x, *_mid_ranks(values, share))) for x, values, share in columns], axis=1)
+        return np.stack([ndtri(np.interp(x, *ranks)) for x, ranks in zip(X.T, self.ranks, strict=True)], axis=1)
 
     def features(self, scores: FloatArray) -> FloatArray:
         """(n, c) scores as features."""
@@ -115,7 +115,7 @@ class Margins:
 
 
 @dataclass(frozen=True)
-class FittedGaussian(FittedOnTable):
+class FittedGaussian(FilledIn):
     """The distribution and the draws.
 
     Attributes
@@ -140,40 +140,26 @@ class FittedGaussian(FittedOnTable):
             "shrinkage": self.shrinkage,
         }
 
-    def block(self, rows: Any) -> GaussianBlock:
-        """The games of aligned rows."""
-        X = _numbers(rows, self.background)
-        return GaussianBlock(self.model, self.background, rows, self, X, self.margins.scores(X))
-
-
-@dataclass(frozen=True)
-class GaussianBlock(TableBlock):
-    """The conditional game of rows: features X (n, c) and their scores Z (n, c)."""
-
-    fitted: FittedGaussian
-    X: FloatArray
-    Z: FloatArray
-
-    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        columns = self.background.known_columns(coalitions)
-        per_batch = max(1, BATCH_BYTES // (8 * self.fitted.draws.size))
-        batches = [self._average(r, columns[s : s + per_batch]) for s in range(0, len(columns), per_batch)]
+    def filled(self, row: Any, columns: BoolArray) -> FloatArray:
+        x = _numbers(row, self.background)
+        z = self.margins.scores(x)
+        step = max(1, BATCH_BYTES // (8 * self.draws.size))
+        batches = [self._average(x, z, columns[s : s + step]) for s in range(0, len(columns), step)]
         return np.concatenate([np.empty((0, len(self.model.chosen))), *batches])
 
-    def _average(self, r: int, columns: BoolArray) -> FloatArray:
-        """(m, k) mean prediction over the draws, for each set of known columns (m, c)."""
-        rows = np.concatenate([self._drawn(r, known) for known in columns])
+    def _average(self, x: FloatArray, z: FloatArray, columns: BoolArray) -> FloatArray:
+        """(m, k) mean prediction over the draws, for each set of known columns (m, c) of features x with scores z."""
+        rows = np.concatenate([self._drawn(x, z, known) for known in columns])
         values = self.model(_like(rows, self.background))
         return np.asarray(values.reshape(len(columns), -1, values.shape[1]).mean(axis=1))
 
-    def _drawn(self, r: int, known: BoolArray) -> FloatArray:
+    def _drawn(self, x: FloatArray, z: FloatArray, known: BoolArray) -> FloatArray:
         """(b, c) rows that share the known columns (c,), the others drawn given them."""
-        draws, correlation = self.fitted.draws, self.fitted.correlation
-        scores = draws.copy()
+        scores = self.draws.copy()
         if known.any() and not known.all():
-            gain = np.linalg.solve(correlation[np.ix_(known, known)], correlation[np.ix_(known, ~known)])
-            scores[:, ~known] += (self.Z[r, known] - draws[:, known]) @ gain
-        return np.where(known, self.X[r], self.fitted.margins.features(scores))
+            gain = np.linalg.solve(self.correlation[np.ix_(known, known)], self.correlation[np.ix_(known, ~known)])
+            scores[:, ~known] += (z[:, known] - self.draws[:, known]) @ gain
+        return np.where(known, x, self.margins.features(scores))
 
 
 def _mid_ranks(values: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:

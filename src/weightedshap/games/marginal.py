@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray
-from weightedshap.games.wrappers import FittedOnTable, TableBlock, wrapped
+from weightedshap.games.wrappers import FilledIn, wrapped
 
 BATCH_BYTES = 2**26
 
@@ -32,26 +31,14 @@ class Marginal:
 
 
 @dataclass(frozen=True)
-class FittedMarginal(FittedOnTable):
+class FittedMarginal(FilledIn):
     """Model, background and batch size."""
 
     batch_bytes: int = BATCH_BYTES
 
-    def block(self, rows: Any) -> MarginalBlock:
-        """The games of aligned rows."""
-        return MarginalBlock(self.model, self.background, rows, self.batch_bytes)
-
-
-@dataclass(frozen=True)
-class MarginalBlock(TableBlock):
-    """The marginal game of rows."""
-
-    batch_bytes: int = BATCH_BYTES
-
-    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        columns, row = self.background.known_columns(coalitions), self.row(r)
-        per_batch = max(1, self._rows_per_batch // len(self.background))
-        batches = [self._average(row, columns[s : s + per_batch]) for s in range(0, len(columns), per_batch)]
+    def filled(self, row: Any, columns: BoolArray) -> FloatArray:
+        step = max(1, self._rows_per_batch // len(self.background))
+        batches = [self._average(row, columns[s : s + step]) for s in range(0, len(columns), step)]
         return np.concatenate([np.empty((0, len(self.model.chosen))), *batches])
 
     @property
@@ -60,14 +47,11 @@ class MarginalBlock(TableBlock):
 
     def _average(self, row: Any, columns: BoolArray) -> FloatArray:
         """(m, k) weighted mean over the background of the predictions for each set of known columns (m, c)."""
-        values = np.concatenate([self._predict(row, columns, some) for some in self._background()], axis=1)
+        starts = range(0, len(self.background), self._rows_per_batch)
+        some = [self.background.take(slice(start, start + self._rows_per_batch)) for start in starts]
+        values = np.concatenate([self._predict(row, columns, rows) for rows in some], axis=1)
         by_row = np.ascontiguousarray(np.moveaxis(values, 1, -1))  # (m, k, B)
         return np.asarray((by_row * self.background.weights).sum(axis=-1))
-
-    def _background(self) -> Iterator[Any]:
-        """The background rows, as many at a time as fit into one batch."""
-        for start in range(0, len(self.background), self._rows_per_batch):
-            yield self.background.take(slice(start, start + self._rows_per_batch))
 
     def _predict(self, row: Any, columns: BoolArray, some: Any) -> FloatArray:
         """(m, b, k) predictions with known columns from `row` and the others from `some` b background rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Self
@@ -113,68 +113,53 @@ def along_distinct(values: Callable[[BoolArray], FloatArray], orders: IntArray) 
     return np.asarray(found.reshape(m, d + 1, *found.shape[1:]))
 
 
+@dataclass(frozen=True)
 class Rowwise(ABC):
-    """A block whose rows are evaluated one after the other; a subclass says what one row gives."""
+    """A block whose rows are evaluated one after the other; a subclass says what one row gives.
+
+    `only` is the position of the single output looked at; None looks at all.
+    """
+
+    only: int | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
-    def d(self) -> int:
-        """How many players there are."""
+    def d(self) -> int: ...
 
     @property
     @abstractmethod
-    def n(self) -> int:
-        """How many rows there are."""
+    def n(self) -> int: ...
 
     @abstractmethod
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        """(m, d) coalitions → (m, k) at row r."""
+        """(m, d) coalitions → (m, k) all outputs at row r."""
 
     def row_along(self, r: int, orders: IntArray) -> FloatArray:
-        """(m, d) orders → (m, d + 1, k) at row r."""
+        """(m, d) orders → (m, d + 1, k) all outputs at row r."""
         return along_distinct(partial(self.row_values, r), orders)
 
     def values(self, coalitions: BoolArray) -> FloatArray:
         """(m, d) coalitions → (n, m, k)."""
-        return np.stack([self.row_values(r, coalitions) for r in range(self.n)])
+        return self._seen([self.row_values(r, coalitions) for r in range(self.n)])
 
     def along(self, orders: IntArray) -> FloatArray:
         """(n, m, d) orders → (n, m, d + 1, k)."""
-        return np.stack([self.row_along(r, orders[r]) for r in range(self.n)])
+        return self._seen([self.row_along(r, orders[r]) for r in range(self.n)])
 
     def ends(self) -> FloatArray:
         """(n, 2, k) game(∅) and game([d])."""
         return self.values(ends(self.d))
 
-    def output(self, index: int) -> Block:
+    def output(self, index: int) -> Self:
         """The block of one output."""
-        return OneOutput(self, index)
+        return replace(self, only=index)
 
     def alone(self) -> Game:
         """The game of the only row."""
         return RowGame(self)
 
-
-@dataclass(frozen=True)
-class OneOutput(Rowwise):
-    """One output of a block with several."""
-
-    block: Rowwise
-    index: int
-
-    @property
-    def d(self) -> int:
-        return self.block.d
-
-    @property
-    def n(self) -> int:
-        return self.block.n
-
-    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        return self.block.row_values(r, coalitions)[..., [self.index]]
-
-    def row_along(self, r: int, orders: IntArray) -> FloatArray:
-        return self.block.row_along(r, orders)[..., [self.index]]
+    def _seen(self, rows: Sequence[FloatArray]) -> FloatArray:
+        return np.stack(rows if self.only is None else [row[..., [self.only]] for row in rows])
 
 
 @dataclass(frozen=True)
@@ -198,7 +183,7 @@ class GivenBlock(Rowwise):
         walk = self.games[r].along
         if walk is None:
             return super().row_along(r, orders)
-        return np.asarray(walk(orders)).reshape(*orders.shape[:1], self.d + 1, -1)
+        return np.asarray(walk(orders)).reshape(len(orders), self.d + 1, -1)
 
     def alone(self) -> Game:
         return self.games[0]
@@ -294,24 +279,36 @@ class FittedOnTable(Fitted):
 
 
 @dataclass(frozen=True)
-class TableBlock(Rowwise):
-    """Rows of a table whose hidden columns are filled in; subclasses say how."""
+class FilledIn(FittedOnTable):
+    """A game that fills in the hidden columns of one row at a time; a subclass says how."""
 
-    model: Model
-    background: Table
+    @abstractmethod
+    def filled(self, row: Any, columns: BoolArray) -> FloatArray:
+        """(m, k) predictions for a row of which the columns (m, c) are known."""
+
+    def block(self, rows: Any) -> FilledBlock:
+        """The games of aligned rows."""
+        return FilledBlock(self, rows)
+
+
+@dataclass(frozen=True)
+class FilledBlock(Rowwise):
+    """Rows of a table whose hidden columns are filled in."""
+
+    fitted: FilledIn
     rows: Any  # in the background's type
 
     @property
     def d(self) -> int:
-        return self.background.d
+        return self.fitted.background.d
 
     @property
     def n(self) -> int:
         return len(self.rows)
 
-    def row(self, r: int) -> Any:
-        """Row r as a table of one row."""
-        return part_of(self.rows, slice(r, r + 1))
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        row = part_of(self.rows, slice(r, r + 1))
+        return self.fitted.filled(row, self.fitted.background.known_columns(coalitions))
 
 
 @dataclass(frozen=True)
