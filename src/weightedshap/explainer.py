@@ -159,11 +159,11 @@ def explain(
     f(x) is the game of all players. The result has one row.
     """
     bound = checked(game)
-    choices = Choices(family=family, utility=utility, estimator=estimator, evaluations=evaluations,
-                      random_state=random_state, progress=False)  # fmt: skip
+    chosen = {"family": family, "utility": utility, "estimator": estimator, "evaluations": evaluations}
+    method = Choices(**chosen, random_state=random_state, progress=False).method(bound.d)
     explained = Rows.of(GivenFitted(lambda row: bound), np.full((1, bound.d), np.nan))
     names = bound.player_names or tuple(f"x{i}" for i in range(bound.d))
-    return Call(choices.method(bound.d), explained, None, (0,)).explanation(None, tuple(names))
+    return Call(method, explained, None, (0,)).explanation(None, tuple(names))
 
 
 @dataclass(frozen=True)
@@ -227,13 +227,11 @@ class Call:
 
     def _block(self, judge: Rows, keep: bool, part: slice) -> tuple[Estimate, Candidates | Selection]:
         """Algorithm 2, then Algorithm 1, on some rows."""
-        method = self.method
         block, estimate = self._estimate(part, keep)
-        scored = self._score(judge, part, block, estimate.phi, estimate.replicates, method.family, method.utility)
+        chosen = self._choose(judge, part, block, estimate.phi, estimate.replicates)
         chains = estimate.replicates
         too_large = chains is not None and not (keep and chains.nbytes * len(self.explained) <= KEEP_BYTES)
-        light = replace(estimate, phi=NOTHING, replicates=None if too_large else chains)
-        return light, scored if method.select in SHARED else select(scored, method.family)
+        return replace(estimate, phi=NOTHING, replicates=None if too_large else chains), chosen
 
     def _estimate(self, part: slice, keep: bool) -> tuple[Block, Estimate]:
         """Δ of some rows: read off if the game knows it and the estimator takes it, else estimated."""
@@ -245,20 +243,14 @@ class Call:
         found = method.estimator(block.alone(), rng=row_generator(method.seed, self.ids[part.start]))
         return block, estimated(block, found, method.family)
 
-    def _score(
-        self,
-        judge: Rows,
-        part: slice,
-        block: Block,
-        phi: FloatArray,
-        replicates: FloatArray | None,
-        family: WeightFamily,
-        utility: Utility,
-    ) -> Candidates:
-        """T of every weight, on the game that judges."""
-        explained = self.explained.view(part, block)
+    def _choose(
+        self, judge: Rows, part: slice, block: Block, phi: FloatArray, replicates: FloatArray | None
+    ) -> Candidates | Selection:
+        """T of every weight on the game that judges, and w*; a weight that rows share has to wait for all of them."""
+        explained, family = self.explained.view(part, block), self.method.family
         judging = explained if judge is self.explained else judge.view(part)
-        return candidates(explained, judging, phi, replicates, family, utility)
+        scored = candidates(explained, judging, phi, replicates, family, self.method.utility)
+        return scored if self.method.select in SHARED else select(scored, family)
 
     def _games(self, part: slice) -> Block:
         """The games of some rows, with as many players as the family has sizes."""
@@ -290,13 +282,13 @@ class Call:
         self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, how: str
     ) -> dict[str, Any]:
         """The fields of an Explanation that depend on the weights, for a Δ that is known already."""
+        other = replace(self, method=replace(self.method, family=family, utility=utility, select=how))
+        judge, result = self._judge(utility), Assembled(len(self.explained), family, how)
         delta = delta.reshape(*delta.shape[:3], -1)
         chains = None if chains is None else chains.reshape(*chains.shape[:4], -1)
-        judge, result = self._judge(utility), Assembled(len(self.explained), family, how)
         for part in self.explained.parts(family.d, not utility.one_row):
             phi, replicates = family.with_references.weigh(delta[part]), None if chains is None else chains[part]
-            scored = self._score(judge, part, self._games(part), phi, replicates, family, utility)
-            result.add(part, scored if how in SHARED else select(scored, family))
+            result.add(part, other._choose(judge, part, other._games(part), phi, replicates))
         return result.fields(self.explained.axis)
 
     def take(self, keep: Cut) -> Call:
@@ -312,11 +304,8 @@ class Call:
             return None
         rows = joined_data([call.explained.rows for call in calls])
         f_x = np.concatenate([call.explained.f_x for call in calls])
-        return replace(
-            self,
-            explained=replace(self.explained, rows=rows, f_x=f_x),
-            ids=tuple(name for call in calls for name in call.ids),
-        )
+        ids = tuple(name for call in calls for name in call.ids)
+        return replace(self, explained=replace(self.explained, rows=rows, f_x=f_x), ids=ids)
 
 
 class Assembled:

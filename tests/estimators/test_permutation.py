@@ -18,7 +18,8 @@ from weightedshap.estimators import (
 )
 from weightedshap.estimators.permutation import Ends, walk, walk_apart
 from weightedshap.estimators.stopping import Rule, evaluations, gelman_rubin, seconds, standard_error
-from weightedshap.games.wrappers import FunctionGame, checked
+from weightedshap.games.adapters import FunctionGame
+from weightedshap.games.wrappers import checked
 
 D = 6
 ENDS, BLOCK = 2 * D + 2, D * (D - 3)  # evaluations of the ends, and of one drawn order with its cyclic shifts

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from weightedshap.games.adapters import from_shap, from_shapiq
+from weightedshap.games.adapters import FunctionGame, from_shap, from_shapiq
 from weightedshap.games.auto import Auto
 from weightedshap.games.baseline import Baseline
 from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
@@ -22,7 +22,6 @@ from weightedshap.games.neural_surrogate import NeuralSurrogate
 from weightedshap.games.protocols import FittedGame, Game, Recipe
 from weightedshap.games.tree_model import TreeModel
 from weightedshap.games.tree_surrogate import TreeSurrogate
-from weightedshap.games.wrappers import FunctionGame
 
 __all__ = [
     "GAMES",

@@ -1,9 +1,9 @@
-"""Games of other libraries as ours: a shap masker with a model, and a shapiq game."""
+"""Games of one's own and of other libraries as ours: a function, a shap masker with a model, a shapiq game."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,43 +11,38 @@ import numpy as np
 from weightedshap.checks import BoolArray, FloatArray, as_outputs, require
 from weightedshap.coalitions import as_coalitions
 
-__all__ = ["ShapGame", "ShapiqGame", "from_shap", "from_shapiq"]
-
-BATCH_ROWS = 2**14
+BATCH_ROWS = 2**14  # masked rows that shap holds at once
 
 
 @dataclass(frozen=True)
-class ShapGame:
-    """What a model predicts when shap's masker hides the other features, averaged over the masker's background."""
+class FunctionGame:
+    """A user's own function of coalitions as a game.
 
-    masked: Any  # shap.utils.MaskedModel
+    Parameters
+    ----------
+    function : maps coalitions (m, d) bool to values (m,) or (m, k)
+    d : number of players
+    player_names : optional names, used in results
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> game = FunctionGame(lambda coalitions: coalitions @ np.array([1.0, 2.0]), d=2)
+    >>> game(np.array([[False, True]]))
+    array([2.])
+    """
+
+    function: Callable[[BoolArray], Any]
+    d: int
     player_names: tuple[str, ...] | None = None
-
-    @property
-    def d(self) -> int:
-        return len(self.masked)
 
     def __call__(self, coalitions: BoolArray) -> FloatArray:
         coalitions = as_coalitions(coalitions, self.d)
-        if len(coalitions) == 0:
-            return np.empty((0, *self._one.shape[1:]))
-        parts = np.array_split(coalitions, -(-len(coalitions) // self._batch))
-        return as_outputs(np.concatenate([self.masked(part) for part in parts]), len(coalitions), "The model")
-
-    @cached_property
-    def _one(self) -> FloatArray:
-        return np.asarray(self.masked(np.ones((1, self.d), dtype=np.bool_)))
-
-    @property
-    def _batch(self) -> int:
-        """Coalitions per call, so that the masked copies of the background stay small."""
-        shape = getattr(self.masked.masker, "shape", None)
-        rows = shape[0] if isinstance(shape, tuple) else None
-        return max(1, BATCH_ROWS // int(rows or 256))
+        return as_outputs(self.function(coalitions), len(coalitions), "The game")
 
 
-def from_shap(model: Any, masker: Any, x: Any) -> ShapGame:
-    """The game of a model under one of shap's maskers, at the row `x`.
+def from_shap(model: Any, masker: Any, x: Any) -> FunctionGame:
+    """The game of a model under one of shap's maskers, at the row `x`: predictions averaged over its background.
 
     Parameters
     ----------
@@ -69,7 +64,18 @@ def from_shap(model: Any, masker: Any, x: Any) -> ShapGame:
     if isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[0] == 1 and hasattr(masker, "data"):
         x = x[0]
     masked = shap.utils.MaskedModel(model, masker, shap.links.identity, True, x)
-    return ShapGame(masked, _names(masker, x, len(masked)))
+    shape = getattr(masker, "shape", None)
+    rows = shape[0] if isinstance(shape, tuple) else None
+    step = max(1, BATCH_ROWS // int(rows or 256))
+
+    def values(coalitions: BoolArray) -> Any:
+        """In batches, so that the masked copies of the background stay small."""
+        if len(coalitions) == 0:  # the whole tells how many outputs there are
+            return masked(np.ones((1, len(masked)), dtype=np.bool_))[:0]
+        starts = range(0, len(coalitions), step)
+        return np.concatenate([masked(coalitions[start : start + step]) for start in starts])
+
+    return FunctionGame(values, len(masked), _names(masker, x, len(masked)))
 
 
 def _names(masker: Any, x: Any, d: int) -> tuple[str, ...] | None:
@@ -80,35 +86,21 @@ def _names(masker: Any, x: Any, d: int) -> tuple[str, ...] | None:
     return tuple(map(str, names)) if names is not None and len(names) == d else None
 
 
-@dataclass(frozen=True)
-class ShapiqGame:
-    """A shapiq game on its own scale: what it subtracts (`normalization_value`) is added again."""
-
-    game: Any
-
-    @property
-    def d(self) -> int:
-        return int(self.game.n_players)
-
-    @property
-    def player_names(self) -> tuple[str, ...] | None:
-        lookup = getattr(self.game, "player_name_lookup", None) or {}
-        names = sorted(lookup, key=lookup.__getitem__)
-        return tuple(map(str, names)) if len(names) == self.d else None
-
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        coalitions = as_coalitions(coalitions, self.d)
-        if len(coalitions) == 0:  # shapiq refuses it
-            return np.empty(0)
-        values = np.asarray(self.game(coalitions)) + float(getattr(self.game, "normalization_value", 0.0))
-        return as_outputs(values, len(coalitions), "The game")
-
-
-def from_shapiq(game: Any) -> ShapiqGame:
+def from_shapiq(game: Any) -> FunctionGame:
     """A `shapiq.Game` or imputer (anything with `n_players` that maps coalitions to values) as our game.
 
-    `weightedshap.explain` takes such a game as it is.
+    It is on its own scale: what shapiq subtracts (`normalization_value`) is added again. `weightedshap.explain` takes
+    such a game as it is.
     """
     if not callable(game) or not hasattr(game, "n_players"):
         raise TypeError(f"A shapiq game is callable and has `n_players`; got {type(game).__name__}.")
-    return ShapiqGame(game)
+    places = getattr(game, "player_name_lookup", None) or {}
+    names = tuple(map(str, sorted(places, key=places.__getitem__)))
+
+    def values(coalitions: BoolArray) -> Any:
+        if len(coalitions) == 0:  # shapiq refuses it
+            return np.empty(0)
+        return np.asarray(game(coalitions)) + float(getattr(game, "normalization_value", 0.0))
+
+    d = int(game.n_players)
+    return FunctionGame(values, d, names if len(names) == d else None)

@@ -18,33 +18,6 @@ from weightedshap.games.protocols import Block, ExactBlock, Fitted, FittedGame, 
 from weightedshap.inputs import Model, Table, as_model, as_table, part_of, trained_columns
 
 
-@dataclass(frozen=True)
-class FunctionGame:
-    """A user's own function of coalitions as a game.
-
-    Parameters
-    ----------
-    function : maps coalitions (m, d) bool to values (m,) or (m, k)
-    d : number of players
-    player_names : optional names, used in results
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> game = FunctionGame(lambda coalitions: coalitions @ np.array([1.0, 2.0]), d=2)
-    >>> game(np.array([[False, True]]))
-    array([2.])
-    """
-
-    function: Callable[[BoolArray], Any]
-    d: int
-    player_names: tuple[str, ...] | None = None
-
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        coalitions = as_coalitions(coalitions, self.d)
-        return as_outputs(self.function(coalitions), len(coalitions), "The game")
-
-
 @dataclass
 class CheckedGame:
     """A game of one row whose answers are examined, and whose evaluations are counted.
