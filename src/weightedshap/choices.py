@@ -65,16 +65,8 @@ class Choices:
 
     def method(self, d: int) -> Method:
         """The parts that these choices name, for d players."""
-        return Method(
-            as_estimator(self.estimator, self.evaluations),
-            as_family(self.family, d),
-            as_utility(self.utility),
-            self.select,
-            self.keep_contributions,
-            self.random_state,
-            self.n_jobs,
-            self.progress,
-        )
+        parts = as_estimator(self.estimator, self.evaluations), as_family(self.family, d), as_utility(self.utility)
+        return Method(*parts, self.select, self.keep_contributions, self.random_state, self.n_jobs, self.progress)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.curves import order_of, recovery
@@ -13,56 +15,40 @@ from weightedshap.games.rows import View
 from weightedshap.utilities import Utility, scored
 from weightedshap.weights import WeightFamily
 
+Number = TypeVar("Number", np.float64, np.intp)
+
 
 @dataclass(frozen=True)
 class Candidates:
     """Everything that each weight gives on a block of n rows: steps 1 and 2 of Algorithm 1.
 
     The m weights of the family stand first; those needed for the reference curves follow where it lacks them, M in all.
-
-    Attributes
-    ----------
-    phi : (n, M, d, k) · orders : (n, M, d, k) · recovery : (n, M, d + 1, k) · scores : (n, m, k)
-    errors : (n, M, d, k) standard errors of phi; None where Δ is exact
     """
 
-    phi: FloatArray
-    orders: IntArray
-    recovery: FloatArray
-    scores: FloatArray
-    errors: FloatArray | None
+    phi: FloatArray  # (n, M, d, k)
+    orders: IntArray  # (n, M, d, k)
+    recovery: FloatArray  # (n, M, d + 1, k)
+    scores: FloatArray  # (n, m, k)
+    errors: FloatArray | None  # (n, M, d, k) standard errors of phi; None where Δ is exact
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What Algorithm 1 gives for a block of n rows.
+    """What Algorithm 1 gives for a block of n rows."""
 
-    Attributes
-    ----------
-    index : (n, k) the chosen weight · weights : (n, d, k) w* itself · scores : (n, m, k) T of every weight
-    values, orders, curves : (n, d, k), (n, d, k), (n, d + 1, k) of the chosen weight
-    standard_errors : (n, d, k) of `values`; None where Δ is exact
-    shapley : (n, d, k) · references : (n, 3, d + 1, k) the curves of the Shapley, first and last weights
-    """
-
-    index: IntArray
-    weights: FloatArray
-    scores: FloatArray
-    values: FloatArray
-    orders: IntArray
-    curves: FloatArray
-    standard_errors: FloatArray | None
-    shapley: FloatArray
-    references: FloatArray
+    index: IntArray  # (n, k) the chosen weight
+    weights: FloatArray  # (n, d, k) w*
+    scores: FloatArray  # (n, m, k) T of every weight
+    values: FloatArray  # (n, d, k) φ*
+    orders: IntArray  # (n, d, k)
+    curves: FloatArray  # (n, d + 1, k)
+    standard_errors: FloatArray | None  # (n, d, k) of φ*; None where Δ is exact
+    shapley: FloatArray  # (n, d, k)
+    references: FloatArray  # (n, 3, d + 1, k) curves of the Shapley, first and last weights
 
 
 def candidates(
-    explained: View,
-    judge: View,
-    phi: FloatArray,
-    replicates: FloatArray | None,
-    family: WeightFamily,
-    utility: Utility,
+    explained: View, judge: View, phi: FloatArray, replicates: FloatArray | None, family: WeightFamily, utility: Utility
 ) -> Candidates:
     """Attributions φ_w of every weight, their rankings and recovery curves, and T(φ_w).
 
@@ -72,14 +58,11 @@ def candidates(
     phi : (n, M, d, k) attributions under the weights of `family.with_references`
     replicates : (n, c, d, d, k) Δ from c independent chains, or None where it is exact
     """
-    unknown = np.isnan(phi).any(axis=2, keepdims=True)
+    unknown, m = np.isnan(phi).any(axis=2, keepdims=True), len(family)
     orders = order_of(np.nan_to_num(phi) if unknown.any() else phi, axis=2)
     curves = np.where(unknown, np.nan, recovery(explained, orders))
-    m = len(family)
-    if utility.of_recovery is not None:
-        scores = utility.of_recovery(curves[:, :m])
-    else:
-        scores = scored(utility, judge, phi[:, :m])
+    known = utility.of_recovery
+    scores = scored(utility, judge, phi[:, :m]) if known is None else known(curves[:, :m])
     return Candidates(phi, orders, curves, scores, _errors(family.with_references, phi, replicates))
 
 
@@ -92,22 +75,16 @@ def select(found: Candidates, family: WeightFamily, index: IntArray | None = Non
     """
     if index is None:
         index = best_weight(np.moveaxis(found.scores, 1, -1), family)
+    values, curves, orders = _at(found.phi, index), _at(found.recovery, index), _at(found.orders, index)
+    errors = None if found.errors is None else _at(found.errors, index)
+    weights, references = np.moveaxis(family.vectors[index], -1, 1), list(family.reference_positions)
+    shapley, curves_of_three = found.phi[:, references[0]], found.recovery[:, references]
+    return Selection(index, weights, found.scores, values, orders, curves, errors, shapley, curves_of_three)
 
-    def chosen(array: FloatArray) -> FloatArray:
-        return np.take_along_axis(array, index[:, None, None, :], axis=1)[:, 0]
 
-    references = list(family.reference_positions)
-    return Selection(
-        index,
-        np.moveaxis(family.vectors[index], -1, 1),
-        found.scores,
-        chosen(found.phi),
-        np.take_along_axis(found.orders, index[:, None, None, :], axis=1)[:, 0],
-        chosen(found.recovery),
-        None if found.errors is None else chosen(found.errors),
-        found.phi[:, references[0]],
-        found.recovery[:, references],
-    )
+def _at(array: npt.NDArray[Number], index: IntArray) -> npt.NDArray[Number]:
+    """(n, M, …, k) → (n, …, k) at the chosen weights (n, k)."""
+    return np.take_along_axis(array, index[:, None, None, :], axis=1)[:, 0]
 
 
 def best_weight(scores: FloatArray, family: WeightFamily) -> IntArray:

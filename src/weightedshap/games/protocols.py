@@ -39,12 +39,10 @@ class Block(Protocol):
     """
 
     @property
-    def d(self) -> int:
-        """How many players there are."""
+    def d(self) -> int: ...
 
     @property
-    def n(self) -> int:
-        """How many rows there are."""
+    def n(self) -> int: ...
 
     def values(self, coalitions: BoolArray) -> FloatArray:
         """(m, d) coalitions → (n, m, k)."""
