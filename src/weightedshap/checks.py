@@ -104,14 +104,19 @@ def as_outputs(values: Any, n: int, who: str) -> FloatArray:
     return array
 
 
-def name_of(thing: Any) -> str:
+def offered(thing: object, *names: str) -> dict[str, Any]:
+    """The attributes of these names that an object has which people bring: it may have any, or none."""
+    return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
+
+
+def name_of(thing: object) -> str:
     """The name of a part given by name or as an object."""
-    return thing if isinstance(thing, str) else str(getattr(thing, "__name__", type(thing).__name__))
+    return thing if isinstance(thing, str) else str(offered(thing, "__name__").get("__name__", type(thing).__name__))
 
 
 def field_values(value: Any) -> dict[str, Any]:
     """The fields of a dataclass by name, as they are."""
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    return {field.name: vars(value)[field.name] for field in fields(value)}
 
 
 def with_axis(values: FloatArray) -> FloatArray:

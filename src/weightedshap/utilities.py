@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, look_up, name_of
+from weightedshap.checks import FloatArray, look_up, name_of, offered
 from weightedshap.curves import area, order_of, recovery
 from weightedshap.curves import exclusion as exclusion_curves
 from weightedshap.games.protocols import Game
@@ -94,7 +94,8 @@ def as_utility(utility: Any) -> Utility:
             "`utility` must be a name or a function (game, f_x) → (phi[m, d] → score[m]); "
             f"got {type(utility).__name__}."
         )
-    return Utility(name_of(utility), partial(_by_function, utility), game=getattr(utility, "game", None), one_row=True)
+    asked = offered(utility, "game")
+    return Utility(name_of(utility), partial(_by_function, utility), **asked, one_row=True)
 
 
 def _by_function(utility: Callable[[Game, float], Score], view: View, phi: FloatArray) -> FloatArray:

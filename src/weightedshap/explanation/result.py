@@ -339,22 +339,25 @@ def _concatenated(parts: list[Explanation]) -> Explanation:
 
 def _check_alike(first: Explanation, other: Explanation) -> None:
     """Raise unless the rows of both can stand in one explanation."""
-    names = ("feature_names", "output_names", "has_outputs", "utility", "select")
-    differ = [name for name in names if getattr(first, name) != getattr(other, name)]
+    one, two = (
+        {name: vars(e)[name] for name in ("feature_names", "output_names", "utility", "select")}
+        | {"has_outputs": e.has_outputs}
+        for e in (first, other)
+    )
+    differ = [name for name in one if one[name] != two[name]]
+    shown = f": {one[differ[0]]!r} and {two[differ[0]]!r}" if differ else ""
     if not first.family.equals(other.family):
         differ.append("family")
     if differ:
-        shown = differ[0]
         raise ValueError(
-            f"Explanations that differ in {', '.join(differ)} cannot be joined"
-            + ("." if shown == "family" else f": {getattr(first, shown)!r} and {getattr(other, shown)!r}.")
-            + " Explain, reweight or slice them alike first."
+            f"Explanations that differ in {', '.join(differ)} cannot be joined{shown}. Explain, reweight or slice them "
+            "alike first."
         )
 
 
 def _joined_field(name: str, parts: Sequence[Explanation]) -> Any:
     """One field of all parts; None where it cannot be joined."""
-    values = [getattr(part, name) for part in parts]
+    values = [vars(part)[name] for part in parts]
     if isinstance(values[0], Mapping):
         return {key: np.concatenate([value[key] for value in values]) for key in values[0]}
     if name == "standard_errors" and any(value is not None for value in values):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, as_outputs, require
+from weightedshap.checks import BoolArray, FloatArray, as_outputs, offered, require
 from weightedshap.coalitions import as_coalitions
 
 BATCH_ROWS = 2**14  # masked rows that shap holds at once
@@ -59,12 +60,13 @@ def from_shap(model: Any, masker: Any, x: Any) -> FunctionGame:
         raise TypeError(f"`model` must be a function, such as model.predict; got {type(model).__name__}.")
     if not callable(masker):
         masker = shap.maskers.Independent(masker)
-    if hasattr(x, "iloc") or isinstance(x, (list, tuple)):
+    has = offered(masker, "data", "shape", "feature_names")
+    if isinstance(x, (list, tuple, pd.Series, pd.DataFrame)):
         x = np.asarray(x)
-    if isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[0] == 1 and hasattr(masker, "data"):
+    if isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[0] == 1 and "data" in has:
         x = x[0]
     masked = shap.utils.MaskedModel(model, masker, shap.links.identity, True, x)
-    shape = getattr(masker, "shape", None)
+    shape, names = has.get("shape"), has.get("feature_names")
     rows = shape[0] if isinstance(shape, tuple) else None
     step = max(1, BATCH_ROWS // int(rows or 256))
 
@@ -75,14 +77,10 @@ def from_shap(model: Any, masker: Any, x: Any) -> FunctionGame:
         starts = range(0, len(coalitions), step)
         return np.concatenate([masked(coalitions[start : start + step]) for start in starts])
 
-    return FunctionGame(values, len(masked), _names(masker, x, len(masked)))
+    return FunctionGame(values, len(masked), _named(names(x)[0] if callable(names) else names, len(masked)))
 
 
-def _names(masker: Any, x: Any, d: int) -> tuple[str, ...] | None:
-    """What the masker calls its features: a list, or a function of `x` that gives one list for each input."""
-    names: Any = getattr(masker, "feature_names", None)
-    if callable(names):
-        names = names(x)[0]
+def _named(names: Sequence[object] | None, d: int) -> tuple[str, ...] | None:
     return tuple(map(str, names)) if names is not None and len(names) == d else None
 
 
@@ -92,15 +90,15 @@ def from_shapiq(game: Any) -> FunctionGame:
     It is on its own scale: what shapiq subtracts (`normalization_value`) is added again. `weightedshap.explain` takes
     such a game as it is.
     """
-    if not callable(game) or not hasattr(game, "n_players"):
+    has = offered(game, "n_players", "player_name_lookup")
+    if not callable(game) or "n_players" not in has:
         raise TypeError(f"A shapiq game is callable and has `n_players`; got {type(game).__name__}.")
-    places = getattr(game, "player_name_lookup", None) or {}
-    names = tuple(map(str, sorted(places, key=places.__getitem__)))
+    d, places = int(has["n_players"]), has.get("player_name_lookup") or {}
 
     def values(coalitions: BoolArray) -> Any:
         if len(coalitions) == 0:  # shapiq refuses it
             return np.empty(0)
-        return np.asarray(game(coalitions)) + float(getattr(game, "normalization_value", 0.0))
+        taken_off = offered(game, "normalization_value").get("normalization_value", 0.0)
+        return np.asarray(game(coalitions)) + float(taken_off)
 
-    d = int(game.n_players)
-    return FunctionGame(values, d, names if len(names) == d else None)
+    return FunctionGame(values, d, _named(sorted(places, key=places.__getitem__), d))

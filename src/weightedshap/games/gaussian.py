@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, ndtr, ndtri
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray, offered, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.games.wrappers import FilledIn, wrapped
 from weightedshap.inputs import Model, Table, column_of
@@ -209,10 +209,10 @@ def _correlation(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, f
 
 def _is_linear(model: Model, X: FloatArray, table: Table) -> bool:
     """Whether the model says that it is linear, and is, on the background."""
-    coefficients, intercept = (getattr(model.original, name, None) for name in ("coef_", "intercept_"))
-    if coefficients is None or intercept is None or model.space != "value" or model.custom:
+    has = offered(model.original, "coef_", "intercept_")
+    if len(has) < 2 or model.space != "value" or model.custom:
         return False
-    raw = np.atleast_2d(np.asarray(X @ np.asarray(coefficients, dtype=np.float64).T + intercept).T).T
+    raw = np.atleast_2d(np.asarray(X @ np.asarray(has["coef_"], dtype=np.float64).T + has["intercept_"]).T).T
     if raw.shape[1] != model.n_raw:
         return False
     f = model(_like(X, table))

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, with_axis
+from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, offered, with_axis
 from weightedshap.coalitions import as_coalitions, as_orders, ends, prefixes
 from weightedshap.contributions import OWN, Contributions
 from weightedshap.games.adapters import from_shapiq
@@ -59,9 +59,11 @@ def checked(game: Any) -> CheckedGame:
         return game
     if not callable(game):
         raise TypeError(f"A game must be callable on coalitions (m, d); got {type(game).__name__}.")
-    if not hasattr(game, "d") and hasattr(game, "n_players"):
-        game = from_shapiq(game)
-    d = getattr(game, "d", None)
+    able = offered(game, "d", "n_players", "along", "contributions", "cost", "player_names")
+    if "d" not in able and "n_players" in able:
+        return checked(from_shapiq(game))
+    able.pop("n_players", None)
+    d = able.pop("d", None)
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)):
         raise TypeError(
             f"A game needs an integer attribute `d`, its number of players; {type(game).__name__} has {d!r}. "
@@ -70,9 +72,6 @@ def checked(game: Any) -> CheckedGame:
         )
     if d < 1:
         raise ValueError(f"A game needs at least one player; this one has d = {d}.")
-    able: dict[str, Any] = {
-        name: getattr(game, name, None) for name in ("along", "contributions", "cost", "player_names")
-    }
     return CheckedGame(game, int(d), **able)
 
 
@@ -337,9 +336,9 @@ def as_fitted(game: Any, background: Table) -> Fitted:
     if isinstance(game, Fitted):
         return game
     if isinstance(game, FittedGame):
-        told = {"about": "info", "names": "output_names", "expected": "mean_prediction"}
-        known = {mine: getattr(game, name) for mine, name in told.items() if hasattr(game, name)}
-        return GivenFitted(game.at, game.predict, **known)
+        told = offered(game, "info", "output_names", "mean_prediction")
+        names = {"info": "about", "output_names": "names", "mean_prediction": "expected"}
+        return GivenFitted(game.at, game.predict, **{names[name]: value for name, value in told.items()})
     if not callable(game):
         raise TypeError(
             "`game` must be a name, a recipe with `fit`, a fitted game with `at` and `predict`, or a function row → "
