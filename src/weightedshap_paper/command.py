@@ -8,8 +8,6 @@ import click
 
 from weightedshap.checks import UnknownName, look_up
 
-__all__ = ["reproduce"]
-
 
 @click.command()
 @click.argument("name", required=False)
@@ -41,9 +39,10 @@ def reproduce(
     Every finished run is kept in the folder of results: after an interruption, the same command goes on.
     """
     from weightedshap.games import GAMES
+    from weightedshap_paper.experiment import Settings
     from weightedshap_paper.experiments import EXPERIMENTS
     from weightedshap_paper.results import draw_figure, write_results
-    from weightedshap_paper.runner import Settings, check_configuration, run_experiment
+    from weightedshap_paper.runner import run_experiment, stored
 
     if show or name is None:
         width = max(map(len, EXPERIMENTS))
@@ -53,19 +52,12 @@ def reproduce(
         chosen = dict(EXPERIMENTS) if name == "all" else {name: look_up("experiment", name, EXPERIMENTS)}
         if game is not None:
             look_up("game", game, GAMES)
-        settings = Settings(
-            runs=runs or (2 if quick else 10),
-            rows=rows or (20 if quick else 100),
-            game=game,
-            seed=seed,
-            quick=quick,
-            authors_order=authors_order,
-            authors_stop=authors_stop,
-        )
+        runs, rows = runs or (2 if quick else 10), rows or (20 if quick else 100)
+        settings = Settings(runs, rows, game or "", seed, quick, authors_order, authors_stop)
+        for key, experiment in EXPERIMENTS.items():  # RESULTS.md needs them all: refuse before hours of work
+            stored(results / f"{key}.json", experiment.configuration(settings) if key in chosen else None)
         for key, experiment in chosen.items():
-            check_configuration(results / key, experiment.configuration(settings))
-        for key, experiment in chosen.items():
-            run_experiment(key, experiment, settings, results, progress=not quiet)
+            run_experiment(results / f"{key}.json", experiment, settings, progress=not quiet)
             draw_figure(results, key, experiment)
         path = write_results(results, EXPERIMENTS)
     except (UnknownName, ValueError, OSError, ImportError) as error:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from weightedshap.checks import FloatArray, IntArray, one_of
 from weightedshap_paper import downloads
+from weightedshap_paper.downloads import MissingData
 
 REGRESSION = ("abalone", "boston", "airfoil", "whitewine")
 CLASSIFICATION = ("gaussian", "fraud", "phoneme", "wind", "cpu", "adult", "2dplanes", "click")
@@ -34,7 +35,6 @@ OVERSAMPLED = ("fraud",)
 class RawTable:
     """A dataset as it is stored: X (n, d), y (n,), classes as 0 and 1."""
 
-    name: str
     task: str
     feature_names: tuple[str, ...]
     X: FloatArray
@@ -45,7 +45,6 @@ class RawTable:
 class Prepared:
     """A dataset ready for an experiment, cut into four parts; each X is (n, d), each y is (n,)."""
 
-    name: str
     task: str
     feature_names: tuple[str, ...]
     X_train: FloatArray
@@ -90,7 +89,7 @@ def load(name: str) -> RawTable:
     features, y = _stored(name) if VARIABLE in os.environ else downloads.table(name)
     X = features.to_numpy(dtype=np.float64)
     complete = ~np.isnan(X).any(axis=1)
-    return RawTable(name, task, tuple(str(column) for column in features.columns), X[complete], y[complete])
+    return RawTable(task, tuple(str(column) for column in features.columns), X[complete], y[complete])
 
 
 def mnist() -> Images:
@@ -115,7 +114,7 @@ def gaussian(n: int, rng: np.random.Generator, d: int = 30, rho: float = 0.25) -
     common = rng.standard_normal((n, 1))
     X = np.sqrt(rho) * common + np.sqrt(1 - rho) * rng.standard_normal((n, d))
     y = rng.random(n) < 1 / (1 + np.exp(-X @ beta))
-    return RawTable("gaussian", "classification", tuple(f"x{i + 1}" for i in range(d)), X, y.astype(np.float64))
+    return RawTable("classification", tuple(f"x{i + 1}" for i in range(d)), X, y.astype(np.float64))
 
 
 def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False) -> Prepared:
@@ -135,7 +134,6 @@ def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False)
     authors_order : take step 5 before step 2, as the authors' program does: copies of one card then stand in
         several parts, and the test part is even too
     """
-    one_of("dataset", name, DATASETS)
     raw = gaussian(MAX_ROWS, rng) if name == "gaussian" else load(name)
     rows = rng.permutation(len(raw.X))[:MAX_ROWS]
     if authors_order and name in OVERSAMPLED:
@@ -152,14 +150,13 @@ def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False)
     if name in OVERSAMPLED and not authors_order:
         drawn = balanced_rows(y_train, rng)
         X_train, y_train = X_train[drawn], y_train[drawn]
-    return Prepared(name, raw.task, names, X_train, y_train, X[val], y[val], X[est], y[est], X[test], y[test])
+    return Prepared(raw.task, names, X_train, y_train, X[val], y[val], X[est], y[est], X[test], y[test])
 
 
 def standardise(X: FloatArray) -> FloatArray:
     """The columns of X (n, d), or one column (n,), with mean 0 and variance 1; a constant column becomes 0."""
     deviation = X.std(axis=0)
-    scaled: FloatArray = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    return scaled
+    return np.asarray((X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
 
 
 def add_spurious(X: FloatArray, rng: np.random.Generator, times: int = 3) -> FloatArray:
@@ -228,19 +225,17 @@ def _checked_file(name: str) -> tuple[Path, dict[str, Any]]:
     directory = Path(os.environ[VARIABLE])
     manifest = directory / "MANIFEST.json"
     if not manifest.is_file():
-        raise downloads.MissingData(
+        raise MissingData(
             f"{manifest} is missing. Point {VARIABLE} at the directory that holds MANIFEST.json and the files, "
             "or unset it to download the datasets from OpenML."
         )
     entries = json.loads(manifest.read_text(encoding="utf-8"))["datasets"]
     if name not in entries:
-        raise downloads.MissingData(f"{manifest} does not list {name!r}. It lists: {', '.join(sorted(entries))}.")
+        raise MissingData(f"{manifest} does not list {name!r}. It lists: {', '.join(sorted(entries))}.")
     entry: dict[str, Any] = entries[name]
     path = directory / entry["file"]
     if not path.is_file():
-        raise downloads.MissingData(
-            f"{path} is missing. Copy it there, or unset {VARIABLE} to download it from OpenML."
-        )
+        raise MissingData(f"{path} is missing. Copy it there, or unset {VARIABLE} to download it from OpenML.")
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != entry["sha256"]:
         raise ValueError(

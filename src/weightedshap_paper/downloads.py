@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from weightedshap.checks import FloatArray, IntArray
 
-__all__ = ["MissingData", "SOURCES", "Source", "mnist", "table"]
-
 SUBSET = 10_000
 
 
@@ -112,23 +110,22 @@ def _frame(name: str, source: Source) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about retries; the last failure is raised
-            frame: pd.DataFrame = fetch_openml(data_id=source.openml, **options).frame
+            return pd.DataFrame(fetch_openml(data_id=source.openml, **options).frame)
     except OSError as error:
         raise MissingData(
             f"The dataset {name!r} could not be downloaded from OpenML ({source.openml}): {error}. "
             "There are two ways to get it: set WEIGHTEDSHAP_DATA to a directory that holds MANIFEST.json and the data "
             "files, or connect to the network and start again; downloads are kept in scikit-learn's data home."
         ) from error
-    return frame
 
 
-def _subset(y: FloatArray, kind: str) -> IntArray:
+def _subset(y: FloatArray, subset: str) -> IntArray:
     """Row numbers in order; the same at every call."""
-    if not kind:
+    if not subset:
         return np.arange(len(y))
     rng = np.random.default_rng(0)
     positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
-    n = len(positive) if kind == "rare" else SUBSET // 2
+    n = len(positive) if subset == "rare" else SUBSET // 2
     drawn = [rng.choice(positive, n, replace=False), rng.choice(negative, SUBSET - n, replace=False)]
     return np.sort(np.concatenate(drawn))
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weightedshap_paper import closed_form, costs, family, mnist, stopping, summary, tabular
-from weightedshap_paper.runner import Experiment
-
-__all__ = ["EXPERIMENTS"]
+from weightedshap_paper.experiment import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "two-features": closed_form.TWO,

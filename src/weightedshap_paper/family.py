@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-import weightedshap as ws
 from weightedshap.curves import mean_interval
+from weightedshap.evaluation import compared
 from weightedshap.weights import WeightFamily, paper
-from weightedshap_paper.runner import Experiment, Numbers, Runs, Settings, shown_case
-from weightedshap_paper.tabular import MAIN, QUICK, rows_of_test, set_up
-
-__all__ = ["MISSING", "WEIGHTS", "printed"]
+from weightedshap_paper.comparison import JUDGES
+from weightedshap_paper.experiment import Case, Experiment, Numbers, Runs, Settings, across
+from weightedshap_paper.tabular import MAIN, cases_of, rows_of_test, set_up
 
 MISSING = "Beta(32,1)"
 
@@ -28,14 +27,13 @@ def printed(d: int) -> WeightFamily:
 FAMILIES = {"12": printed, "13": paper}
 
 
-def run_weights(case: str, settings: Settings, rng: np.random.Generator) -> Numbers:
+def run_weights(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
     """Recovery error with each family on both games, a mean over k = 1..d and over the rows."""
-    data, _, explainer = set_up(case, settings, rng)
+    data, _, setting = set_up(case, settings, rng)
     rows = data.X_test[rows_of_test(data, settings.rows)]
-    numbers: dict[str, Any] = {}
+    numbers = {}
     for size, family in FAMILIES.items():
-        one = explainer.but(family=family(rows.shape[1]))
-        evaluation = ws.evaluate(one, rows, methods=["WeightedSHAP"], metrics=[])
+        evaluation = compared(setting.but(family=family), rows, methods=["WeightedSHAP"], metrics=[])
         numbers[size] = {judge: evaluation.areas(judge).mean() / rows.shape[1] for judge in evaluation.judges}
     return numbers
 
@@ -44,23 +42,21 @@ def table_weights(runs: Runs) -> list[str]:
     """The change by the 13th weight, in percent, with 95 % intervals over the runs."""
     lines = ["| | own game: 12 | 13 | change | independent game: 12 | 13 | change |", "|---|" + "---:|" * 6]
     for case, of in runs.items():
-        cells = [cell for judge in ("own", "independent") for cell in _cells(of, judge)]
-        lines.append(f"| {shown_case(case)} | {' | '.join(cells)} |")
+        cells = [cell for judge in JUDGES for cell in _cells(of, judge)]
+        lines.append(f"| {case.words} | {' | '.join(cells)} |")
     return lines
 
 
 def _cells(runs: Sequence[Numbers], judge: str) -> list[str]:
-    twelve, thirteen = (np.array([run[size][judge] for run in runs]) for size in FAMILIES)
+    twelve, thirteen = (across(runs, size, judge) for size in FAMILIES)
     mean, margin = mean_interval(100 * (thirteen / twelve - 1))
     return [f"{twelve.mean():.4g}", f"{thirteen.mean():.4g}", f"{mean:+.2f} % ± {margin:.2f}"]
 
 
 WEIGHTS = Experiment(
     "the recovery error with the 12 weights that the paper prints, and with the 13 it speaks of",
-    lambda settings: [f"{name}/{settings.game}" for name in MAIN if not settings.quick or name in QUICK],
+    partial(cases_of, MAIN),
     run_weights,
-    draw=None,
-    claims=None,
     table=table_weights,
     depends=("seed", "rows", "quick", "authors_order", "authors_stop"),
     game="tree_surrogate",

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from weightedshap.checks import FloatArray
-
-__all__ = ["attribution_maps", "by_size", "curves", "recovery", "two_features"]
 
 RED, GREEN, BLUE = "#C23B22", "#2E8B57", "#2F5DA8"
 COLOURS = {"first": RED, "WeightedSHAP": RED, "Shapley": GREEN, "last": BLUE, "MCI": BLUE}
@@ -49,8 +49,7 @@ def recovery(cases: Mapping[str, Any], names: Mapping[str, str]) -> Figure:
             _band(left, method, mean, margin, names[method])
         left.set(xlabel="number of features added", ylabel="prediction recovery error", title=case)
         left.legend(frameon=False)
-        margins = [numbers["area_margin"][method] for method in names]
-        _bars(right, list(names), [numbers["area"][method] for method in names], margins, list(names.values()))
+        _bars(right, names, *([numbers[key][method] for method in names] for key in ("area", "area_margin")))
         right.set(ylabel="area / d")
     return figure
 
@@ -84,7 +83,7 @@ def curves(panels: Mapping[str, Mapping[str, Any]], methods: Sequence[str], colu
     return figure
 
 
-def _band(ax: Any, method: str, mean: Any, margin: Any, label: str, start: int = 0) -> None:
+def _band(ax: Axes, method: str, mean: ArrayLike, margin: ArrayLike, label: str, start: int = 0) -> None:
     """A curve over k = start, start + 1, … with its interval."""
     mean, margin = np.asarray(mean), np.nan_to_num(np.asarray(margin, dtype=np.float64))
     k, colour = np.arange(start, start + len(mean)), COLOURS[method]
@@ -92,8 +91,9 @@ def _band(ax: Any, method: str, mean: Any, margin: Any, label: str, start: int =
     ax.fill_between(k, mean - margin, mean + margin, color=colour, alpha=0.13, linewidth=0)
 
 
-def _bars(ax: Any, methods: Sequence[str], values: Any, margins: Any, labels: Sequence[str]) -> None:
-    ax.bar(labels, values, yerr=margins, color=[COLOURS[method] for method in methods], capsize=3, width=0.6)
+def _bars(ax: Axes, names: Mapping[str, str], values: Sequence[float], margins: Sequence[float]) -> None:
+    """A bar with an interval for each method, by its name."""
+    ax.bar(list(names.values()), values, yerr=margins, color=[COLOURS[name] for name in names], capsize=3, width=0.6)
     ax.spines[["top", "right"]].set_visible(False)
     for position, (value, margin) in enumerate(zip(values, margins)):
         ax.annotate(f"{value:.2f}", (position, value + margin), (0, 3), textcoords="offset points", ha="center")
@@ -118,7 +118,7 @@ def attribution_maps(gallery: Sequence[Mapping[str, Any]], names: Sequence[str],
     return figure
 
 
-def _top_map(phi: FloatArray, top: int, pixels: int) -> Any:
+def _top_map(phi: FloatArray, top: int, pixels: int) -> FloatArray:
     """(pixels, pixels) the largest |φ| over their maximum, all else masked."""
     side = round(len(phi) ** 0.5)
     shown = np.full(len(phi), np.nan)

@@ -9,8 +9,6 @@ import numpy as np
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.games.gaussian import block_exchangeable_contributions
 
-__all__ = ["LinearGaussian", "contributions"]
-
 
 @dataclass(frozen=True)
 class LinearGaussian:

@@ -2,89 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
 
 import weightedshap as ws
 from weightedshap.checks import BoolArray, FloatArray, require
 from weightedshap.curves import area, mean_interval, order_of, recovery_error
+from weightedshap.games import FunctionGame
 from weightedshap_paper import datasets, models
+from weightedshap_paper.comparison import JUDGES
 from weightedshap_paper.datasets import Images
+from weightedshap_paper.experiment import Case, Claim, Experiment, Numbers, Runs, Settings, across
 from weightedshap_paper.figures import attribution_maps
-from weightedshap_paper.runner import Claim, Experiment, Numbers, Runs, Settings, verdict
 
-__all__ = ["MNIST", "ImageGame", "masked_network"]
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 SIDE = 14
 D = SIDE * SIDE
-TOP = 0.1
+TOP = round(0.1 * D)
 SHOWN = 4
-BATCH = 1_000
 NAMES = ("WeightedSHAP", "Shapley")
-SUPERPIXELS = [
-    [2 * (2 * SIDE * line + column) + step for step in (0, 1, 2 * SIDE, 2 * SIDE + 1)]
-    for line in range(SIDE)
-    for column in range(SIDE)
-]
+SUPERPIXELS = np.arange(4 * D).reshape(SIDE, 2, SIDE, 2).swapaxes(1, 2).reshape(D, 4).tolist()
 """The pixels of each of the 196 players: 2 × 2 of them, line by line."""
 
 
-@dataclass(frozen=True)
-class ImageGame:
-    """v(S): the probability of a digit when only the superpixels in S of one image are known.
-
-    Attributes
-    ----------
-    network : of `masked_network`
-    image : (1, 28, 28) tensor in 0..1
-    """
-
-    network: Any
-    image: Any
-    digit: int
-    d: int = D
-
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        torch = require("torch", "neural")
-        values = []
-        with torch.no_grad():
-            for known in torch.as_tensor(np.ascontiguousarray(coalitions)).split(BATCH):
-                masks = _masks(known.float())
-                inputs = torch.cat([self.image * masks, masks], dim=1)
-                values.append(self.network(inputs).softmax(dim=1)[:, self.digit])
-        return np.asarray(torch.cat(values).numpy(), dtype=np.float64)
+def probability(network: Module, image: Tensor, digit: int, coalitions: BoolArray) -> FloatArray:
+    """(m,) the probability of a digit when only the superpixels in S of one image (1, 28, 28) are known."""
+    torch = require("torch", "neural")
+    values = []
+    with torch.no_grad():
+        for known in torch.as_tensor(np.ascontiguousarray(coalitions)).split(models.BATCH):
+            masks = _masks(known.float())
+            values.append(network(torch.cat([image * masks, masks], dim=1)).softmax(dim=1)[:, digit])
+    return np.asarray(torch.cat(values).numpy(), dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class FittedImages:
     """The games of images (n, 784) of 0..255, each of the digit that the model sees in it."""
 
-    model: Any
-    network: Any
+    model: Module
+    network: Module
 
-    def probabilities(self, rows: Any) -> FloatArray:
+    def probabilities(self, rows: ArrayLike) -> FloatArray:
         """(n, 10) of the model itself."""
-        torch = require("torch", "neural")
-        with torch.no_grad():
-            return np.asarray(self.model(_tensor(rows)).softmax(dim=1).numpy(), dtype=np.float64)
+        return np.asarray(models.logits(self.model, models.pixels(rows)).softmax(dim=1).numpy(), dtype=np.float64)
 
-    def predict(self, rows: Any) -> FloatArray:
+    def predict(self, rows: ArrayLike) -> FloatArray:
         """(n,) f(x): the probability of the digit that the model sees."""
         return np.asarray(self.probabilities(rows).max(axis=1))
 
-    def at(self, row: Any) -> ImageGame:
+    def at(self, row: ArrayLike) -> FunctionGame:
         """The game at one image."""
-        return ImageGame(self.network, _tensor(row)[0], int(self.probabilities(row)[0].argmax()))
+        digit = int(self.probabilities(row)[0].argmax())
+        return FunctionGame(partial(probability, self.network, models.pixels(row)[0], digit), D)
 
 
-def _tensor(rows: Any) -> Any:
-    return models.pixels(np.asarray(rows).reshape(-1, 2 * SIDE, 2 * SIDE))
-
-
-def masked_network(model: Any, X: Any, *, seed: int, epochs: int) -> Any:
+def masked_network(model: Module, X: ArrayLike, *, seed: int, epochs: int) -> Module:
     """E[f(X) | X_S = x_S] learned by a convolutional network of the masked image and, as a second channel, the mask.
 
     Masks hide superpixels of 2 × 2 pixels and know a number of them that is uniform on 0..196; the loss is the
@@ -92,10 +73,9 @@ def masked_network(model: Any, X: Any, *, seed: int, epochs: int) -> Any:
     """
     torch = require("torch", "neural")
     images = models.pixels(X)
-    with torch.no_grad():
-        targets = torch.cat([model(part).softmax(dim=1) for part in images.split(BATCH)])
+    targets = models.logits(model, images).softmax(dim=1)
 
-    def loss(network: Any, rows: Any) -> Any:
+    def loss(network: Module, rows: Tensor) -> Tensor:
         size = torch.randint(0, D + 1, (len(rows), 1))
         rank = torch.rand(len(rows), D).argsort(dim=1).argsort(dim=1)
         masks = _masks((rank < size).float())
@@ -105,46 +85,34 @@ def masked_network(model: Any, X: Any, *, seed: int, epochs: int) -> Any:
     return models.trained(2, loss, len(images), seed=seed, epochs=epochs)
 
 
-def _masks(known: Any) -> Any:
+def _masks(known: Tensor) -> Tensor:
     """(m, 196) of 0 and 1 → (m, 1, 28, 28), each superpixel 2 × 2 pixels."""
     return known.reshape(-1, 1, SIDE, SIDE).repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
 
 
-def run_mnist(case: str, settings: Settings, rng: np.random.Generator) -> Numbers:
+def run_mnist(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
     """Train the model and two surrogates, each on half of the images; explain test images with the first."""
     images = datasets.mnist()
+    epochs, surrogate_epochs = (1, 1) if settings.quick else (3, 8)
     if settings.quick:
         images = Images(images.X_train[:6000], images.y_train[:6000], images.X_test[:1000], images.y_test[:1000])
     seed = int(rng.integers(2**31))
-    model = models.mnist_network(images, seed=seed, epochs=1 if settings.quick else 3)
-    half = np.array_split(rng.permutation(len(images.X_train)), 2)
-    epochs = 1 if settings.quick else 8
+    model = models.mnist_network(images, seed=seed, epochs=epochs)
     own, other = (
-        FittedImages(model, masked_network(model, images.X_train[rows], seed=seed, epochs=epochs)) for rows in half
+        FittedImages(model, masked_network(model, images.X_train[half], seed=seed, epochs=surrogate_epochs))
+        for half in np.array_split(rng.permutation(len(images.X_train)), 2)
     )
-    X = images.X_test[rng.permutation(len(images.X_test))[: settings.rows]].reshape(-1, len(SUPERPIXELS) * 4)
-    budget = 1_000 if settings.quick else 10_000
-    explainer = ws.Explainer(
-        None,
-        X,
-        game=own,
-        groups=SUPERPIXELS,
-        estimator="stratified",
-        evaluations=budget,
-        random_state=seed,
-        progress=False,
-    )
+    X = images.X_test[rng.permutation(len(images.X_test))[: settings.rows]].reshape(-1, 4 * D)
+    draws = partial(ws.estimators.stratified, evaluations=1_000 if settings.quick else 10_000)
+    explainer = ws.Explainer(None, X, game=own, groups=SUPERPIXELS, estimator=draws, random_state=seed, progress=False)
     explanation = explainer(X)
-    phi = dict(zip(NAMES, (explanation.values, explanation.shapley), strict=True))  # (n, 196) each
-    areas = {
-        "own": dict(zip(NAMES, map(area, (explanation.curves, explanation.reference_curves["shapley"])), strict=True))
-    }
-    areas["independent"] = _judged(other, X, phi)
-    gap = areas["own"]["Shapley"] - areas["own"]["WeightedSHAP"]
+    phi = dict(zip(NAMES, (explanation.values, explanation.shapley)))  # (n, 196) each
+    areas = dict(zip(NAMES, map(area, (explanation.curves, explanation.reference_curves["shapley"]))))
+    gap = areas["Shapley"] - areas["WeightedSHAP"]
     digits = own.probabilities(X).argmax(axis=1)
     return {
         "accuracy": models.accuracy(model, images.X_test, images.y_test),
-        "areas": areas,
+        "areas": {"own": areas, "independent": _judged(other, X, phi)},
         "negative": {name: _against(values) for name, values in phi.items()},
         "gallery": [
             {"image": X[i], "digit": digits[i], "gap": gap[i], "phi": {name: phi[name][i] for name in NAMES}}
@@ -153,7 +121,7 @@ def run_mnist(case: str, settings: Settings, rng: np.random.Generator) -> Number
     }
 
 
-def _judged(fitted: FittedImages, X: Any, phi: dict[str, FloatArray]) -> dict[str, FloatArray]:
+def _judged(fitted: FittedImages, X: NDArray[np.uint8], phi: dict[str, FloatArray]) -> dict[str, FloatArray]:
     """(n,) the area of each attribution on another game."""
     orders = np.stack([order_of(phi[name]) for name in NAMES], axis=1)  # (n, 2, 196)
     f_x = fitted.predict(X)
@@ -163,52 +131,39 @@ def _judged(fitted: FittedImages, X: Any, phi: dict[str, FloatArray]) -> dict[st
 
 def _against(phi: FloatArray) -> FloatArray:
     """(n,) the share of the top 10 % superpixels that count against the digit."""
-    top = order_of(phi)[:, : round(TOP * D)]
+    top = order_of(phi)[:, :TOP]
     return np.asarray((np.take_along_axis(phi, top, axis=1) < 0).mean(axis=1))
 
 
 def claims_mnist(runs: Runs) -> list[Claim]:
     """The network's accuracy; who recovers the prediction faster; whose leading superpixels count against the digit."""
     (of,) = runs.values()
-    accuracy = float(np.mean([run["accuracy"] for run in of]))
-    claims = [
-        Claim("accuracy of the network on the test images", "98.6 %", f"{accuracy:.2%}", verdict([accuracy >= 0.986]))
-    ]
-    for judge in ("own", "independent"):
-        areas = {name: _all(of, lambda run, name=name, judge=judge: run["areas"][judge][name]) for name in NAMES}
+    accuracy = across(of, "accuracy").mean()
+    claims = [Claim("accuracy of the network on the test images", "98.6 %", f"{accuracy:.2%}", [accuracy >= 0.986])]
+    for judge in JUDGES:
+        areas = {name: across(of, "areas", judge, name).ravel() for name in NAMES}
         mean, margin = mean_interval(areas["WeightedSHAP"] - areas["Shapley"])
         shown = ", ".join(f"{name} {values.mean():.4g}" for name, values in areas.items())
         text = f"area under the recovery curve, {judge} game, {len(areas['Shapley'])} images"
-        claims.append(
-            Claim(
-                text,
-                "lower than Shapley",
-                f"{shown}; difference {mean:+.3g} ± {margin:.2g}",
-                verdict([bool(mean < 0), bool(mean + margin < 0)]),
-            )
-        )
-    negative = {name: float(_all(of, lambda run, name=name: run["negative"][name]).mean()) for name in NAMES}
+        ours = f"{shown}; difference {mean:+.3g} ± {margin:.2g}"
+        claims.append(Claim(text, "lower than Shapley", ours, [bool(mean < 0), bool(mean + margin < 0)]))
+    negative = {name: across(of, "negative", name).mean() for name in NAMES}
     fewer = [negative["WeightedSHAP"] < negative["Shapley"], negative["WeightedSHAP"] < 0.01]
     text = "share of the top 10 % superpixels that count against the digit"
     shown = ", ".join(f"{name} {share:.1%}" for name, share in negative.items())
-    claims.append(Claim(text, "SHAP noisy, WeightedSHAP none", shown, verdict(fewer)))
-    return claims
+    return [*claims, Claim(text, "SHAP noisy, WeightedSHAP none", shown, fewer)]
 
 
-def _all(runs: Sequence[Numbers], part: Any) -> FloatArray:
-    return np.concatenate([part(run) for run in runs])
-
-
-def draw_mnist(runs: Runs) -> Any:
+def draw_mnist(runs: Runs) -> Figure:
     """The images with the largest gap, and the top 10 % superpixels of both attributions."""
     (of,) = runs.values()
     gallery = sorted((one for run in of for one in run["gallery"]), key=lambda one: -one["gap"])[:SHOWN]
-    return attribution_maps(gallery, NAMES, round(TOP * D))
+    return attribution_maps(gallery, NAMES, TOP)
 
 
 MNIST = Experiment(
     "MNIST: 196 superpixels, convolutional surrogate, the images with the largest gap",
-    lambda settings: ["mnist"],
+    lambda settings: [Case("mnist")],
     run_mnist,
     draw_mnist,
     claims_mnist,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from weightedshap_paper.runner import VERDICTS, Claim, Experiment, Runs, stored_runs, write_atomically
-
-__all__ = ["draw_figure", "write_results"]
+from weightedshap.files.atomic import replaced
+from weightedshap_paper.experiment import VERDICTS, Case, Claim, Experiment, Runs
+from weightedshap_paper.runner import Stored, stored
 
 HEAD = """# The paper, redone
 
@@ -39,68 +39,60 @@ CHOICES = """## What the paper leaves open, and what was chosen
 
 def draw_figure(folder: Path, name: str, experiment: Experiment) -> None:
     """Draw the figure of all stored runs of an experiment into ``folder/figures``, if it has one."""
-    if experiment.draw is None:
-        return
-    path = folder / "figures" / f"{name}.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    runs, _ = stored_runs(folder, name)
-    experiment.draw(runs).savefig(path, dpi=80, metadata={"Software": None})
+    if experiment.draw is not None:
+        path = folder / "figures" / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        experiment.draw(stored(folder / f"{name}.json").runs).savefig(path, dpi=80, metadata={"Software": None})
 
 
 def write_results(folder: Path, experiments: Mapping[str, Experiment]) -> Path:
     """Write ``folder/RESULTS.md`` with a section for every experiment that has runs on disk."""
-    summary, sections = [], []
+    summary = ["## Summary", "", f"| | runs | {' | '.join(VERDICTS)} | in short |", "|---|---:|---:|---:|---:|---|"]
+    sections = []
     for name, experiment in experiments.items():
-        runs, configuration = stored_runs(folder, name)
-        if runs:
-            claims = experiment.claims(runs) if experiment.claims is not None else []
-            headline = experiment.headline(runs) if experiment.headline is not None else ""
-            summary.append(_summary_line(name, runs, claims, headline))
-            chosen = [f"{key} {value}" for key, value in configuration.items() if value is not False]
-            sections.append(_section(folder, name, experiment, runs, claims, chosen))
+        found = stored(folder / f"{name}.json")
+        if found.runs:
+            claims = experiment.claims(found.runs)
+            summary.append(_summary_line(name, experiment, found.runs, claims))
+            sections += _section(name, experiment, found, claims)
+            if (folder / "figures" / f"{name}.png").exists():
+                sections += [f"![{experiment.title}](figures/{name}.png)", ""]
     path = folder / "RESULTS.md"
-    write_atomically(path, "\n".join([HEAD, _summary(summary), CHOICES, *sections]))
+    with replaced(path) as unfinished:
+        unfinished.write_text("\n".join([HEAD, *summary, "", CHOICES, *sections]), encoding="utf-8")
     return path
 
 
-def _summary(lines: Sequence[str]) -> str:
-    head = ["## Summary", "", f"| | runs | {' | '.join(VERDICTS)} | in short |", "|---|---:|---:|---:|---:|---|"]
-    return "\n".join([*head, *lines, ""])
-
-
-def _summary_line(name: str, runs: Runs, claims: Sequence[Claim], headline: str) -> str:
+def _summary_line(name: str, experiment: Experiment, runs: Runs, claims: Sequence[Claim]) -> str:
     counts = Counter(claim.verdict for claim in claims)
-    cells = [str(counts[verdict] or "") for verdict in VERDICTS]
-    return f"| [{name}](#{name}) | {_count(runs)} | {' | '.join(cells)} | {headline} |"
+    cells = [_count(runs), *(str(counts[verdict] or "") for verdict in VERDICTS), experiment.headline(runs)]
+    return f"| [{name}](#{name}) | {' | '.join(cells)} |"
 
 
 def _count(runs: Runs) -> str:
     """ "10", or "3–5" where some cases have fewer."""
     counts = sorted({len(of) for of in runs.values()})
-    return str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+    return "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
 
 
-def _cases(runs: Runs) -> str:
+def _cases(cases: Iterable[Case]) -> str:
     """ "airfoil, wind (tree_surrogate)": the cases by their game."""
     games: dict[str, list[str]] = {}
-    for case in runs:
-        name, _, game = case.partition("/")
-        games.setdefault(game, []).append(name)
-    return "; ".join(", ".join(names) + (f" ({game})" if game else "") for game, names in games.items())
+    for case in cases:
+        games.setdefault(case.game, []).append(case.setting)
+    return "; ".join(", ".join(settings) + (f" ({game})" if game else "") for game, settings in games.items())
 
 
-def _section(
-    folder: Path, name: str, experiment: Experiment, runs: Runs, claims: Sequence[Claim], chosen: Sequence[str]
-) -> str:
+def _section(name: str, experiment: Experiment, found: Stored, claims: Sequence[Claim]) -> list[str]:
+    """The lines about one experiment, the figure left out."""
     title = experiment.title[0].upper() + experiment.title[1:]
+    chosen = [f"{key} {value}" for key, value in found.configuration.items() if value is not False]
     settings = f"; {', '.join(chosen)}" if chosen else ""
-    figure = folder / "figures" / f"{name}.png"
-    lines = [f"## {name}", "", f"{title}. Runs: {_cases(runs)}, {_count(runs)} each{settings}.", ""]
+    lines = [f"## {name}", "", f"{title}. Runs: {_cases(found.runs)}, {_count(found.runs)} each{settings}.", ""]
     if claims:
         lines += ["| claim | paper | here | |", "|---|---|---|---|"]
         lines += [f"| {claim.text} | {claim.paper} | {claim.ours} | **{claim.verdict}** |" for claim in claims]
         lines += [""]
     lines += [f"{note}\n" for note in experiment.notes]
-    lines += [*experiment.table(runs), ""] if experiment.table is not None else []
-    lines += [f"![{experiment.title}](figures/{name}.png)", ""] if figure.exists() else []
-    return "\n".join(lines)
+    table = experiment.table(found.runs)
+    return [*lines, *table, ""] if table else lines

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weightedshap.evaluation.metrics import auc_points
 from weightedshap_paper import models
 from weightedshap_paper.datasets import DATASETS, OVERSAMPLED, Prepared, prepare
-from weightedshap_paper.runner import Experiment, Numbers, Runs, Settings
+from weightedshap_paper.experiment import Case, Experiment, Numbers, Runs, Settings, across
 
-__all__ = ["STOPPING"]
+RULES = {"loss": False, "loss or error": True}
+"""Whether the authors' rule stops boosting."""
 
-RULES = {"loss": {"authors_stop": False}, "loss or error": {"authors_stop": True}}
 
-
-def run_stopping(case: str, settings: Settings, rng: np.random.Generator) -> Numbers:
+def run_stopping(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
     """Trees and test score of both rules; for fraud, in both orders, from the same draws."""
-    state = rng.bit_generator.state
-    numbers: dict[str, dict[str, Any]] = {}
-    for order in ("ours", "authors") if case in OVERSAMPLED else ("ours",):
+    state, numbers = rng.bit_generator.state, {}
+    for order in ("ours", "authors") if case.name in OVERSAMPLED else ("ours",):
         rng.bit_generator.state = state
-        data = prepare(case, rng, authors_order=order == "authors")
-        numbers[order] = {rule: _fit(data, settings, **options) for rule, options in RULES.items()}
-        numbers[order]["copies"] = copies(data)
+        data = prepare(case.name, rng, authors_order=order == "authors")
+        fits = {rule: _fit(data, settings, authors_stop) for rule, authors_stop in RULES.items()}
+        numbers[order] = {**fits, "copies": copies(data)}
     return numbers
 
 
@@ -52,23 +48,18 @@ def table_stopping(runs: Runs) -> list[str]:
     lines = ["| | trees: loss | loss or error | score: loss | loss or error | copies |", "|---|" + "---:|" * 5]
     for case, of in runs.items():
         for order in of[0]:
-            trees, scores = (
-                [np.mean([run[order][rule][key] for run in of]) for rule in RULES] for key in ("trees", "score")
-            )
-            cells = [*(f"{value:.0f}" for value in trees), *(f"{value:.3f}" for value in scores)]
-            share = np.mean([run[order]["copies"] for run in of])
-            cells.append(f"{share:.0%}" if case in OVERSAMPLED else "")
-            text = f"{case}, balanced before the split" if order == "authors" else case
+            trees, scores = ([across(of, order, rule, key).mean() for rule in RULES] for key in ("trees", "score"))
+            share = f"{across(of, order, 'copies').mean():.0%}" if case.name in OVERSAMPLED else ""
+            cells = [*(f"{value:.0f}" for value in trees), *(f"{value:.3f}" for value in scores), share]
+            text = f"{case.words}, balanced before the split" if order == "authors" else case.words
             lines.append(f"| {text} | {' | '.join(cells)} |")
     return lines
 
 
 STOPPING = Experiment(
     "boosting models: trees left by stopping on the loss, and by the authors' rule; fraud balanced before the split",
-    lambda settings: ("phoneme", "fraud") if settings.quick else DATASETS,
+    lambda settings: [Case(name) for name in (("phoneme", "fraud") if settings.quick else DATASETS)],
     run_stopping,
-    draw=None,
-    claims=None,
     table=table_stopping,
     depends=("seed", "quick"),
     notes=(

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from weightedshap_paper.datasets import DATASETS, load
-from weightedshap_paper.runner import Claim, Experiment, Numbers, Runs, Settings, verdict
-
-__all__ = ["SUMMARY"]
+from weightedshap_paper.datasets import load
+from weightedshap_paper.experiment import Case, Claim, Experiment, Numbers, Runs, Settings
 
 PAPER = {
     "abalone": (4177, 10),
     "boston": (506, 13),
     "airfoil": (1503, 5),
     "whitewine": (4898, 11),
-    "cpu": (8192, 22),
     "fraud": (284_807, 31),
     "phoneme": (5404, 6),
     "wind": (6574, 15),
+    "cpu": (8192, 22),
     "adult": (32_561, 11),
     "2dplanes": (40_768, 11),
     "click": (1_997_410, 12),
@@ -25,9 +23,9 @@ PAPER = {
 """Sample size and input dimension."""
 
 
-def run_summary(case: str, settings: Settings, rng: np.random.Generator) -> Numbers:
+def run_summary(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
     """Rows and columns of numbers of a table, and the mean of its target: the share of class 1."""
-    raw = load(case)
+    raw = load(case.name)
     return {"rows": len(raw.X), "columns": raw.X.shape[1], "task": raw.task, "target": raw.y.mean()}
 
 
@@ -35,20 +33,19 @@ def claims_summary(runs: Runs) -> list[Claim]:
     """Rows and columns against the paper's, which count the target of a classification among the columns."""
     claims = []
     for case, (of,) in runs.items():
-        rows, columns = PAPER[case]
+        rows, columns = PAPER[case.name]
         classes = of["task"] == "classification"
         same = [of["rows"] == rows, of["columns"] + classes == columns]
         share = f", {of['target']:.0%} of class 1" if classes else ""
         ours = f"{of['rows']:,} × {of['columns']}{share}"
-        claims.append(Claim(f"{case}: rows × columns", f"{rows:,} × {columns}", ours, verdict(same)))
+        claims.append(Claim(f"{case}: rows × columns", f"{rows:,} × {columns}", ours, same))
     return claims
 
 
 SUMMARY = Experiment(
     "the datasets: rows and columns before they are prepared",
-    lambda settings: [name for name in DATASETS if name in PAPER and (not settings.quick or PAPER[name][0] < 6000)],
+    lambda settings: [Case(name) for name, (rows, _) in PAPER.items() if not settings.quick or rows < 6000],
     run_summary,
-    draw=None,
     claims=claims_summary,
     depends=("quick",),
     notes=(

@@ -11,8 +11,9 @@ from tests.oracles import delta_by_definition
 from weightedshap.curves import order_of
 from weightedshap.games import FunctionGame
 from weightedshap_paper import closed_form, linear_gaussian
+from weightedshap_paper.experiment import Case, Settings
 from weightedshap_paper.linear_gaussian import LinearGaussian
-from weightedshap_paper.runner import Settings, generator
+from weightedshap_paper.runner import generator
 
 
 def conditional_mean(x, beta, rho, known):
@@ -82,22 +83,22 @@ def test_the_wrong_share_is_that_between_the_lines(beta, rho):
 
 
 def test_two_features_run_reports_growing_shares():
-    runs = {case: [closed_form.run_two(case, Settings(quick=True), None)] for case in closed_form.TWO_MODELS}
+    cases = closed_form.TWO.cases(Settings())
+    runs = {case: [closed_form.run_two(case, Settings(quick=True), None)] for case in cases}
     assert [claim.verdict for claim in closed_form.claims_two(runs)] == ["holds", "holds"]
 
 
 def test_the_order_of_the_methods_is_the_papers():
     """Areas of two independent halves of the rows agree within Monte Carlo error, and so does the order."""
-    one, other = (
-        closed_form.run_hundred("rho=0.6", Settings(rows=60), generator(0, "rho=0.6", run)) for run in range(2)
-    )
+    strong, weak = Case(rho=0.6), Case(rho=0.2)
+    one, other = (closed_form.run_hundred(strong, Settings(rows=60), generator(0, strong, run)) for run in range(2))
     for name in ("first", "Shapley", "last"):
         spread = np.hypot(one["area_margin"][name], other["area_margin"][name])
         assert abs(one["area"][name] - other["area"][name]) < 2 * spread
-    claims = closed_form.claims_hundred({"rho=0.6": [one, other], "rho=0.2": [one]})
+    claims = closed_form.claims_hundred({strong: [one, other], weak: [one]})
     assert claims[0].verdict == "holds"
     assert claims[1].verdict == "does not hold"  # the same numbers stand for both
-    assert len(closed_form.claims_hundred({"rho=0.6": [one]})) == 1  # the other case was not run yet
+    assert len(closed_form.claims_hundred({strong: [one]})) == 1  # the other case was not run yet
 
 
 def test_first_features_of_the_last_contribution_are_found_by_hand():
@@ -116,12 +117,13 @@ def test_the_relative_difference_is_the_papers():
 def test_with_the_true_game_the_example_has_no_error(monkeypatch):
     """The Gaussian game knows the truth up to the estimated covariance."""
     monkeypatch.setattr(linear_gaussian.LinearGaussian, "drawn", small_drawn(LinearGaussian.drawn))
-    numbers = closed_form.run_example("rho=0.6/gaussian", Settings(rows=4), np.random.default_rng(0))
+    case = Case(game="gaussian", rho=0.6)
+    numbers = closed_form.run_example(case, Settings(rows=4), np.random.default_rng(0))
     areas = numbers["area"]
     assert areas["learned"]["last"][0] == pytest.approx(areas["exact"]["last"][0], rel=0.1)
     assert areas["learned"]["WeightedSHAP"][0] <= areas["learned"]["Shapley"][0]
     assert numbers["distance"]["Shapley"][0] < 0.05
-    difference = closed_form.run_relative("rho=0.6/gaussian", Settings(rows=4), np.random.default_rng(0))["difference"]
+    difference = closed_form.run_relative(case, Settings(rows=4), np.random.default_rng(0))["difference"]
     assert len(difference) == 9
     assert np.max(difference) < 0.3
 

@@ -21,8 +21,9 @@ def run(*arguments):
 
 
 def numbers(folder):
-    paths = sorted(folder.rglob("run-*.json"))
-    return {path.relative_to(folder).as_posix(): json.loads(path.read_text())["numbers"] for path in paths}
+    """By case and number of the run."""
+    cases = json.loads((folder / "hundred-features.json").read_text())["cases"]
+    return {(case, run): record["numbers"] for case, of in cases.items() for run, record in enumerate(of)}
 
 
 def test_the_list_names_every_experiment():
@@ -49,7 +50,7 @@ def test_killed_and_started_again_it_gives_the_same(tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     command = [sys.executable, "-c", "from weightedshap.cli import main; main()", *HUNDRED, "--results", str(killed)]
     process = subprocess.Popen(command)
-    while not list(killed.rglob("run-*.json")) and process.poll() is None:
+    while not (killed / "hundred-features.json").exists() and process.poll() is None:
         time.sleep(0.01)
     process.kill()
     process.wait()
@@ -69,6 +70,15 @@ def test_another_configuration_is_refused_before_any_run(tmp_path):
     assert result.exit_code == 1
     assert "seed is 0 there and 5 here" in result.output
     assert "--results" in result.output
+
+
+def test_what_results_need_is_read_before_any_run(tmp_path):
+    """Another experiment's file is broken: RESULTS.md could not be written after hours of work."""
+    (tmp_path / "mnist.json").write_text("{")
+    result = run(*HUNDRED, "--results", tmp_path)
+    assert result.exit_code == 1
+    assert "mnist.json is not a file of runs" in result.output
+    assert not (tmp_path / "hundred-features.json").exists()
 
 
 @pytest.mark.parametrize(

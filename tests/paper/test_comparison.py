@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from weightedshap_paper import comparison
+from weightedshap_paper.experiment import Case
+
+WIND = Case("wind", "tree_surrogate")
 
 
 def runs_with(gaps, metric="recovery", independent=None, d=15):
@@ -32,14 +35,14 @@ def runs_with(gaps, metric="recovery", independent=None, d=15):
     ],
 )
 def test_a_claim_holds_if_the_difference_is_beyond_the_noise_between_runs(gaps, verdict):
-    (claim,) = comparison.claims({"wind/tree_surrogate": runs_with(gaps)}, metrics=("recovery", "inclusion_mse"))
+    (claim,) = comparison.claims({WIND: runs_with(gaps)}, metrics=("recovery", "inclusion_mse"))
     assert claim.verdict == verdict
     assert claim.text.startswith("wind, recovery error: ")
 
 
 def test_both_games_count():
     runs = runs_with([0.1, 0.11], independent=[-2.0, -2.1])
-    (claim,) = comparison.claims({"wind/neural_surrogate": runs}, metrics=("recovery",))
+    (claim,) = comparison.claims({Case("wind", "neural_surrogate"): runs}, metrics=("recovery",))
     assert claim.verdict == "holds in part"
     assert claim.text.startswith("wind (neural surrogate), ")
     own, independent = claim.ours.split("; ")
@@ -48,14 +51,16 @@ def test_both_games_count():
 
 
 def test_one_judge_is_told_once():
-    (claim,) = comparison.claims({"wind/tree_surrogate": runs_with([0.1, 0.1])}, metrics=("recovery",))
+    (claim,) = comparison.claims({WIND: runs_with([0.1, 0.1])}, metrics=("recovery",))
     assert claim.ours == "1.467, 0.4667, 0.3667 (-21.4 % ± 0.0 to Shapley)"
-    lines = comparison.table({"wind/tree_surrogate": runs_with([0.1, 0.1])}, metric="recovery")
+    lines = comparison.table({WIND: runs_with([0.1, 0.1])}, metric="recovery")
     assert sum(line.startswith("| wind") for line in lines) == 1
 
 
 def test_where_more_is_better_a_lower_curve_is_worse():
-    (claim,) = comparison.claims({"wind/x": runs_with([0.1, 0.1], "inclusion_auc")}, metrics=("inclusion_auc",))
+    (claim,) = comparison.claims(
+        {Case("wind", "x"): runs_with([0.1, 0.1], "inclusion_auc")}, metrics=("inclusion_auc",)
+    )
     assert claim.verdict == "does not hold"
 
 
@@ -69,19 +74,19 @@ def test_where_more_is_better_a_lower_curve_is_worse():
     ],
 )
 def test_the_papers_two_numbers_are_looked_up_at_their_place(name, metric, gap, verdict, shown):
-    (claim,) = comparison.single_numbers({f"{name}/tree_surrogate": runs_with([gap, gap], metric)})
+    (claim,) = comparison.single_numbers({Case(name, "tree_surrogate"): runs_with([gap, gap], metric)})
     assert claim.verdict == verdict
     assert claim.ours.startswith(shown)
     assert claim.paper == {"airfoil": "MSE 0.53", "fraud": "AUC 0.995"}[name]
 
 
 def test_short_curves_and_other_datasets_have_no_such_number():
-    assert comparison.single_numbers({"airfoil/x": runs_with([0.1, 0.1], "inclusion_mse", d=9)}) == []
-    assert comparison.single_numbers({"boston/x": runs_with([0.1, 0.1], "inclusion_mse")}) == []
+    assert comparison.single_numbers({Case("airfoil", "x"): runs_with([0.1, 0.1], "inclusion_mse", d=9)}) == []
+    assert comparison.single_numbers({Case("boston", "x"): runs_with([0.1, 0.1], "inclusion_mse")}) == []
 
 
 def test_the_table_gives_every_method_in_percent_of_shapley():
-    runs = {"wind/tree_surrogate": runs_with([0.1, 0.1], independent=[0.2, 0.2], d=4)}
+    runs = {WIND: runs_with([0.1, 0.1], independent=[0.2, 0.2], d=4)}
     lines = comparison.table(runs, metric="recovery")
     assert lines[0].startswith("Recovery error on the independent game, mean over the curve in % of Shapley's (smaller")
     assert lines.count("| | MCI | WeightedSHAP |") == 2
@@ -94,28 +99,30 @@ def test_a_method_that_a_dataset_lacks_is_a_dash():
     for run in more:
         for of in run["curves"].values():
             of["recovery"]["greedy"] = of["recovery"]["Shapley"]
-    lines = comparison.table({"wind/x": runs_with([0.1, 0.1]), "cpu/x": more}, metric="recovery")
+    lines = comparison.table({Case("wind", "x"): runs_with([0.1, 0.1]), Case("cpu", "x"): more}, metric="recovery")
     assert any(line.startswith("| wind (x) |") and line.endswith("| – |") for line in lines)
     assert any(line.startswith("| cpu (x) |") and line.endswith("| 100.0 |") for line in lines)
 
 
 def test_a_panel_for_every_dataset_and_metric():
-    runs = {"wind/tree_surrogate": runs_with([0.1, 0.2]), "cpu/tree_surrogate": runs_with([0.1, 0.2])}
+    runs = {WIND: runs_with([0.1, 0.2]), Case("cpu", "tree_surrogate"): runs_with([0.1, 0.2])}
     figure = comparison.draw(runs, metrics=("recovery",))
     assert [ax.get_title() for ax in figure.axes] == ["wind\nrecovery error", "cpu\nrecovery error"]
 
 
 def test_the_error_with_all_features_known_is_told():
-    lines = comparison.table({"wind/tree_surrogate": runs_with([0.1, 0.1])}, metric="recovery")
+    lines = comparison.table({WIND: runs_with([0.1, 0.1])}, metric="recovery")
     assert lines[-1] == "With all features known the game that explains still misses the prediction by: wind 0."
-    assert "With all" not in comparison.table({"wind/x": runs_with([0.1], "exclusion")}, metric="exclusion")[-1]
+    assert (
+        "With all" not in comparison.table({Case("wind", "x"): runs_with([0.1], "exclusion")}, metric="exclusion")[-1]
+    )
 
 
 def test_the_headline_goes_from_the_least_change_to_the_most():
-    runs = {"wind/x": runs_with([0.1, 0.1], independent=[0.0, 0.0]), "cpu/x": runs_with([0.2, 0.2])}
+    runs = {Case("wind", "x"): runs_with([0.1, 0.1], independent=[0.0, 0.0]), Case("cpu", "x"): runs_with([0.2, 0.2])}
     expected = (
         "recovery error against Shapley's: -21.4 to -42.9 % on the own game, +0.0 to -42.9 % on the independent game"
     )
     assert comparison.headline(runs, metric="recovery") == expected
-    one = comparison.headline({"wind/x": runs_with([0.1, 0.1])}, metric="recovery")
+    one = comparison.headline({Case("wind", "x"): runs_with([0.1, 0.1])}, metric="recovery")
     assert one == "recovery error against Shapley's: -21.4 %"

@@ -6,7 +6,8 @@ import numpy as np
 
 from weightedshap.weights import paper
 from weightedshap_paper import family
-from weightedshap_paper.runner import Settings, generator
+from weightedshap_paper.experiment import Case, Settings
+from weightedshap_paper.runner import generator
 
 
 def test_the_printed_weights_are_the_papers_without_one():
@@ -18,7 +19,8 @@ def test_the_printed_weights_are_the_papers_without_one():
 
 
 def test_a_weight_more_cannot_hurt_on_the_own_game(data):
-    numbers = family.run_weights("wind/tree_surrogate", Settings(rows=12, quick=True), generator(0, "wind", 0))
+    case = Case("wind", "tree_surrogate")
+    numbers = family.run_weights(case, Settings(rows=12, quick=True), generator(0, case, 0))
     assert set(numbers) == {"12", "13"}
     assert 0 < numbers["13"]["own"] <= numbers["12"]["own"]
     assert numbers["13"]["independent"] > 0
@@ -26,5 +28,5 @@ def test_a_weight_more_cannot_hurt_on_the_own_game(data):
 
 def test_the_table_gives_the_change_in_percent():
     runs = [{"12": {"own": 2.0, "independent": 4.0}, "13": {"own": 1.0, "independent": 5.0}}] * 2
-    *_, line = family.table_weights({"wind/tree_surrogate": runs})
+    *_, line = family.table_weights({Case("wind", "tree_surrogate"): runs})
     assert line == "| wind | 2 | 1 | -50.00 % ± 0.00 | 4 | 5 | +25.00 % ± 0.00 |"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 
 from weightedshap_paper import mnist, models
 from weightedshap_paper.datasets import mnist as load_mnist
-from weightedshap_paper.runner import Settings, _plain
+from weightedshap_paper.experiment import Case, Settings
+from weightedshap_paper.runner import plain
 
 QUICK = Settings(rows=3, quick=True)
 
@@ -35,18 +38,18 @@ def test_a_game_looks_at_known_superpixels_only(data):
     other[0, mnist.SUPERPIXELS[5]] = 255 - other[0, mnist.SUPERPIXELS[5]]
     without = np.ones((1, 196), dtype=bool)
     without[0, 5] = False
-    one, two = (mnist.ImageGame(fitted.network, mnist._tensor(x)[0], 0) for x in (row, other))
+    one, two = (partial(mnist.probability, fitted.network, models.pixels(x)[0], 0) for x in (row, other))
     np.testing.assert_array_equal(one(without), two(without))
     assert one(~without) != two(~without)
 
 
 def test_a_run_gives_areas_claims_and_a_figure_and_the_same_numbers_again(data):
-    numbers = mnist.run_mnist("mnist", QUICK, np.random.default_rng(0))
+    numbers = mnist.run_mnist(Case("mnist"), QUICK, np.random.default_rng(0))
     own = numbers["areas"]["own"]
     assert (own["WeightedSHAP"] <= own["Shapley"] + 1e-12).all()
     assert set(numbers["areas"]) == {"own", "independent"}
-    runs = {"mnist": [_plain(numbers)]}
+    runs = {Case("mnist"): [plain(numbers)]}
     assert len(mnist.claims_mnist(runs)) == 4
     assert len(mnist.draw_mnist(runs).axes) == 9
-    again = mnist.run_mnist("mnist", QUICK, np.random.default_rng(0))
-    assert _plain(again) == _plain(numbers)
+    again = mnist.run_mnist(Case("mnist"), QUICK, np.random.default_rng(0))
+    assert plain(again) == plain(numbers)

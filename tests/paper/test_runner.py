@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from weightedshap._version import __version__
+from weightedshap_paper.experiment import Case, Claim, Experiment, Settings
+from weightedshap_paper.experiments import EXPERIMENTS
 from weightedshap_paper.results import draw_figure, write_results
-from weightedshap_paper.runner import Claim, Experiment, Settings, run_experiment, stored_runs, verdict
+from weightedshap_paper.runner import run_experiment, stored
+
+A = Case("a")
 
 
 class Counted:
@@ -20,10 +25,10 @@ class Counted:
         self.count, self.stop_at = 0, stop_at
         self.experiment = Experiment(
             title="draw a number",
-            cases=lambda settings: ("a", "b/" + str(settings.game)),
+            cases=lambda settings: (A, Case("b", settings.game)),
             run=self.run,
             draw=lambda runs: Figure(),
-            claims=lambda runs: [Claim("it is drawn", "0", f"{runs['a'][0]['x']}", verdict([True]))],
+            claims=lambda runs: [Claim("it is drawn", "0", f"{runs[A][0]['x']}", [True])],
             depends=("seed", "rows"),
             game="marginal",
             notes=("A note.",),
@@ -33,11 +38,11 @@ class Counted:
         if self.count == self.stop_at:
             raise KeyboardInterrupt
         self.count += 1
-        return {"x": rng.random(), "array": rng.random(3), "rows": np.int64(settings.rows), "case": case}
+        return {"x": rng.random(), "array": rng.random(3), "rows": np.int64(settings.rows), "case": str(case)}
 
 
 def run(folder, counted, settings=None):
-    return run_experiment("drawn", counted.experiment, settings or Settings(runs=3), folder)
+    return run_experiment(folder / "drawn.json", counted.experiment, settings or Settings(runs=3))
 
 
 def test_finished_runs_are_not_repeated(tmp_path):
@@ -64,7 +69,7 @@ def test_more_runs_keep_the_old_ones(tmp_path):
     more = Counted()
     many = run(tmp_path, more, Settings(runs=4))
     assert more.count == 4
-    assert many["a"][:2] == few["a"]
+    assert many[A][:2] == few[A]
 
 
 def test_every_run_draws_its_own_numbers(tmp_path):
@@ -76,7 +81,7 @@ def test_every_run_draws_its_own_numbers(tmp_path):
 def test_games_share_what_is_drawn_for_a_dataset(tmp_path):
     one = run(tmp_path, Counted())
     other = run(tmp_path, Counted(), Settings(runs=3, game="baseline"))
-    assert [of["x"] for of in one["b/marginal"]] == [of["x"] for of in other["b/baseline"]]
+    assert [of["x"] for of in one[Case("b", "marginal")]] == [of["x"] for of in other[Case("b", "baseline")]]
 
 
 @pytest.mark.parametrize(
@@ -96,29 +101,90 @@ def test_settings_without_influence_are_free(tmp_path):
     assert run(tmp_path, Counted(), Settings(runs=3, authors_stop=True)) == numbers
 
 
-def test_a_broken_file_is_named(tmp_path):
-    run(tmp_path, Counted())
-    (tmp_path / "drawn" / "a" / "run-001.json").write_text("{")
-    with pytest.raises(ValueError, match=r"run-001.json is not a stored run .* Delete it"):
+@pytest.mark.parametrize("text", ["{", "[]", '{"cases": {}}', '{"configuration": {}, "cases": {"a": [{"x": 1}]}}'])
+def test_a_broken_file_is_named(tmp_path, text):
+    (tmp_path / "drawn.json").write_text(text)
+    with pytest.raises(ValueError, match=r"drawn.json is not a file of runs .* Delete it"):
         run(tmp_path, Counted())
 
 
-def test_files_hold_the_configuration_and_few_digits(tmp_path):
+def test_a_folder_of_single_runs_is_not_passed_over(tmp_path):
+    old = tmp_path / "drawn" / "b" / "marginal" / "run-000.json"
+    old.parent.mkdir(parents=True)
+    old.write_text("{}")
+    counted = Counted()
+    with pytest.raises(ValueError, match=r"drawn holds one file for each run, .* Move it away.* --results"):
+        run(tmp_path, counted)
+    with pytest.raises(ValueError, match="drawn holds one file for each run"):
+        write_results(tmp_path, {"drawn": counted.experiment})
+    assert counted.count == 0
+
+
+def test_files_hold_the_configuration_once_and_few_digits(tmp_path):
     run(tmp_path, Counted())
-    record = json.loads((tmp_path / "drawn" / "b" / "marginal" / "run-000.json").read_text())
-    assert record["configuration"] == {"seed": 0, "rows": 100}
-    assert len(str(record["numbers"]["x"])) <= 9
+    content = json.loads((tmp_path / "drawn.json").read_text())
+    assert content["configuration"] == {"seed": 0, "rows": 100}
+    assert list(content["cases"]) == ["a", "b/marginal"]
+    for record in content["cases"]["b/marginal"]:
+        assert record["version"] == __version__
+        assert len(str(record["numbers"]["x"])) <= 9
+
+
+def test_a_run_more_is_a_line_more(tmp_path):
+    run(tmp_path, Counted(), Settings(runs=2))
+    before = (tmp_path / "drawn.json").read_text().splitlines()
+    run(tmp_path, Counted(), Settings(runs=3))
+    after = (tmp_path / "drawn.json").read_text().splitlines()
+    assert [line for line in after if line in before] == before
+    assert len(after) == len(before) + 2
+
+
+def test_two_commands_at_once_keep_what_either_added(tmp_path):
+    """The first makes a run while the second makes all of another game."""
+    first, second = Counted(), Counted()
+
+    def run_meanwhile(case, settings, rng):
+        if first.count == 1:
+            run(tmp_path, second, Settings(runs=3, game="baseline"))
+        return first.run(case, settings, rng)
+
+    numbers = run_experiment(tmp_path / "drawn.json", replace(first.experiment, run=run_meanwhile), Settings(runs=3))
+    assert numbers == run(tmp_path / "alone", Counted())
+    assert first.count + second.count == 10  # of 9 runs, one was made by both
+    found = stored(tmp_path / "drawn.json").runs
+    assert {str(case): len(of) for case, of in found.items()} == {"a": 3, "b/baseline": 3, "b/marginal": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "case", "words"),
+    [
+        ("boston", Case("boston"), "boston"),
+        ("boston/tree_surrogate", Case("boston", "tree_surrogate"), "boston"),
+        ("rho=0.6/neural_surrogate", Case(game="neural_surrogate", rho=0.6), "ρ = 0.6 (neural surrogate)"),
+        ("rho=0.0", Case(), "ρ = 0.0"),
+    ],
+)
+def test_a_case_is_written_read_and_shown(text, case, words):
+    assert str(case) == text
+    assert Case.parsed(text) == case
+    assert case.words == words
+
+
+def test_all_cases_are_read_as_they_are_written():
+    for experiment in EXPERIMENTS.values():
+        for case in experiment.cases(experiment.resolved(Settings())):
+            assert Case.parsed(str(case)) == case
 
 
 def test_an_experiment_without_randomness_runs_once(tmp_path):
     counted = Counted()
     once = replace(counted.experiment, depends=("quick",))
-    run_experiment("drawn", once, Settings(runs=5), tmp_path)
+    run_experiment(tmp_path / "drawn.json", once, Settings(runs=5))
     assert counted.count == 2
 
 
 def test_stored_runs_of_nothing_are_empty(tmp_path):
-    assert stored_runs(tmp_path, "drawn") == ({}, {})
+    assert stored(tmp_path / "drawn.json").runs == {}
 
 
 def test_results_are_written_from_what_is_stored(tmp_path):
@@ -127,7 +193,7 @@ def test_results_are_written_from_what_is_stored(tmp_path):
     draw_figure(tmp_path, "drawn", counted.experiment)
     path = write_results(tmp_path, {"drawn": counted.experiment, "missing": counted.experiment})
     text = path.read_text()
-    x = stored_runs(tmp_path, "drawn")[0]["a"][0]["x"]
+    x = stored(tmp_path / "drawn.json").runs[A][0]["x"]
     assert f"| it is drawn | 0 | {x} | **holds** |" in text
     assert "Draw a number. Runs: a; b (marginal), 3 each; seed 0, rows 100." in text
     assert "| [drawn](#drawn) | 3 | 1 |  |  |  |" in text
@@ -138,10 +204,15 @@ def test_results_are_written_from_what_is_stored(tmp_path):
 
 def test_unequal_numbers_of_runs_and_sections_without_claims(tmp_path):
     counted = Counted()
-    run(tmp_path, counted)
-    (tmp_path / "drawn" / "a" / "run-002.json").unlink()
+    run(tmp_path, counted, Settings(runs=2))
+    counted.stop_at = 5
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, counted)
     silent = replace(
-        counted.experiment, claims=None, table=lambda runs: ["| a table |"], headline=lambda runs: "two words"
+        counted.experiment,
+        claims=lambda runs: [],
+        table=lambda runs: ["| a table |"],
+        headline=lambda runs: "two words",
     )
     text = write_results(tmp_path, {"drawn": silent}).read_text()
     assert "| [drawn](#drawn) | 2–3 |  |  |  | two words |" in text
@@ -154,4 +225,4 @@ def test_unequal_numbers_of_runs_and_sections_without_claims(tmp_path):
     [([True, True], "holds"), ([True, False], "holds in part"), ([False, False], "does not hold")],
 )
 def test_verdicts(checks, word):
-    assert verdict(checks) == word
+    assert Claim("a", "b", "c", checks).verdict == word

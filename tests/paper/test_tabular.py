@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,9 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from weightedshap import cli
+from weightedshap.games import GAMES
 from weightedshap_paper import comparison, datasets, tabular
+from weightedshap_paper.experiment import Case, Settings
 from weightedshap_paper.experiments import EXPERIMENTS
-from weightedshap_paper.runner import Settings, generator
+from weightedshap_paper.runner import generator
 
 QUICK = Settings(rows=12, quick=True)
 
@@ -23,13 +24,12 @@ def few_methods(monkeypatch):
     monkeypatch.setattr(tabular, "METHODS", (*comparison.PAPER_METHODS, "TreeSHAP path"))
 
 
-def run_one(case, kind="boosting", utility="aup", metrics=tabular.INCLUSION):
-    run = partial(tabular.run_tabular, kind=kind, utility=utility, metrics=metrics)
-    return run(case, QUICK, generator(0, case, 0))
+def run_one(case, kind="boosting", utility="aup"):
+    return tabular.run_tabular(case, QUICK, generator(0, case, 0), kind=kind, utility=utility)
 
 
 def test_curves_of_a_classification_end_where_all_features_are_known(data, few_methods):
-    numbers = run_one("wind/tree_surrogate")
+    numbers = run_one(Case("wind", "tree_surrogate"))
     assert set(numbers["curves"]) == {"own", "independent"}
     own = numbers["curves"]["own"]
     assert set(own) == {"recovery", "inclusion_auc"}
@@ -41,7 +41,7 @@ def test_curves_of_a_classification_end_where_all_features_are_known(data, few_m
 
 
 def test_a_linear_regression_has_squared_errors_and_no_trees(data, few_methods):
-    numbers = run_one("airfoil/baseline", kind="linear")
+    numbers = run_one(Case("airfoil", "baseline"), kind="linear")
     own = numbers["curves"]["own"]
     assert "TreeSHAP path" not in own["recovery"]
     assert numbers["trees"] is None
@@ -49,13 +49,15 @@ def test_a_linear_regression_has_squared_errors_and_no_trees(data, few_methods):
 
 
 def test_a_logistic_model_is_explained_by_its_class(data, few_methods):
-    assert "inclusion_auc" in run_one("wind/tree_surrogate", kind="linear")["curves"]["own"]
+    assert "inclusion_auc" in run_one(Case("wind", "tree_surrogate"), kind="linear")["curves"]["own"]
 
 
-@pytest.mark.parametrize(("utility", "sign"), [("exclusion", 1), ("masked_inclusion", -1)])
-def test_the_own_utility_is_served(data, few_methods, utility, sign):
-    own = run_one("wind/tree_surrogate", utility=utility, metrics=(utility,))["curves"]["own"]
-    assert list(own) == [utility]
+@pytest.mark.parametrize(
+    ("utility", "score", "sign"), [("exclusion", "exclusion_auc", 1), ("masked_inclusion", "masked_auc", -1)]
+)
+def test_the_own_utility_is_served(data, few_methods, utility, score, sign):
+    own = run_one(Case("wind", "tree_surrogate"), utility=utility)["curves"]["own"]
+    assert set(own) == {utility, score}
     areas = {method: sign * curve[1:].sum() for method, curve in own[utility].items()}
     assert areas["WeightedSHAP"] >= areas["Shapley"] - 1e-12
 
@@ -73,9 +75,9 @@ def test_quick_takes_some_of_the_datasets():
     quick, all_of_them = (
         [case for e in EXPERIMENTS.values() for case in e.cases(e.resolved(Settings(quick=q)))] for q in (True, False)
     )
-    assert {case.split("/")[0] for case in all_of_them} >= set(datasets.DATASETS)
+    assert {case.name for case in all_of_them} >= set(datasets.DATASETS)
     assert len(quick) < len(all_of_them)
-    assert all("None" not in case for case in all_of_them)
+    assert all(case.game in ("", *GAMES) for case in all_of_them)
 
 
 @pytest.mark.slow
@@ -91,13 +93,13 @@ def test_all_experiments_run_from_end_to_end(data, few_methods, monkeypatch, tmp
     for name in (name for name, experiment in EXPERIMENTS.items() if experiment.draw):
         assert f"(figures/{name}.png)" in text
         assert (tmp_path / "figures" / f"{name}.png").stat().st_size < 300_000
-    configuration = json.loads(next((tmp_path / "boosting").rglob("run-000.json")).read_text())["configuration"]
+    configuration = json.loads((tmp_path / "boosting.json").read_text())["configuration"]
     assert configuration["authors_stop"] is False
 
 
 def test_the_authors_way_is_forced_where_it_is_asked_for(monkeypatch):
-    seen = []
+    seen, case = [], Case("fraud", "tree_surrogate")
     monkeypatch.setattr(tabular, "prepare", lambda name, rng, authors_order: seen.append(authors_order))
     with pytest.raises(AttributeError):
-        EXPERIMENTS["fraud-authors"].run("fraud/tree_surrogate", Settings(), generator(0, "fraud", 0))
+        EXPERIMENTS["fraud-authors"].run(case, Settings(), generator(0, case, 0))
     assert seen == [True]

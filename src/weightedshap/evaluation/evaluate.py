@@ -179,15 +179,13 @@ def evaluate(
     rather than competitors. TreeSHAP is the Shapley value of the model's own trees on the whole background.
     """
     one_of("judge", against, ("independent", "own"))
-    setting = explainer.setting
-    rows = setting.background.align(X)
-    own = [(setting, explainer.game)] if against == "own" else None
-    return compared(setting, rows, y, own, methods=methods, metrics=metrics, walks=walks)
+    own = [(explainer.setting, explainer.game)] if against == "own" else None
+    return compared(explainer.setting, X, y, own, methods=methods, metrics=metrics, walks=walks)
 
 
 def compared(
     setting: Setting,
-    rows: Any,
+    X: Any,
     y: Any = None,
     own: Sequence[tuple[Setting, Fitted]] | None = None,
     *,
@@ -195,7 +193,8 @@ def compared(
     metrics: Sequence[str] | None = None,
     walks: int = 100,
 ) -> Evaluation:
-    """`evaluate` on aligned rows, for a setting whose game need not be fitted; `own` to judge on given games only."""
+    """`evaluate` for a setting whose game need not be fitted; `own` to judge on given games only."""
+    rows = setting.background.align(X)
     chosen = _methods(methods, setting.background.d)
     costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
     fitted = own or [setting.refit(half) for half in halves(setting.background, _rng(setting, 1))]

@@ -15,14 +15,14 @@ import os
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
 import pandas as pd
 
 from weightedshap.files import frames
+from weightedshap.files.atomic import replaced
 from weightedshap.inputs.columns import is_polars
 
 __all__ = ["UnreadableFile", "read", "write"]
@@ -46,18 +46,11 @@ def write(path: str | os.PathLike[str], kind: str, version: int, content: Mappin
     """
     arrays: Arrays = {}
     head = {"format": f"weightedshap {kind}", "version": version, "content": _packed(dict(content), "", arrays)}
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(_member(HEAD), json.dumps(head, allow_nan=False))
-            for name, array in arrays.items():
-                with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-        part.replace(target)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
+    with replaced(path) as unfinished, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(_member(HEAD), json.dumps(head, allow_nan=False))
+        for name, array in arrays.items():
+            with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def _member(name: str) -> zipfile.ZipInfo:
