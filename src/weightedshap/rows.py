@@ -17,8 +17,9 @@ from weightedshap.blocks import Chosen, Joined, choose
 from weightedshap.checks import FloatArray
 from weightedshap.contributions import Contributions
 from weightedshap.explanation import Explanation, name_of
-from weightedshap.explanation.slicing import Cut, joined_data, some_rows
+from weightedshap.explanation.slicing import Cut
 from weightedshap.games.wrappers import checked, output_of, row_of
+from weightedshap.inputs import join_of, part_of
 from weightedshap.parallel import map_blocks, row_generator
 from weightedshap.selection import Candidates, View, candidates
 from weightedshap.utilities import Utility
@@ -55,7 +56,7 @@ class Rows:
 
     def take(self, keep: Cut) -> Rows:
         """Some of the rows and outputs."""
-        taken = replace(self, rows=some_rows(self.rows, keep.rows), f_x=self.f_x[keep.rows])
+        taken = replace(self, rows=part_of(self.rows, keep.rows), f_x=self.f_x[keep.rows])
         if keep.outputs is None:
             return taken
         found = tuple(self.outputs[o] for o in np.atleast_1d(keep.outputs))
@@ -265,7 +266,7 @@ class Weigher:
         alike = all(call.explainer is self.call.explainer and call.kept == self.call.kept for call in calls)
         if len(calls) <= len(others) or not alike:
             return None
-        rows, f_x = joined_data([call.rows for call in calls]), np.concatenate([call.f_x for call in calls])
+        rows, f_x = join_of([call.rows for call in calls]), np.concatenate([call.f_x for call in calls])
         return Weigher(replace(self.call, rows=rows, f_x=f_x))
 
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from weightedshap.explanation import slicing as axes
 from weightedshap.files import archive as files
-from weightedshap.inputs.columns import is_polars
+from weightedshap.inputs import is_frame
 from weightedshap.selection import REFERENCES
 from weightedshap.weights import WeightFamily
 
@@ -28,7 +27,7 @@ def save(explanation: Any, names: Sequence[str], path: str | os.PathLike[str]) -
     codes = np.array([reasons[reason] for reason in explanation.stopped], dtype=np.intp)
     content["stopped"] = {"reasons": tuple(reasons), "codes": codes}
     data = explanation.data
-    if not (isinstance(data, (type(None), np.ndarray, pd.DataFrame)) or is_polars(data)):
+    if not (data is None or isinstance(data, np.ndarray) or is_frame(data)):
         raise TypeError(f"`data` is a {type(data).__name__}; only arrays and frames can be saved.")
     files.write(path, "explanation", VERSION, content)
 

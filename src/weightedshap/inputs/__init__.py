@@ -6,23 +6,10 @@ by arithmetic, so the model always sees the types it was trained on.
 """
 
 from weightedshap.inputs.calls import feeding, trained_columns
-from weightedshap.inputs.columns import Column, column_of, copy_of, kind_of, part_of
+from weightedshap.inputs.columns import Column, Kind, Rows, column_of, copy_of, is_frame, join_of, kind_of, part_of
 from weightedshap.inputs.groups import Groups
 from weightedshap.inputs.model import Model, Outputs, as_model
 from weightedshap.inputs.table import Table, as_table
 
-__all__ = [
-    "Column",
-    "Groups",
-    "Model",
-    "Outputs",
-    "Table",
-    "as_model",
-    "as_table",
-    "column_of",
-    "copy_of",
-    "feeding",
-    "kind_of",
-    "part_of",
-    "trained_columns",
-]
+__all__ = ["Column", "Groups", "Kind", "Model", "Outputs", "Rows", "Table", "as_model", "as_table", "column_of"]
+__all__ += ["copy_of", "feeding", "is_frame", "join_of", "kind_of", "part_of", "trained_columns"]

@@ -6,8 +6,8 @@ NaN for missing values, categories as objects with None.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,78 +15,119 @@ import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 
-__all__ = ["Column", "Kind", "Arrays", "kind_of", "column_of", "part_of", "copy_of"]
-
+Rows = Any
+"""Rows of people's data: an array (n, c), a pandas or a polars DataFrame."""
 Column = FloatArray | npt.NDArray[np.object_]
+Array = npt.NDArray[Any]
+R = TypeVar("R")
 
 EXACT = 2.0**53  # from here on a float64 cannot tell neighbouring whole numbers apart
+UNLIKE = "The rows of the parts must be all arrays, or all frames, with the same columns."
 
 
-class Kind(Protocol):
+class Kind(Protocol[R]):
     """What is done to rows of one kind."""
 
-    def names(self, rows: Any) -> tuple[str, ...] | None:
+    def names(self, rows: R) -> tuple[str, ...] | None:
         """Column names; None if columns have no names."""
 
-    def select(self, rows: Any, columns: Sequence[int]) -> Any:
+    def select(self, rows: R, columns: Sequence[int] | IntArray) -> R:
         """Some columns, in the given order."""
 
-    def part(self, rows: Any, which: slice | IntArray) -> Any:
+    def part(self, rows: R, which: slice | IntArray) -> R:
         """Some rows."""
 
-    def copy(self, rows: Any) -> Any:
+    def copy(self, rows: R) -> R:
         """Rows that may be written to without changing these."""
 
-    def column(self, rows: Any, c: int, who: str) -> Column:
+    def join(self, parts: Sequence[R]) -> R:
+        """The rows of all parts, which must have the same columns."""
+
+    def equal(self, one: R, other: R) -> bool:
+        """Whether both are the same to the bit: types and names too, NaN equals NaN."""
+
+    def column(self, rows: R, c: int, who: str) -> Column:
         """Column c in the plain form; an error if it is neither numbers nor categories."""
 
-    def is_boolean(self, rows: Any, c: int) -> bool:
+    def series(self, rows: R, c: int) -> pd.Series[Any]:
+        """Column c to be shown, whatever it holds."""
+
+    def to_pandas(self, rows: R) -> pd.DataFrame:
+        """The rows as a pandas frame."""
+
+    def is_boolean(self, rows: R, c: int) -> bool:
         """Whether column c holds only true and false."""
 
-    def like(self, rows: Any, reference: Any, who: str) -> Any:
+    def like(self, rows: R, reference: R, who: str) -> R:
         """`rows` of this kind in the dtypes of `reference`, as far as these can hold them."""
 
-    def build(self, columns: Sequence[Column], reference: Any, who: str) -> Any:
+    def build(self, columns: Sequence[Column], reference: R, who: str) -> R:
         """Rows of this kind, in the dtypes of `reference`, out of plain columns."""
 
-    def mix(self, row: Any, known: BoolArray, hidden: Any) -> Any:
+    def mix(self, row: R, known: BoolArray, hidden: R) -> R:
         """(m·B) rows: known columns (m, c) from `row`, the others from each of B `hidden` rows."""
 
 
 class Arrays:
     """2-D arrays of numbers. Integers, booleans and single precision stay what they are."""
 
-    def names(self, rows: Any) -> None:
+    def names(self, rows: Array) -> None:
         return None
 
-    def select(self, rows: Any, columns: Sequence[int]) -> Any:
+    def select(self, rows: Array, columns: Sequence[int] | IntArray) -> Array:
         return rows[:, columns]
 
-    def part(self, rows: Any, which: slice | IntArray) -> Any:
+    def part(self, rows: Array, which: slice | IntArray) -> Array:
         return rows[which]
 
-    def copy(self, rows: Any) -> Any:
+    def copy(self, rows: Array) -> Array:
         return np.array(rows)
 
-    def column(self, rows: Any, c: int, who: str) -> Column:
+    def join(self, parts: Sequence[Array]) -> Array:
+        if len({part.shape[1:] for part in parts}) > 1:
+            raise ValueError(UNLIKE)
+        return np.concatenate(parts)
+
+    def equal(self, one: Array, other: Array) -> bool:
+        if one.dtype.kind == other.dtype.kind == "U":  # however long their longest text is
+            return np.array_equal(one, other)
+        same = one.shape == other.shape and one.dtype == other.dtype
+        return same and np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
+
+    def column(self, rows: Array, c: int, who: str) -> FloatArray:
         return np.asarray(rows[:, c], dtype=np.float64)
 
-    def is_boolean(self, rows: Any, c: int) -> bool:
-        return bool(rows.dtype == np.bool_)
+    def series(self, rows: Array, c: int) -> pd.Series[Any]:
+        return pd.Series(rows[:, c])
 
-    def like(self, rows: Any, reference: Any, who: str) -> Any:
+    def to_pandas(self, rows: Array) -> pd.DataFrame:
+        return pd.DataFrame(rows)
+
+    def is_boolean(self, rows: Array, c: int) -> bool:
+        return rows.dtype == np.bool_
+
+    def like(self, rows: Array, reference: Array, who: str) -> Array:
         rows = numeric(rows, who)
         return rows if rows.dtype == reference.dtype else in_dtype(rows, reference.dtype)
 
-    def build(self, columns: Sequence[Column], reference: Any, who: str) -> Any:
+    def build(self, columns: Sequence[Column], reference: Array, who: str) -> Array:
         numbers = [as_numbers(column, f"at position {c}", who) for c, column in enumerate(columns)]
         return in_dtype(np.stack(numbers, axis=1), reference.dtype)
 
-    def mix(self, row: Any, known: BoolArray, hidden: Any) -> Any:
+    def mix(self, row: Array, known: BoolArray, hidden: Array) -> Array:
         return np.where(known[:, None, :], row, hidden).reshape(-1, known.shape[1])
 
 
-def numeric(data: Any, who: str) -> Any:
+ARRAYS = Arrays()
+
+
+def picks(known: BoolArray, n: int) -> Iterator[IntArray]:
+    """For each column of mixed rows, where its cells stand in a pool: 0 is the explained row, 1..n the hidden ones."""
+    for column in known.T:
+        yield np.where(column[:, None], 0, np.arange(1, n + 1)).ravel()
+
+
+def numeric(data: npt.ArrayLike, who: str) -> Array:
     """A C-contiguous array of numbers; an error for anything else."""
     array = np.asarray(data)
     if array.dtype.kind in "mM":
@@ -94,26 +135,23 @@ def numeric(data: Any, who: str) -> Any:
             f"`{who}` holds dates or durations ({array.dtype}). Turn them into numbers first, for example days: "
             "(dates - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')."
         )
+    why = str(array.dtype)
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise TypeError(_not_numbers(who, str(error))) from error
+            why = str(error)
     if array.dtype.kind not in "biuf":
-        raise TypeError(_not_numbers(who, str(array.dtype)))
+        raise TypeError(
+            f"`{who}` holds values that are not numbers ({why}). Pass a pandas or polars DataFrame, so that each "
+            "column keeps its own type."
+        )
     if array.dtype.kind in "iu":
         refuse_inexact(np.asarray(array, dtype=np.float64), f"`{who}`")
     return np.ascontiguousarray(array)
 
 
-def _not_numbers(who: str, why: str) -> str:
-    return (
-        f"`{who}` holds values that are not numbers ({why}). Pass a pandas or polars DataFrame, so that each column "
-        "keeps its own type."
-    )
-
-
-def in_dtype(values: Any, dtype: np.dtype[Any]) -> Any:
+def in_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
     """`values` in `dtype`, or as they are if it cannot hold them (a hole or a fraction among integers)."""
     with np.errstate(over="ignore", invalid="ignore"):
         cast = values.astype(dtype)
@@ -123,8 +161,8 @@ def in_dtype(values: Any, dtype: np.dtype[Any]) -> Any:
 def holds(cast: FloatArray, values: FloatArray, rounds: bool) -> bool:
     """Whether `cast` holds `values`: exactly, or rounded to a shorter float."""
     if rounds:
-        return bool(np.array_equal(np.isfinite(cast), np.isfinite(values)))
-    return bool(np.array_equal(cast, values, equal_nan=True))
+        return np.array_equal(np.isfinite(cast), np.isfinite(values))
+    return np.array_equal(cast, values, equal_nan=True)
 
 
 def refuse_inexact(values: FloatArray, where: str) -> None:
@@ -148,43 +186,55 @@ def as_numbers(values: Column, name: str, who: str) -> FloatArray:
 
 def as_text(values: Column, name: str, who: str) -> npt.NDArray[np.object_]:
     """A plain column as text with None; an error if it holds numbers."""
-    if values.dtype != object:
-        if not np.isnan(np.asarray(values, dtype=np.float64)).all():
-            raise TypeError(f"Column {name} of `{who}` holds numbers where the background holds text.")
-        return np.full(len(values), None, dtype=object)
-    return np.asarray(values, dtype=object)
+    if values.dtype == object:
+        return np.asarray(values, dtype=object)
+    if not np.isnan(np.asarray(values, dtype=np.float64)).all():
+        raise TypeError(f"Column {name} of `{who}` holds numbers where the background holds text.")
+    return np.full(len(values), None, dtype=object)
 
 
-def is_polars(frame: Any) -> bool:
-    """Whether `frame` is a polars DataFrame, found out without importing polars."""
-    return type(frame).__module__.partition(".")[0] == "polars" and type(frame).__name__ == "DataFrame"
+def is_polars(data: object) -> bool:
+    """Whether `data` is a polars DataFrame, found out without importing polars."""
+    return type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "DataFrame"
 
 
-def kind_of(rows: Any) -> Kind:
+def is_frame(data: object) -> bool:
+    """Whether `data` is a pandas or polars DataFrame."""
+    return isinstance(data, pd.DataFrame) or is_polars(data)
+
+
+def kind_of(rows: Rows) -> Kind[Any]:
     """The kind of a table."""
     if isinstance(rows, np.ndarray):
-        return Arrays()
+        return ARRAYS
     if isinstance(rows, pd.DataFrame):
-        from weightedshap.inputs.pandas import PandasFrames
+        from weightedshap.inputs.pandas import PANDAS
 
-        return PandasFrames()
+        return PANDAS
     if is_polars(rows):
-        from weightedshap.inputs.polars import PolarsFrames
+        from weightedshap.inputs.polars import POLARS
 
-        return PolarsFrames()
+        return POLARS
     raise TypeError(f"A table must be an array, a pandas or a polars DataFrame; got {type(rows).__name__}.")
 
 
-def column_of(rows: Any, c: int) -> Column:
+def column_of(rows: Rows, c: int) -> Column:
     """Column c in the plain form: floats with NaN, or objects with None."""
     return kind_of(rows).column(rows, c, "X")
 
 
-def part_of(rows: Any, which: slice | IntArray) -> Any:
+def part_of(rows: Rows, which: slice | IntArray) -> Rows:
     """Some rows, in their own kind."""
     return kind_of(rows).part(rows, which)
 
 
-def copy_of(rows: Any) -> Any:
+def copy_of(rows: Rows) -> Rows:
     """Rows that may be written to without changing these."""
     return kind_of(rows).copy(rows)
+
+
+def join_of(parts: Sequence[Rows]) -> Rows:
+    """The rows of all parts, which must be of one kind with the same columns."""
+    if len({type(part) for part in parts}) > 1:
+        raise ValueError(UNLIKE)
+    return kind_of(parts[0]).join(parts)

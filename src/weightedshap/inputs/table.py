@@ -50,7 +50,7 @@ class Table:
         return len(self.players)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind[Any]:
         """What rows of this type can do."""
         return kind_of(self.data)
 
