@@ -6,7 +6,6 @@ the end of each cell, and which cells are missing.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +13,6 @@ import numpy as np
 import pandas as pd
 
 from weightedshap.checks import require
-from weightedshap.inputs.columns import is_polars
-
-__all__ = ["pack", "pack_float", "unpack"]
 
 PLAIN = "biufcMm"
 NULLABLE = {"boolean", "Float32", "Float64", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
@@ -30,12 +26,12 @@ Get = Callable[[Any], Any]
 
 def pack(frame: Any, put: Put) -> dict[str, Any]:
     """A pandas or polars frame as JSON; its arrays are handed to `put`."""
-    if is_polars(frame):
-        columns = [_pack_polars(frame[name], f"{c}", put) for c, name in enumerate(frame.columns)]
-        return {"polars": columns, "names": list(frame.columns), "rows": len(frame)}
-    columns = [_pack_column(frame.iloc[:, c], f"{c}", put) for c in range(frame.shape[1])]
-    labels, index = _pack_index(frame.columns, "labels", put), _pack_index(frame.index, "index", put)
-    return {"columns": columns, "labels": labels, "index": index}
+    if isinstance(frame, pd.DataFrame):
+        columns = [_pack_column(frame.iloc[:, c], f"{c}", put) for c in range(frame.shape[1])]
+        labels, index = _pack_index(frame.columns, "labels", put), _pack_index(frame.index, "index", put)
+        return {"columns": columns, "labels": labels, "index": index}
+    columns = [_pack_polars(column, f"{c}", put) for c, column in enumerate(frame.get_columns())]
+    return {"polars": columns, "names": list(frame.columns), "rows": len(frame)}
 
 
 def unpack(packed: Any, get: Get) -> Any:
@@ -58,15 +54,13 @@ def _check_lengths(columns: Sequence[Any], n: int) -> None:
         raise ValueError("the columns of a frame differ in length")
 
 
-def _pack_index(index: Any, name: str, put: Put) -> Any:
+def _pack_index(index: Any, name: str, put: Put) -> dict[str, Any]:
     names = [_pack_cell(level, "the name of an index") for level in index.names]
     if isinstance(index, pd.RangeIndex):
         return {"names": names, "range": [index.start, index.stop, index.step]}
     levels = [pd.Series(index.get_level_values(level), name="index") for level in range(index.nlevels)]
-    return {
-        "names": names,
-        "levels": [_pack_column(level, f"{name}_{place}", put) for place, level in enumerate(levels)],
-    }
+    packed = [_pack_column(level, f"{name}_{place}", put) for place, level in enumerate(levels)]
+    return {"names": names, "levels": packed}
 
 
 def _unpack_index(packed: Any, get: Get) -> Any:
@@ -121,31 +115,28 @@ def _unpack_column(packed: Any, get: Get) -> Any:
     return _objects([_unpack_cell(cell) for cell in packed["cells"]])
 
 
-def _pack_polars(column: Any, name: str, put: Put) -> Any:
-    kind, missing = str(column.dtype), column.is_null().to_numpy()
-    if kind in POLARS_NUMBERS:
-        filled = column.fill_null(False if kind == "Boolean" else 0).to_numpy()
-        return {"numbers": put(filled, name), "missing": put(missing, f"{name}_missing"), "type": kind}
-    family = kind.partition("(")[0]
+def _pack_polars(column: Any, name: str, put: Put) -> dict[str, Any]:
+    dtype, missing = str(column.dtype), column.is_null().to_numpy()
+    if dtype in POLARS_NUMBERS:
+        filled = column.fill_null(False if dtype == "Boolean" else 0).to_numpy()
+        return {"numbers": put(filled, name), "missing": put(missing, f"{name}_missing"), "type": dtype}
+    family = dtype.partition("(")[0]
     if family in ("String", "Categorical", "Enum"):
         levels = column.dtype.categories.to_list() if family == "Enum" else None
-        cells = column.cast(importlib.import_module("polars").String).to_list()
-        return {"text": _pack_text(cells, missing, name, put), "type": family, "levels": levels}
-    raise TypeError(f"Column {column.name!r} has type {kind}, which cannot be saved. Cast it first.")
+        return {"text": _pack_text(column.to_list(), missing, name, put), "type": family, "levels": levels}
+    raise TypeError(f"Column {column.name!r} has type {dtype}, which cannot be saved. Cast it first.")
 
 
 def _unpack_polars(packed: Any, get: Get) -> Any:
-    polars = require("polars", "polars")
-    kind = packed["type"]
+    polars, dtype = require("polars", "polars"), packed["type"]
     if "numbers" in packed:
-        if kind not in POLARS_NUMBERS:
-            raise ValueError(f"a column has the unknown type {kind!r}")
-        column = polars.Series(get(packed["numbers"])).cast(getattr(polars, kind))
-        missing = np.asarray(get(packed["missing"]), dtype=np.bool_)
+        column, missing = polars.Series(get(packed["numbers"])), np.asarray(get(packed["missing"]), dtype=np.bool_)
+        if str(column.dtype) != dtype or dtype not in POLARS_NUMBERS:
+            raise ValueError(f"a column has the unknown type {dtype!r}")
         return column.set(polars.Series(missing), None) if missing.any() else column
     types = {"String": polars.String, "Categorical": polars.Categorical}
-    dtype = polars.Enum(packed["levels"]) if kind == "Enum" else types[kind]
-    return polars.Series(_unpack_text(packed["text"], None, get).tolist(), dtype=polars.String).cast(dtype)
+    wanted = polars.Enum(packed["levels"]) if dtype == "Enum" else types[dtype]
+    return polars.Series(_unpack_text(packed["text"], None, get).tolist(), dtype=polars.String).cast(wanted)
 
 
 def _string_type(storage: str, missing: Any) -> Any:
@@ -160,11 +151,8 @@ def _pack_text(cells: Sequence[Any], missing: Any, name: str, put: Put) -> Any:
     encoded = [b"" if gone else str(cell).encode("utf-8", "surrogatepass") for cell, gone in zip(cells, missing)]
     content = np.frombuffer(b"".join(encoded), dtype=np.uint8)
     ends = np.cumsum([len(cell) for cell in encoded], dtype=np.int64)
-    return {
-        "bytes": put(content, f"{name}_bytes"),
-        "ends": put(ends, f"{name}_ends"),
-        "missing": put(np.asarray(missing), f"{name}_missing"),
-    }
+    pieces = {"bytes": content, "ends": ends, "missing": np.asarray(missing)}
+    return {piece: put(array, f"{name}_{piece}") for piece, array in pieces.items()}
 
 
 def _unpack_text(packed: Any, missing: Any, get: Get) -> Any:
