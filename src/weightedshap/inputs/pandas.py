@@ -10,76 +10,50 @@ import pandas as pd
 from pandas.api import types
 
 from weightedshap.checks import BoolArray, IntArray
-from weightedshap.inputs.columns import ARRAYS, Column, as_numbers, as_text, holds, picks, refuse_inexact
-from weightedshap.inputs.groups import listed
+from weightedshap.inputs.columns import Kind, equal_arrays, picks
+from weightedshap.inputs.plain import Column, as_numbers, as_text, holds, refuse_inexact, refuse_unseen
 
 
-class PandasFrames:
-    """Rows as a `pandas.DataFrame`."""
-
-    def names(self, rows: pd.DataFrame) -> tuple[str, ...]:
-        return tuple(str(name) for name in rows.columns)
-
-    def select(self, rows: pd.DataFrame, columns: Sequence[int] | IntArray) -> pd.DataFrame:
-        return rows.iloc[:, list(columns)]
-
-    def part(self, rows: pd.DataFrame, which: slice | IntArray) -> pd.DataFrame:
-        return rows.iloc[which]
-
-    def copy(self, rows: pd.DataFrame) -> pd.DataFrame:
-        return rows.copy()
-
-    def join(self, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-        if not all(part.columns.equals(parts[0].columns) for part in parts):
-            raise ValueError("The rows of the parts have different columns.")
-        return pd.concat(parts)
-
-    def equal(self, one: pd.DataFrame, other: pd.DataFrame) -> bool:
-        if one.index.names != other.index.names or not (one.index.equals(other.index) and one.equals(other)):
-            return False
-        if not one.columns.equals(other.columns) or list(one.dtypes) != list(other.dtypes):
-            return False
-        floats = [c for c, dtype in enumerate(one.dtypes) if isinstance(dtype, np.dtype) and dtype.kind in "fc"]
-        return all(ARRAYS.equal(one.iloc[:, c].to_numpy(), other.iloc[:, c].to_numpy()) for c in floats)
-
-    def column(self, rows: pd.DataFrame, c: int, who: str) -> Column:
-        return _plain(rows.iloc[:, c], who)
-
-    def series(self, rows: pd.DataFrame, c: int) -> pd.Series[Any]:
-        return rows.iloc[:, c]
-
-    def to_pandas(self, rows: pd.DataFrame) -> pd.DataFrame:
-        return rows
-
-    def is_boolean(self, rows: pd.DataFrame, c: int) -> bool:
-        return _held(rows.iloc[:, c]) == "boolean"
-
-    def like(self, rows: pd.DataFrame, reference: pd.DataFrame, who: str) -> pd.DataFrame:
-        aligned = rows.copy(deep=False)
-        for c, (own, dtype) in enumerate(zip(list(rows.dtypes), list(reference.dtypes), strict=True)):
-            if own == dtype and not (types.is_object_dtype(dtype) or types.is_integer_dtype(dtype)):
-                continue  # nothing in this column can be wrong
-            plain = _plain(rows.iloc[:, c], who)
-            if own != dtype:
-                cast = _in_dtype(plain, dtype, repr(str(reference.columns[c])), who)
-                aligned.isetitem(c, cast.set_axis(rows.index))
-        aligned.columns = reference.columns
-        return aligned
-
-    def build(self, columns: Sequence[Column], reference: pd.DataFrame, who: str) -> pd.DataFrame:
-        pairs = zip(columns, reference.dtypes, reference.columns, strict=True)
-        cast = {c: _in_dtype(column, dtype, repr(str(name)), who) for c, (column, dtype, name) in enumerate(pairs)}
-        return pd.DataFrame(cast).set_axis(reference.columns, axis=1)
-
-    def mix(self, row: pd.DataFrame, known: BoolArray, hidden: pd.DataFrame) -> pd.DataFrame:
-        pool = pd.concat([row, hidden], ignore_index=True)
-        taken = {c: _taken(pool.iloc[:, c], pick) for c, pick in enumerate(picks(known, len(hidden)))}
-        mixed = pd.DataFrame(taken, copy=False)
-        mixed.columns = hidden.columns
-        return mixed
+def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    if not all(part.columns.equals(parts[0].columns) for part in parts):
+        raise ValueError("The rows of the parts have different columns.")
+    return pd.concat(parts)
 
 
-PANDAS = PandasFrames()
+def _equal(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    if one.index.names != other.index.names or not (one.index.equals(other.index) and one.equals(other)):
+        return False
+    if not one.columns.equals(other.columns) or list(one.dtypes) != list(other.dtypes):
+        return False
+    floats = [c for c, dtype in enumerate(one.dtypes) if isinstance(dtype, np.dtype) and dtype.kind in "fc"]
+    return all(equal_arrays(one.iloc[:, c].to_numpy(), other.iloc[:, c].to_numpy()) for c in floats)
+
+
+def _like(rows: pd.DataFrame, reference: pd.DataFrame, who: str) -> pd.DataFrame:
+    aligned = rows.copy(deep=False)
+    for c, (own, dtype) in enumerate(zip(list(rows.dtypes), list(reference.dtypes), strict=True)):
+        if own == dtype and not (types.is_object_dtype(dtype) or types.is_integer_dtype(dtype)):
+            continue  # nothing in this column can be wrong
+        plain = _plain(rows.iloc[:, c], who)
+        if own != dtype:
+            cast = _in_dtype(plain, dtype, repr(str(reference.columns[c])), who)
+            aligned.isetitem(c, cast.set_axis(rows.index))
+    aligned.columns = reference.columns
+    return aligned
+
+
+def _built(columns: Sequence[Column], reference: pd.DataFrame, who: str) -> pd.DataFrame:
+    pairs = zip(columns, reference.dtypes, reference.columns, strict=True)
+    cast = {c: _in_dtype(column, dtype, repr(str(name)), who) for c, (column, dtype, name) in enumerate(pairs)}
+    return pd.DataFrame(cast).set_axis(reference.columns, axis=1)
+
+
+def _mixed(row: pd.DataFrame, known: BoolArray, hidden: pd.DataFrame) -> pd.DataFrame:
+    pool = pd.concat([row, hidden], ignore_index=True)
+    taken = {c: _taken(pool.iloc[:, c], pick) for c, pick in enumerate(picks(known, len(hidden)))}
+    mixed = pd.DataFrame(taken, copy=False)
+    mixed.columns = hidden.columns
+    return mixed
 
 
 def _taken(column: pd.Series[Any], pick: IntArray) -> Any:
@@ -154,9 +128,23 @@ def _categories(values: Column, dtype: pd.CategoricalDtype, name: str, who: str)
     codes = dtype.categories.get_indexer(pd.Index(values, dtype=object))
     unseen = (codes < 0) & ~np.asarray(pd.isna(values))
     if unseen.any():
-        raise ValueError(
-            f"`{who}` has a category in column {name} that the background never saw: {values[unseen][0]!r}. "
-            f"Known: {listed([str(c) for c in dtype.categories])}. Set it to missing, or add it to the categories of "
-            "the background's column if the model knows it."
-        )
+        known = [str(c) for c in dtype.categories]
+        refuse_unseen(values[unseen][0], name, known, who, "Set it to missing, or add it to the categories")
     return pd.Categorical.from_codes(codes, dtype=dtype)
+
+
+PANDAS = Kind[pd.DataFrame](
+    names=lambda rows: tuple(str(name) for name in rows.columns),
+    select=lambda rows, columns: rows.iloc[:, list(columns)],
+    part=lambda rows, which: rows.iloc[which],
+    copy=lambda rows: rows.copy(),
+    join=_joined,
+    equal=_equal,
+    column=lambda rows, c, who: _plain(rows.iloc[:, c], who),
+    series=lambda rows, c: rows.iloc[:, c],
+    to_pandas=lambda rows: rows,
+    is_boolean=lambda rows, c: _held(rows.iloc[:, c]) == "boolean",
+    like=_like,
+    build=_built,
+    mix=_mixed,
+)

@@ -8,65 +8,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import BoolArray, IntArray, require
-from weightedshap.inputs.columns import Column, Rows, as_numbers, as_text, holds, picks, refuse_inexact
-from weightedshap.inputs.groups import listed
+from weightedshap.checks import BoolArray, require
+from weightedshap.inputs.columns import Kind, Rows, picks
+from weightedshap.inputs.plain import Column, as_numbers, as_text, holds, refuse_inexact, refuse_unseen
 
 polars = require("polars", "polars")  # this module is imported when rows of polars are met
 
 ADVICE = {"Duration": "dt.total_seconds()", "Time": "cast(polars.Int64) / 1e9"}  # into numbers; dates by `epoch`
 
 
-class PolarsFrames:
-    """Rows as a `polars.DataFrame`."""
-
-    def names(self, rows: Rows) -> tuple[str, ...]:
-        return tuple(rows.columns)
-
-    def select(self, rows: Rows, columns: Sequence[int] | IntArray) -> Rows:
-        return rows.select([rows.columns[c] for c in columns])
-
-    def part(self, rows: Rows, which: slice | IntArray) -> Rows:
-        return rows[which]
-
-    def copy(self, rows: Rows) -> Rows:
-        return rows.clone()
-
-    def join(self, parts: Sequence[Rows]) -> Rows:
-        return polars.concat(parts)
-
-    def equal(self, one: Rows, other: Rows) -> bool:
-        return bool(one.schema == other.schema and one.equals(other))
-
-    def column(self, rows: Rows, c: int, who: str) -> Column:
-        return _plain(rows.to_series(c), who)
-
-    def series(self, rows: Rows, c: int) -> pd.Series[Any]:
-        return pd.Series(rows.to_series(c).to_list())
-
-    def to_pandas(self, rows: Rows) -> pd.DataFrame:
-        return pd.DataFrame(rows.to_pandas())
-
-    def is_boolean(self, rows: Rows, c: int) -> bool:
-        return str(rows.dtypes[c]) == "Boolean"
-
-    def like(self, rows: Rows, reference: Rows, who: str) -> Rows:
-        columns = {}
-        for own, column in zip(rows.get_columns(), reference.get_columns(), strict=True):
-            plain = _plain(own, who)
-            columns[column.name] = own if own.dtype == column.dtype else _in_dtype(plain, column, who)
-        return polars.DataFrame(columns)
-
-    def build(self, columns: Sequence[Column], reference: Rows, who: str) -> Rows:
-        pairs = zip(columns, reference.get_columns(), strict=True)
-        return polars.DataFrame({column.name: _in_dtype(values, column, who) for values, column in pairs})
-
-    def mix(self, row: Rows, known: BoolArray, hidden: Rows) -> Rows:
-        pool = polars.concat([row, hidden], how="vertical_relaxed")
-        return polars.DataFrame([pool.to_series(c).gather(pick) for c, pick in enumerate(picks(known, len(hidden)))])
+def _like(rows: Rows, reference: Rows, who: str) -> Rows:
+    columns = {}
+    for own, column in zip(rows.get_columns(), reference.get_columns(), strict=True):
+        plain = _plain(own, who)
+        columns[column.name] = own if own.dtype == column.dtype else _in_dtype(plain, column, who)
+    return polars.DataFrame(columns)
 
 
-POLARS = PolarsFrames()
+def _built(columns: Sequence[Column], reference: Rows, who: str) -> Rows:
+    pairs = zip(columns, reference.get_columns(), strict=True)
+    return polars.DataFrame({column.name: _in_dtype(values, column, who) for values, column in pairs})
+
+
+def _mixed(row: Rows, known: BoolArray, hidden: Rows) -> Rows:
+    pool = polars.concat([row, hidden], how="vertical_relaxed")
+    return polars.DataFrame([pool.to_series(c).gather(pick) for c, pick in enumerate(picks(known, len(hidden)))])
 
 
 def _plain(column: Any, who: str) -> Column:
@@ -96,7 +62,13 @@ def _in_dtype(values: Column, reference: Any, who: str) -> Any:
     """
     dtype, name = reference.dtype, repr(reference.name)
     if not (dtype.is_numeric() or str(dtype) == "Boolean"):
-        return _text_in_dtype(as_text(values, name, who), dtype, name, who)
+        text = polars.Series(as_text(values, name, who).tolist(), dtype=polars.String)
+        cast = text.cast(dtype, strict=False)
+        unseen = text.filter(cast.is_null() & text.is_not_null())
+        if len(unseen):
+            known = dtype.categories.to_list()
+            refuse_unseen(unseen[0], name, known, who, "Set it to null, or add it to the Enum")
+        return cast
     numbers = as_numbers(values, name, who)
     series = polars.Series(numbers)
     if not (dtype.is_float() and reference.is_nan().any() and not reference.has_nulls()):
@@ -106,14 +78,18 @@ def _in_dtype(values: Column, reference: Any, who: str) -> Any:
     return cast if holds(back, numbers, dtype.is_float()) else series
 
 
-def _text_in_dtype(values: Column, dtype: Any, name: str, who: str) -> Any:
-    text = polars.Series(values.tolist(), dtype=polars.String)
-    cast = text.cast(dtype, strict=False)
-    unseen = text.filter(cast.is_null() & text.is_not_null())
-    if len(unseen):
-        raise ValueError(
-            f"`{who}` has a category in column {name} that the background never saw: {unseen[0]!r}. "
-            f"Known: {listed(dtype.categories.to_list())}. Set it to null, or add it to the Enum of the "
-            "background's column if the model knows it."
-        )
-    return cast
+POLARS = Kind[Rows](
+    names=lambda rows: tuple(rows.columns),
+    select=lambda rows, columns: rows.select([rows.columns[c] for c in columns]),
+    part=lambda rows, which: rows[which],
+    copy=lambda rows: rows.clone(),
+    join=polars.concat,
+    equal=lambda one, other: bool(one.schema == other.schema and one.equals(other)),
+    column=lambda rows, c, who: _plain(rows.to_series(c), who),
+    series=lambda rows, c: pd.Series(rows.to_series(c).to_list()),
+    to_pandas=lambda rows: rows.to_pandas(),
+    is_boolean=lambda rows, c: str(rows.dtypes[c]) == "Boolean",
+    like=_like,
+    build=_built,
+    mix=_mixed,
+)
