@@ -5,10 +5,11 @@ weight of each row. Hidden columns are replaced column by column with values of 
 by arithmetic, so the model always sees the types it was trained on.
 """
 
-from weightedshap.inputs.calls import feeding, trained_columns
-from weightedshap.inputs.columns import Column, Kind, Rows, column_of, copy_of, is_frame, join_of, kind_of, part_of
+from weightedshap.inputs.calls import feeding
+from weightedshap.inputs.columns import Kind, Rows, column_of, copy_of, is_frame, join_of, kind_of, part_of
 from weightedshap.inputs.groups import Groups
-from weightedshap.inputs.model import Model, Outputs, as_model
+from weightedshap.inputs.model import Model, Outputs, as_model, trained_columns
+from weightedshap.inputs.plain import Column
 from weightedshap.inputs.table import Table, as_table
 
 __all__ = ["Column", "Groups", "Kind", "Model", "Outputs", "Rows", "Table", "as_model", "as_table", "column_of"]
