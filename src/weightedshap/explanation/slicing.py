@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import IntArray, one_of
-from weightedshap.inputs import Kind, is_frame, join_of, kind_of
+from weightedshap.inputs import Kind, Rows, is_frame, join_of, kind_of
 
 AXES: Mapping[str, tuple[str, ...]] = {
     "values": ("row", "feature", "output"),
@@ -50,7 +50,7 @@ class Cut:
         return {"row": self.rows, "feature": self.features, "output": self.outputs}.get(axis)
 
 
-def as_cut(key: Any, n: int, features: Sequence[str], outputs: Sequence[str] | None) -> Cut:
+def as_cut(key: object, n: int, features: Sequence[str], outputs: Sequence[str] | None) -> Cut:
     """What ``explanation[key]`` keeps. `outputs` is None where the axis is not there."""
     axes = ("rows", "features") if outputs is None else ("rows", "features", "outputs")
     rows, chosen, kept = (*_by_axis(key, axes), slice(None))[:3]
@@ -66,7 +66,7 @@ def as_cut(key: Any, n: int, features: Sequence[str], outputs: Sequence[str] | N
     return Cut(places, columns, int(found) if found.ndim == 0 else found)
 
 
-def _by_axis(key: Any, axes: Sequence[str]) -> list[Any]:
+def _by_axis(key: object, axes: Sequence[str]) -> list[Any]:
     """What a key says about each axis; all of those that it leaves out or stands for by dots."""
     said = list(key) if isinstance(key, tuple) else [key]
     dots = [place for place, wanted in enumerate(said) if wanted is Ellipsis]
@@ -76,11 +76,11 @@ def _by_axis(key: Any, axes: Sequence[str]) -> list[Any]:
     return said[:at] + [slice(None)] * (len(axes) - len(said) + len(dots)) + said[at + 1 :]
 
 
-def _is_all(wanted: Any) -> bool:
+def _is_all(wanted: object) -> bool:
     return isinstance(wanted, slice) and wanted == slice(None)
 
 
-def _distinct(axis: str, wanted: Any, names: Sequence[str]) -> IntArray:
+def _distinct(axis: str, wanted: object, names: Sequence[str]) -> IntArray:
     """Positions of features or outputs, given by position or by name, each once."""
     if isinstance(wanted, str):
         wanted = names.index(one_of(axis, wanted, names))
@@ -94,7 +94,7 @@ def _distinct(axis: str, wanted: Any, names: Sequence[str]) -> IntArray:
     return found
 
 
-def _positions(axis: str, wanted: Any, n: int) -> IntArray:
+def _positions(axis: str, wanted: object, n: int) -> IntArray:
     """A position, slice, mask or list of positions as positions 0..n−1; a single one has no axis."""
     if isinstance(wanted, slice):
         return np.arange(n)[wanted]
@@ -153,7 +153,7 @@ def _cut_orders(orders: IntArray, keep: Cut, has_outputs: bool) -> IntArray:
     return np.moveaxis(kept, -1, 1)
 
 
-def _cut_data(data: Any, keep: Cut, d: int) -> Any:
+def _cut_data(data: Rows | None, keep: Cut, d: int) -> Rows | None:
     """Rows, and columns where each feature is one column; groups of columns stay as they are."""
     if data is None:
         return None
@@ -164,7 +164,7 @@ def _cut_data(data: Any, keep: Cut, d: int) -> Any:
     return kind.select(rows, keep.features)
 
 
-def joined_data(parts: Sequence[Any]) -> Any:
+def joined_data(parts: Sequence[Rows | None]) -> Rows | None:
     """The rows of all parts; None where none of them has rows."""
     return None if all(part is None for part in parts) else join_of(parts)
 
@@ -188,7 +188,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) if isinstance(form, str) else form.equal(one, other)
 
 
-def _form(value: Any) -> str | Kind[Any]:
+def _form(value: object) -> str | Kind[Any]:
     """How a value is compared; a table by its kind."""
     if isinstance(value, Mapping):
         return "mapping"

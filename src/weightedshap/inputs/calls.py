@@ -1,7 +1,6 @@
 """How each library's models are called on rows, and on which scale they answer.
 
-A call is a plain value (a bound method, a partial function or a frozen dataclass), so that it travels to other
-processes.
+A call is a plain value (a bound method or a partial function), so that it travels to other processes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import pandas as pd
 
 from weightedshap.checks import require
 from weightedshap.inputs.columns import Rows, column_of
-from weightedshap.inputs.networks import OnnxCall, torch_answer
+from weightedshap.inputs.networks import onnx_answer, onnx_output, torch_answer
 from weightedshap.inputs.plain import Array
 
 Predict = Callable[[Any], Any]
@@ -48,8 +47,8 @@ def how_to_call(model: Any, predict: Predict | None) -> Call:
     if library == "torch":
         return partial(torch_answer, model), "value", ()
     if library == "onnxruntime":
-        onnx = OnnxCall.of(model)
-        return onnx, "probability" if onnx.is_probability else "value", ()
+        output, is_probability = onnx_output(model)
+        return partial(onnx_answer, model, output), "probability" if is_probability else "value", ()
     if (library, name) == ("xgboost", "Booster"):
         return partial(_booster_answer, model), _xgboost_space(model), ()
     if (library, name) == ("lightgbm", "Booster"):

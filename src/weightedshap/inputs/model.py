@@ -75,11 +75,11 @@ def as_model(
     if isinstance(model, Model):
         return model
     one_of("link", link, ("identity", "logit"))
-    function, space, known_names = how_to_call(model, predict)
+    function, space, own_names = how_to_call(model, predict)
     _check_width(model, background)
     first = background.take(slice(0, 2))
     n_raw = _answer(function, first).shape[1]
-    names = known_names if len(known_names) == n_raw else _numbered(n_raw)
+    names = own_names if len(own_names) == n_raw else _numbered(n_raw)
     binary = space == "probability" and n_raw == 2
     chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(n_raw)))
     picked, scale = tuple(names[o] for o in chosen), "margin" if link == "logit" else space

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -73,50 +72,39 @@ ONNX_FLOATS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tenso
 ONNX_DTYPES = ONNX_FLOATS | {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
 
 
-@dataclass(frozen=True)
-class OnnxCall:
-    """An onnxruntime session with one matrix as input, or one input for each column, by name.
-
-    The answer is the output named like probabilities, else the first one of floats.
-    """
-
-    session: Any
-    inputs: tuple[tuple[str, str], ...]  # name and type
-    output: str
-    is_probability: bool
-
-    @classmethod
-    def of(cls, session: Any) -> OnnxCall:
-        """Look at what a session takes and gives."""
-        outputs = [(o.name, o.type) for o in session.get_outputs()]
-        likely = [name for name, _ in outputs if "prob" in name.lower()]
-        chosen = likely or [name for name, held in outputs if held in ONNX_FLOATS]
-        if not chosen:
-            raise TypeError(
-                f"The ONNX session has no output of floats: {outputs}. Pass `predict=`, a function of rows."
-            )
-        return cls(session, tuple((i.name, i.type) for i in session.get_inputs()), chosen[0], bool(likely))
-
-    def __call__(self, rows: Rows) -> Array:
-        answer = self.session.run([self.output], self._feed(rows))[0]
-        if isinstance(answer, list):  # one dictionary class → probability for each row
-            return np.array([list(row.values()) for row in answer])
-        return np.asarray(answer)
-
-    def _feed(self, rows: Rows) -> dict[str, Array]:
-        if len(self.inputs) == 1:
-            name, wanted = self.inputs[0]
-            return {name: _matrix(rows, ONNX_DTYPES.get(wanted, np.float32))}
-        if rows.shape[1] != len(self.inputs):
-            raise ValueError(f"The ONNX session has {len(self.inputs)} inputs but rows have {rows.shape[1]} columns.")
-        names = kind_of(rows).names(rows) or (name for name, _ in self.inputs)
-        position = {name: c for c, name in enumerate(names)}
-        return {name: _onnx_column(rows, position[name], wanted) for name, wanted in self.inputs}
+def onnx_output(session: Any) -> tuple[str, bool]:
+    """The output of a session to explain, and whether it is named like probabilities; else the first one of floats."""
+    outputs = [(o.name, o.type) for o in session.get_outputs()]
+    likely = [name for name, _ in outputs if "prob" in name.lower()]
+    chosen = likely or [name for name, held in outputs if held in ONNX_FLOATS]
+    if not chosen:
+        raise TypeError(f"The ONNX session has no output of floats: {outputs}. Pass `predict=`, a function of rows.")
+    return chosen[0], bool(likely)
 
 
-def _onnx_column(rows: Rows, c: int, wanted: str) -> Array:
+def onnx_answer(session: Any, output: str, rows: Rows) -> Array:
+    """What a session says that takes one matrix, or one input for each column, by name."""
+    answer = session.run([output], _onnx_inputs([(i.name, i.type) for i in session.get_inputs()], rows))[0]
+    if isinstance(answer, list):  # one dictionary class → probability for each row
+        return np.array([list(row.values()) for row in answer])
+    return np.asarray(answer)
+
+
+def _onnx_inputs(wanted: list[tuple[str, str]], rows: Rows) -> dict[str, Array]:
+    """Rows as the inputs that are wanted, by name and type."""
+    if len(wanted) == 1:
+        name, held = wanted[0]
+        return {name: _matrix(rows, ONNX_DTYPES.get(held, np.float32))}
+    if rows.shape[1] != len(wanted):
+        raise ValueError(f"The ONNX session has {len(wanted)} inputs but rows have {rows.shape[1]} columns.")
+    names = kind_of(rows).names(rows) or (name for name, _ in wanted)
+    position = {name: c for c, name in enumerate(names)}
+    return {name: _onnx_column(rows, position[name], held) for name, held in wanted}
+
+
+def _onnx_column(rows: Rows, c: int, held: str) -> Array:
     """(n, 1) one column in the type of an ONNX input."""
     column = column_of(rows, c)
-    if wanted == "tensor(string)":
+    if held == "tensor(string)":
         return np.array(["" if v is None else str(v) for v in column], dtype=object)[:, None]
-    return _cast(as_numbers(column, repr(c), "X"), ONNX_DTYPES.get(wanted, np.float32))[:, None]
+    return _cast(as_numbers(column, repr(c), "X"), ONNX_DTYPES.get(held, np.float32))[:, None]

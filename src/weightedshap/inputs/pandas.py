@@ -21,9 +21,7 @@ def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _equal(one: pd.DataFrame, other: pd.DataFrame) -> bool:
-    if one.index.names != other.index.names or not (one.index.equals(other.index) and one.equals(other)):
-        return False
-    if not one.columns.equals(other.columns) or list(one.dtypes) != list(other.dtypes):
+    if one.index.names != other.index.names or list(one.dtypes) != list(other.dtypes) or not one.equals(other):
         return False
     floats = [c for c, dtype in enumerate(one.dtypes) if isinstance(dtype, np.dtype) and dtype.kind in "fc"]
     return all(equal_arrays(one.iloc[:, c].to_numpy(), other.iloc[:, c].to_numpy()) for c in floats)
@@ -128,8 +126,8 @@ def _categories(values: Column, dtype: pd.CategoricalDtype, name: str, who: str)
     codes = dtype.categories.get_indexer(pd.Index(values, dtype=object))
     unseen = (codes < 0) & ~np.asarray(pd.isna(values))
     if unseen.any():
-        known = [str(c) for c in dtype.categories]
-        refuse_unseen(values[unseen][0], name, known, who, "Set it to missing, or add it to the categories")
+        categories = [str(c) for c in dtype.categories]
+        refuse_unseen(values[unseen][0], name, categories, who, "Set it to missing, or add it to the categories")
     return pd.Categorical.from_codes(codes, dtype=dtype)
 
 

@@ -77,11 +77,11 @@ def as_numbers(values: Column, name: str, who: str) -> FloatArray:
     return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
 
 
-def refuse_unseen(value: object, name: str, known: Sequence[str], who: str, advice: str) -> NoReturn:
+def refuse_unseen(value: object, name: str, categories: Sequence[str], who: str, advice: str) -> NoReturn:
     """The error for a category that the background's column cannot hold."""
     raise ValueError(
-        f"`{who}` has a category in column {name} that the background never saw: {value!r}. Known: {listed(known)}. "
-        f"{advice} of the background's column if the model knows it."
+        f"`{who}` has a category in column {name} that the background never saw: {value!r}. "
+        f"Known: {listed(categories)}. {advice} of the background's column if the model knows it."
     )
 
 

@@ -66,8 +66,7 @@ def _in_dtype(values: Column, reference: Any, who: str) -> Any:
         cast = text.cast(dtype, strict=False)
         unseen = text.filter(cast.is_null() & text.is_not_null())
         if len(unseen):
-            known = dtype.categories.to_list()
-            refuse_unseen(unseen[0], name, known, who, "Set it to null, or add it to the Enum")
+            refuse_unseen(unseen[0], name, dtype.categories.to_list(), who, "Set it to null, or add it to the Enum")
         return cast
     numbers = as_numbers(values, name, who)
     series = polars.Series(numbers)

@@ -160,18 +160,16 @@ def as_table(
     if isinstance(data, Table):
         return data
     rows = as_rows(data)
-    if 0 in rows.shape:
-        raise ValueError(
-            f"The background needs at least one row and one column; got {rows.shape[0]} rows and "
-            f"{rows.shape[1]} columns."
-        )
+    n, width = rows.shape
+    if n == 0 or width == 0:
+        raise ValueError(f"The background needs at least one row and one column; got {n} rows and {width} columns.")
     if isinstance(rows, np.ndarray):
         rows = numeric(rows, "background")
     kind = kind_of(rows)
     given = kind.names(rows)
-    names = given or tuple(f"x{c}" for c in range(rows.shape[1]))
+    names = given or tuple(f"x{c}" for c in range(width))
     _refuse_repeated(names)
-    for c in range(len(names)):
+    for c in range(width):
         kind.column(rows, c, "background")
     group = group_of(names, groups)
     alone = [name for name in names if name not in group]
@@ -180,13 +178,11 @@ def as_table(
         rows, names = kind.select(rows, [names.index(name) for name in order]), tuple(order)
     players = players_of(group.get(name, name) for name in names)
     trained = tuple(order or ()) if given is None else ()
-    return Table(rows, names, *players, _row_weights(weights, len(rows)), notes, trained)
+    return Table(rows, names, *players, _row_weights(weights, n), notes, trained)
 
 
 def as_rows(data: Any) -> Rows:
     """A 2-D array or a DataFrame."""
-    if isinstance(data, Table):
-        return data.data
     if is_frame(data):
         return data
     if type(data).__name__ == "LazyFrame":
