@@ -60,7 +60,7 @@ class Auto:
         _, test = split_rows(tree.encoding(table.data), self.tree.held_out, np.random.default_rng(seed))
         held = held_out_masks(test, table.d, rng)
         rows = table.take(held.row)
-        f_x = tree.model(rows).reshape(len(held.row), -1)
+        f_x = tree.model(rows)
         return _error(tree.masked(rows, held.coalition), f_x), _error(network.masked(rows, held.coalition), f_x)
 
     def _better(

@@ -53,4 +53,4 @@ class BaselineGame(BoundGame):
 
     def __call__(self, coalitions: BoolArray) -> FloatArray:
         known = self.background.known_columns(as_coalitions(coalitions, self.d))
-        return self.model(self.background.mix(self.row, known, self.values))
+        return self.model.public(self.model(self.background.mix(self.row, known, self.values)))

@@ -165,7 +165,7 @@ class GaussianGame(BoundGame):
     def _average(self, known: BoolArray) -> FloatArray:
         """Mean prediction over the draws, for each coalition of columns (m, c)."""
         rows = np.concatenate([self._drawn(columns) for columns in known])
-        values = self.model(_like(rows, self.background))
+        values = self.model.public(self.model(_like(rows, self.background)))
         return np.asarray(values.reshape(len(known), -1, *values.shape[1:]).mean(axis=1))
 
     def _drawn(self, known: BoolArray) -> FloatArray:
@@ -231,7 +231,7 @@ def _is_linear(model: Model, X: FloatArray, table: Table) -> bool:
     raw = np.atleast_2d(np.asarray(X @ np.asarray(coefficients, dtype=np.float64).T + intercept).T).T
     if raw.shape[1] != model.n_raw:
         return False
-    f = model(_like(X, table)).reshape(len(X), -1)
+    f = model(_like(X, table))
     return bool(np.allclose(raw[:, list(model.chosen)], f, rtol=1e-9, atol=1e-9 * (1 + np.abs(f).max())))
 
 

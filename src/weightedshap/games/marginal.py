@@ -74,5 +74,5 @@ class MarginalGame(BoundGame):
             yield self.background.take(slice(start, start + self._rows_per_batch))
 
     def _predict(self, known: BoolArray, part: Any) -> FloatArray:
-        flat = self.model(self.background.mix(self.row, known, part))
+        flat = self.model.public(self.model(self.background.mix(self.row, known, part)))
         return flat.reshape(len(known), len(part), *flat.shape[1:])

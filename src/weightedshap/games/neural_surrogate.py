@@ -125,7 +125,7 @@ class NeuralSurrogate:
         if self.engine == "torch":
             require("torch", "neural")
         model, table, rng = wrapped(model, background, rng)
-        f = model(table.data).reshape(len(table), -1)  # (n, k)
+        f = model(table.data)  # (n, k)
         encoding = Encoding.of(table, f)
         X = encoding(table.data)
         train, test = split_rows(X, self.held_out, rng)

@@ -116,7 +116,7 @@ class FittedTreeModel(FittedOnTable):
     def predict(self, rows: Any) -> FloatArray:
         """f(x) on the scale of the trees, (n,) or (n, k)."""
         raw = self.read.predict(rows) * np.asarray(self.signs)
-        return np.asarray(raw if self.model.has_axis else raw[:, 0])
+        return self.model.public(raw)
 
     def at(self, row: Any) -> RowGame:
         """The game at one row."""

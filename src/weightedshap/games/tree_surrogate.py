@@ -63,7 +63,7 @@ class TreeSurrogate:
     def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedTreeSurrogate:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
-        f = model(table.data).reshape(len(table), -1)  # (n, k)
+        f = model(table.data)  # (n, k)
         encoding = Encoding.of(table, f)
         X = encoding(table.data)
         train, test = split_rows(X, self.held_out, rng)

@@ -147,7 +147,7 @@ class FittedOnTable:
 
     def predict(self, rows: Any) -> FloatArray:
         """f(x) of rows, (n,) or (n, k)."""
-        return self.model(rows)
+        return self.model.public(self.model(rows))
 
     @cached_property
     def mean_prediction(self) -> FloatArray:

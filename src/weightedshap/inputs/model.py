@@ -21,7 +21,7 @@ Outputs = int | str | Sequence[int | str] | None
 
 @dataclass(frozen=True)
 class Model:
-    """A model as the games call it: ``model(rows)`` → (n,) or (n, k), always finite.
+    """A model as the games call it: ``model(rows)`` → (n, k), always finite.
 
     The model is handed copies of the rows, in batches of bounded size.
 
@@ -30,7 +30,7 @@ class Model:
     original : the object the user passed
     output_names : names of the outputs explained
     space : "probability", "margin" or "value", the scale of the numbers
-    n_raw, chosen, has_axis : how many outputs there are, which are explained, whether the axis k is there
+    n_raw, chosen, has_axis : how many outputs there are, which are explained, whether people see the axis k
     custom : whether `predict` overrides the model's own method
     link : "logit" where probabilities p are explained as log-odds log(p / (1 − p))
     """
@@ -46,7 +46,7 @@ class Model:
     link: str = "identity"
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """Predictions of the chosen outputs; the axis k is there only if several are explained."""
+        """(n, k) predictions of the chosen outputs."""
         at_most = max(1, BATCH_BYTES // (8 * rows.shape[1]))
         if len(rows) > at_most:
             starts = range(0, len(rows), at_most)
@@ -58,8 +58,11 @@ class Model:
                 "A model must return the same number of outputs for every row."
             )
         picked = raw[:, list(self.chosen)]
-        picked = log_odds(picked) if self.link == "logit" else picked
-        return picked if self.has_axis else picked[:, 0]
+        return log_odds(picked) if self.link == "logit" else picked
+
+    def public(self, values: FloatArray) -> FloatArray:
+        """`values` (…, k) as people see them: without the axis k where they asked for one output, or there is one."""
+        return values if self.has_axis else values[..., 0]
 
 
 def as_model(
