@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.people import generated
-from weightedshap.inputs import as_table, column_of
+from weightedshap.inputs import as_table, column_of, join_of, kind_of
 
 pl = pytest.importorskip("polars")
 
@@ -115,6 +115,58 @@ def test_the_typical_row_of_a_polars_frame_has_means_and_modes():
     typical = as_table(polars_frame()).typical()
     assert typical.row(0) == (2.5, pytest.approx(8 / 3), 2.5, False, "Ulm", "blue", "low")
     assert typical.schema["rank"] == polars_frame().schema["rank"]
+
+
+# joined, compared and shown -----------------------------------------------------------------------
+
+
+def every_kind():
+    return {"numpy": np.array([[1.0, 0.0], [np.nan, 2.0]]), "pandas": generated(20), "polars": polars_frame()}
+
+
+@pytest.mark.parametrize("name", every_kind())
+def test_parts_of_a_table_are_joined_to_the_same_table(name):
+    rows = every_kind()[name]
+    kind = kind_of(rows)
+    joined = kind.join([kind.part(rows, slice(0, 1)), kind.part(rows, np.arange(1, len(rows)))])
+    assert kind.equal(joined, rows)
+    assert not kind.equal(joined, kind.part(rows, np.arange(len(rows))[::-1]))
+    assert not kind.equal(joined, kind.select(rows, np.arange(rows.shape[1])[::-1]))
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ([np.ones((1, 2)), np.ones((1, 3))], "all arrays, or all frames, with the same columns"),
+        ([np.ones((1, 1)), pd.DataFrame({"a": [1.0]})], "all arrays, or all frames, with the same columns"),
+        ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]})], "different columns"),
+    ],
+)
+def test_parts_with_different_columns_cannot_be_joined(parts, said):
+    with pytest.raises(ValueError, match=said):
+        join_of(parts)
+    with pytest.raises(pl.exceptions.PolarsError):
+        join_of([pl.DataFrame({"a": [1.0]}), pl.DataFrame({"b": [1.0]})])
+
+
+def test_tables_are_compared_to_the_bit():
+    for make in (np.array, pd.DataFrame):
+        zero, minus, hole = (make([[value]]) for value in (0.0, -0.0, np.nan))
+        equal = kind_of(zero).equal
+        assert equal(hole, hole.copy())
+        assert not equal(zero, minus)
+        assert not equal(zero, zero.astype(np.float32))
+    frame = pd.DataFrame({"a": [1.0, 2.0]})
+    for other in (frame.set_axis([5, 6]), frame.rename(columns={"a": "b"}), frame.rename_axis("i"), frame[:1]):
+        assert not kind_of(frame).equal(frame, other)
+    assert not kind_of(polars_frame()).equal(polars_frame(), polars_frame().cast({"single": pl.Float64}))
+
+
+def test_columns_of_every_kind_are_shown_as_series():
+    assert kind_of(np.eye(2)).series(np.eye(2), 1).tolist() == [0.0, 1.0]
+    assert kind_of(generated()).series(generated(), 7).dtype == "category"
+    assert kind_of(polars_frame()).series(polars_frame(), 6).tolist() == ["low", "high", "low", "low"]
+    assert kind_of(polars_frame()).series(polars_frame(), 4).isna().tolist() == [False, False, True, False]
 
 
 # by name, whatever the kind -----------------------------------------------------------------------

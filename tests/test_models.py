@@ -21,6 +21,11 @@ def wrapped(model, rows=ROWS, **choices):
     return as_model(model, as_table(rows), **choices)
 
 
+def answers(model, rows=ROWS):
+    """What people see of the model's answers."""
+    return model.public(model(rows))
+
+
 def classifier(classes, rows=ROWS):
     """A classifier of `classes`, fitted on arrays or on a frame."""
     labels = np.asarray(classes)[np.digitize(np.asarray(rows)[:, 0], [-0.5, 0.5][: len(classes) - 1])]
@@ -29,59 +34,67 @@ def classifier(classes, rows=ROWS):
 
 def test_a_function_is_called_directly():
     model = wrapped(product_model)
-    np.testing.assert_array_equal(model(ROWS), product_model(ROWS))
+    np.testing.assert_array_equal(answers(model), product_model(ROWS))
     assert (model.space, model.output_names, model.original) == ("value", ("output",), product_model)
 
 
 def test_a_regressor_is_called_through_predict():
     regressor = LinearRegression().fit(ROWS, product_model(ROWS))
     model = wrapped(regressor)
-    np.testing.assert_array_equal(model(ROWS), regressor.predict(ROWS))
+    np.testing.assert_array_equal(answers(model), regressor.predict(ROWS))
     assert model.space == "value"
 
 
 def test_a_classifier_of_two_classes_is_explained_by_the_second_ones_probability():
     binary = classifier(["no", "yes"])
     model = wrapped(binary)
-    np.testing.assert_array_equal(model(ROWS), binary.predict_proba(ROWS)[:, 1])
+    np.testing.assert_array_equal(answers(model), binary.predict_proba(ROWS)[:, 1])
     assert (model.space, model.output_names) == ("probability", ("yes",))
 
 
 def test_a_classifier_of_three_classes_is_explained_class_by_class():
     model = wrapped(classifier(["a", "b", "c"]))
-    assert model(ROWS).shape == (30, 3)
+    assert answers(model).shape == (30, 3)
     assert model.output_names == ("a", "b", "c")
 
 
 def test_predict_overrides_how_the_model_is_called():
     binary = classifier(["no", "yes"])
     model = wrapped(binary, predict=binary.decision_function)
-    np.testing.assert_array_equal(model(ROWS), binary.decision_function(ROWS))
+    np.testing.assert_array_equal(answers(model), binary.decision_function(ROWS))
     assert model.space == "value"
 
 
 def test_one_column_of_outputs_is_one_output_without_an_axis():
-    assert wrapped(lambda rows: rows[:, :1])(ROWS).shape == (30,)
+    assert answers(wrapped(lambda rows: rows[:, :1])).shape == (30,)
+
+
+@pytest.mark.parametrize(("outputs", "k"), [(None, 3), (1, 1), ([1], 1), ([2, 0], 2)])
+def test_games_get_the_axis_of_outputs_whatever_people_see(outputs, k):
+    model = wrapped(three_outputs, outputs=outputs)
+    assert model(ROWS).shape == (30, k)
+    seen = (7, 5) if outputs == 1 else (7, 5, k)
+    assert model.public(np.zeros((7, 5, k))).shape == seen
 
 
 @pytest.mark.parametrize("output", [1, -2, np.int64(1), "output 1"])
 def test_one_output_chosen_by_position_or_name_has_no_axis(output):
-    np.testing.assert_array_equal(wrapped(three_outputs, outputs=output)(ROWS), three_outputs(ROWS)[:, 1])
+    np.testing.assert_array_equal(answers(wrapped(three_outputs, outputs=output)), three_outputs(ROWS)[:, 1])
 
 
 @pytest.mark.parametrize("outputs", [[1], ["output 1"], (1,)])
 def test_a_list_of_one_output_keeps_the_axis(outputs):
-    np.testing.assert_array_equal(wrapped(three_outputs, outputs=outputs)(ROWS), three_outputs(ROWS)[:, [1]])
+    np.testing.assert_array_equal(answers(wrapped(three_outputs, outputs=outputs)), three_outputs(ROWS)[:, [1]])
 
 
 def test_a_list_of_outputs_is_explained_in_its_order():
     model = wrapped(three_outputs, outputs=[2, "output 0"])
-    np.testing.assert_array_equal(model(ROWS), three_outputs(ROWS)[:, [2, 0]])
+    np.testing.assert_array_equal(answers(model), three_outputs(ROWS)[:, [2, 0]])
     assert model.output_names == ("output 2", "output 0")
 
 
 def test_both_classes_of_two_can_be_asked_for():
-    assert wrapped(classifier(["no", "yes"]), outputs=["no", "yes"])(ROWS).shape == (30, 2)
+    assert answers(wrapped(classifier(["no", "yes"]), outputs=["no", "yes"])).shape == (30, 2)
 
 
 @pytest.mark.parametrize("output", [3, -4, "output 7", [0, 3]])
@@ -144,7 +157,7 @@ def test_a_wrapped_model_is_kept_as_it_is():
 @pytest.mark.parametrize("background", [ROWS, pd.DataFrame(ROWS, columns=NAMES)])
 def test_a_model_is_fed_the_kind_of_rows_it_was_fitted_on(fitted_on, background):
     regressor = LinearRegression().fit(fitted_on, product_model(ROWS))
-    np.testing.assert_allclose(wrapped(regressor, background)(background), regressor.predict(fitted_on))
+    np.testing.assert_allclose(answers(wrapped(regressor, background), background), regressor.predict(fitted_on))
 
 
 # outputs by name ----------------------------------------------------------------------------------
@@ -154,7 +167,7 @@ def test_a_model_is_fed_the_kind_of_rows_it_was_fitted_on(fitted_on, background)
 def test_either_class_of_two_can_be_explained(output, column):
     binary = classifier(["no", "yes"])
     model = wrapped(binary, outputs=output)
-    np.testing.assert_array_equal(model(ROWS), binary.predict_proba(ROWS)[:, column])
+    np.testing.assert_array_equal(answers(model), binary.predict_proba(ROWS)[:, column])
     assert model.output_names == (["no", "yes"][column],)
 
 
@@ -178,7 +191,7 @@ def test_an_output_named_twice_is_refused():
 def test_a_regressor_of_several_targets_is_explained_target_by_target():
     regressor = LinearRegression().fit(ROWS, three_outputs(ROWS))
     model = wrapped(regressor)
-    np.testing.assert_array_equal(model(ROWS), regressor.predict(ROWS))
+    np.testing.assert_array_equal(answers(model), regressor.predict(ROWS))
     assert model.has_axis
 
 
@@ -193,7 +206,7 @@ def test_classifiers_that_answer_with_labels_of_classes_are_refused():
     voting = VotingClassifier([("tree", DecisionTreeClassifier()), ("line", LogisticRegression())]).fit(ROWS, labels)
     with pytest.raises(TypeError, match=r"VotingClassifier answers with labels of classes.*`predict=`"):
         wrapped(voting)
-    assert wrapped(voting, predict=lambda rows: voting.predict(rows) == 1)(ROWS).tolist() == labels.tolist()
+    assert answers(wrapped(voting, predict=lambda rows: voting.predict(rows) == 1)).tolist() == labels.tolist()
     xgboost = pytest.importorskip("xgboost")
     matrix = xgboost.DMatrix(ROWS, labels)
     booster = xgboost.train({"objective": "multi:softmax", "num_class": 2, "nthread": 1}, matrix, 2)
@@ -213,7 +226,7 @@ def test_outputs_must_be_positions_or_names(outputs):
 def test_log_odds_are_explained_on_request():
     binary = classifier(["no", "yes"])
     model = wrapped(binary, link="logit")
-    np.testing.assert_allclose(model(ROWS), binary.decision_function(ROWS), rtol=1e-9)
+    np.testing.assert_allclose(answers(model), binary.decision_function(ROWS), rtol=1e-9)
     assert (model.space, model.output_names) == ("margin", ("yes",))
 
 
@@ -235,7 +248,7 @@ def test_an_unknown_link_is_refused():
 def test_a_classifier_without_probabilities_is_explained_by_its_margin():
     machine = LinearSVC().fit(ROWS, np.where(ROWS[:, 0] > 0, "yes", "no"))
     model = wrapped(machine)
-    np.testing.assert_array_equal(model(ROWS), machine.decision_function(ROWS))
+    np.testing.assert_array_equal(answers(model), machine.decision_function(ROWS))
     assert (model.space, model.output_names) == ("margin", ("yes",))
 
 
@@ -247,7 +260,7 @@ def test_a_frame_in_another_order_than_in_training_is_put_in_order():
     regressor = LinearRegression().fit(frame, product_model(ROWS))
     game = ws.games.Marginal().fit(regressor, frame[["d", "b", "a", "c"]], 0)
     assert game.background.names == ("a", "b", "c", "d")
-    np.testing.assert_allclose(game.model(game.background.data), regressor.predict(frame))
+    np.testing.assert_allclose(game.predict(game.background.data), regressor.predict(frame))
 
 
 def test_a_model_that_writes_into_its_rows_writes_into_a_copy():
@@ -265,7 +278,7 @@ def test_large_calls_are_cut_into_batches(monkeypatch):
     monkeypatch.setattr("weightedshap.inputs.model.BATCH_BYTES", 8 * 4 * 7)
     seen = []
     model = wrapped(lambda rows: seen.append(len(rows)) or product_model(rows))
-    np.testing.assert_array_equal(model(ROWS), product_model(ROWS))
+    np.testing.assert_array_equal(answers(model), product_model(ROWS))
     assert max(seen) == 7
 
 
@@ -297,7 +310,7 @@ def test_a_torch_module_gets_rows_in_its_own_precision(precision):
     with torch.no_grad():
         expected = module(torch.tensor(ROWS, dtype=dtype))[:, 0].numpy()
     for rows in (ROWS, pd.DataFrame(ROWS, columns=NAMES)):
-        np.testing.assert_allclose(wrapped(module, rows)(rows), expected, rtol=1e-6)
+        np.testing.assert_allclose(answers(wrapped(module, rows), rows), expected, rtol=1e-6)
 
 
 def test_a_torch_module_that_fails_is_left_as_it_was():
@@ -321,7 +334,7 @@ def test_an_onnx_session_takes_one_matrix():
     session = onnx_linear([1.0, 2.0, 3.0, 4.0])
     for rows in (ROWS, pd.DataFrame(ROWS, columns=NAMES)):
         model = wrapped(session, rows)
-        np.testing.assert_allclose(model(rows), ROWS @ [1, 2, 3, 4], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(answers(model, rows), ROWS @ [1, 2, 3, 4], rtol=1e-5, atol=1e-5)
     assert model.space == "value"
 
 
@@ -329,7 +342,7 @@ def test_an_onnx_session_takes_columns_by_name_and_probabilities_are_known_by_th
     session = onnx_columns()
     frame = pd.DataFrame({"b": [1.0, 0.0], "city": ["Ulm", "Bonn"]})
     model = wrapped(session, frame)
-    np.testing.assert_allclose(model(frame), [1.0, 0.0])
+    np.testing.assert_allclose(answers(model, frame), [1.0, 0.0])
     assert model.space == "probability"
 
 

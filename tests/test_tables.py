@@ -1,10 +1,12 @@
 """People's data: arrays and frames, columns in order, categories, groups, weights, and what is refused."""
 
+from dataclasses import fields
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from weightedshap.inputs import as_table
+from weightedshap.inputs import Table, as_table
 
 KINDS = ["red", "blue"]
 
@@ -61,6 +63,17 @@ def test_a_column_name_used_twice_is_refused():
 def test_named_columns_are_put_in_order():
     aligned = as_table(numbers("abcd")).align(numbers("abcd")[["d", "b", "a", "c"]])
     pd.testing.assert_frame_equal(aligned, numbers("abcd"))
+
+
+@pytest.mark.parametrize("background", [numbers("abcd"), numbers("abcd").to_numpy()], ids=["frame", "array"])
+def test_a_table_rebuilt_from_its_fields_puts_named_columns_in_order(background):
+    table = as_table(background, weights=[1, 2, 3], groups=[[0, 2]], order=list("abcd"))
+    content = {field.name: getattr(table, field.name) for field in fields(table)}
+    rebuilt = Table(**content)
+    assert vars(rebuilt) == content
+    assert (rebuilt.d, rebuilt.is_frame, len(rebuilt)) == (table.d, table.is_frame, 3)
+    aligned = rebuilt.align(numbers("abcd")[["d", "b", "a", "c"]])
+    np.testing.assert_array_equal(np.asarray(aligned), numbers("abcd"))
 
 
 def test_unnamed_columns_are_taken_by_position():

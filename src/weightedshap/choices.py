@@ -14,7 +14,7 @@ from weightedshap.games import GAMES
 from weightedshap.games.protocols import Fitted, Recipe
 from weightedshap.games.rows import Rows
 from weightedshap.games.wrappers import as_fitted
-from weightedshap.inputs import Groups, Model, Outputs, Table, as_model, as_table, trained_columns
+from weightedshap.inputs import Data, Groups, Model, Outputs, Table, as_model, as_table, trained_columns
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
@@ -97,7 +97,7 @@ class Setting:
 
     @classmethod
     def of(
-        cls, model: Any, background: Any, choices: Choices, groups: Groups | None = None, weights: Any = None
+        cls, model: Any, background: Data, choices: Choices, groups: Groups | None = None, weights: Any = None
     ) -> Setting:
         """Look at the user's model and table."""
         table = as_table(background, weights, groups, trained_columns(model))

@@ -17,12 +17,11 @@ from weightedshap.checks import FloatArray
 from weightedshap.choices import Choices, Method, Setting
 from weightedshap.estimators.blocks import Estimate, estimated, read_off
 from weightedshap.explanation import Cut, Explanation
-from weightedshap.explanation.slicing import joined_data
 from weightedshap.files import explainers as files
 from weightedshap.games.protocols import Block, ExactFitted, Fitted
 from weightedshap.games.rows import Rows
 from weightedshap.games.wrappers import GivenFitted, checked
-from weightedshap.inputs import Groups, Outputs, Table
+from weightedshap.inputs import Data, Groups, Outputs, Table, join_of
 from weightedshap.parallel import each_block, row_generator
 from weightedshap.selection import SHARED, Candidates, Selection, candidates, select, shared_index
 from weightedshap.utilities import Utility
@@ -65,7 +64,7 @@ class Explainer:
     def __init__(
         self,
         model: Any,
-        background: Any,
+        background: Data,
         *,
         game: Any = Choices.game,
         estimator: Any = Choices.estimator,
@@ -109,7 +108,7 @@ class Explainer:
         """The weights to choose from."""
         return self.setting.method.family
 
-    def __call__(self, X: Any, row_ids: Any = None) -> Explanation:
+    def __call__(self, X: Data, row_ids: Any = None) -> Explanation:
         """Explain every row of `X`.
 
         Parameters
@@ -182,7 +181,7 @@ class Call:
     setting: Setting | None
     ids: Sequence[int | str]
 
-    def explanation(self, data: Any, names: tuple[str, ...], notes: tuple[str, ...] = ()) -> Explanation:
+    def explanation(self, data: Data, names: tuple[str, ...], notes: tuple[str, ...] = ()) -> Explanation:
         """All blocks, put together."""
         method, explained, keep = self.method, self.explained, self._keeps()
         parts = explained.parts(method.family.d, method.estimator.takes_own and not method.utility.one_row)
@@ -302,7 +301,7 @@ class Call:
         alike = all(call.explained.is_like(self.explained) for call in calls)
         if len(calls) <= len(others) or not alike:
             return None
-        rows = joined_data([call.explained.rows for call in calls])
+        rows = join_of([call.explained.rows for call in calls])
         f_x = np.concatenate([call.explained.f_x for call in calls])
         ids = tuple(name for call in calls for name in call.ids)
         return replace(self, explained=replace(self.explained, rows=rows, f_x=f_x), ids=ids)

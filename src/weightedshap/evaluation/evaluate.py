@@ -23,7 +23,7 @@ from weightedshap.explainer import Explainer
 from weightedshap.files import archive
 from weightedshap.games.protocols import Fitted
 from weightedshap.games.rows import Rows
-from weightedshap.inputs import Table
+from weightedshap.inputs import Data, Table
 from weightedshap.utilities import masked_inclusion
 
 FILE_VERSION = 1
@@ -147,7 +147,7 @@ def _cells(mean: FloatArray, margin: FloatArray, sign: str = "") -> list[str]:
 
 def evaluate(
     explainer: Explainer,
-    X: Any,
+    X: Data,
     y: Any = None,
     against: str = "independent",
     *,
@@ -185,7 +185,7 @@ def evaluate(
 
 def compared(
     setting: Setting,
-    X: Any,
+    X: Data,
     y: Any = None,
     own: Sequence[tuple[Setting, Fitted]] | None = None,
     *,

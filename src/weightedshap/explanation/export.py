@@ -13,9 +13,7 @@ import pandas as pd
 
 from weightedshap.checks import FloatArray, one_of, output_position, require
 from weightedshap.explanation.result import Explanation
-from weightedshap.inputs.columns import is_polars
-
-__all__ = ["normalized", "to_shap", "to_shapiq"]
+from weightedshap.inputs import kind_of
 
 LEAST_FACTOR, LARGEST_FACTOR = 0.1, 10.0
 Z95 = 1.959963984540054
@@ -126,26 +124,18 @@ def place_of(explanation: Explanation, output: int | str) -> int:
 def _columns(explanation: Explanation) -> tuple[FloatArray | None, Any]:
     """`data` as numbers (n, d), and as it is where that differs; None where features are not columns."""
     data, d = explanation.data, explanation.values.shape[1]
-    if data is None or len(data.shape) != 2 or data.shape[1] != d:
+    if data is None or data.shape[1:] != (d,):
         return None, None
-    if is_polars(data):
-        data = data.to_pandas()
-    if not isinstance(data, pd.DataFrame):
-        return np.asarray(data, dtype=np.float64), None
-    numbers = np.column_stack([_coded(data.iloc[:, c]) for c in range(d)])
-    plain = all(pd.api.types.is_numeric_dtype(dtype) for dtype in data.dtypes)
-    return numbers, None if plain else data.to_numpy(dtype=object)
+    frame = kind_of(data).to_pandas(data)
+    numbers = np.column_stack([_coded(frame.iloc[:, c]) for c in range(d)])
+    plain = all(map(pd.api.types.is_numeric_dtype, frame.dtypes))
+    return numbers, None if plain else frame.to_numpy(dtype=object)
 
 
 def _coded(column: pd.Series[Any]) -> FloatArray:
-    """A column as numbers: categories and text by their order; NaN where missing."""
+    """A column as numbers: categories, dates and text by their order; NaN where missing."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    codes: Any
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        codes = column.cat.codes
-    elif column.dtype.kind in "Mm":
-        codes = column.rank(method="dense") - 1
-    else:
-        codes = pd.Series(pd.Categorical(column.astype("str").where(column.notna())).codes)
-    return np.where(column.isna(), np.nan, codes.to_numpy(dtype=np.float64))
+    sortable = isinstance(column.dtype, pd.CategoricalDtype) or column.dtype.kind in "Mm"
+    codes = pd.Categorical(column if sortable else column.astype("str").where(column.notna())).codes
+    return np.where(codes < 0, np.nan, codes.astype(np.float64))

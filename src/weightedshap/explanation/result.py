@@ -21,6 +21,7 @@ from weightedshap.explanation import slicing as axes
 from weightedshap.explanation.consistency import inconsistencies
 from weightedshap.files import archive
 from weightedshap.files import explanations as files
+from weightedshap.inputs import Data
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
@@ -71,7 +72,7 @@ class Explanation:
     values: FloatArray
     base_values: FloatArray
     predictions: FloatArray
-    data: Any
+    data: Data
     feature_names: tuple[str, ...]
     output_names: tuple[str, ...]
     contributions: FloatArray | None
@@ -213,7 +214,7 @@ class Explanation:
 
     def _wide(self) -> pd.DataFrame:
         n, d = self.values.shape[:2]
-        rows: Any = pd.RangeIndex(n, name="row")
+        rows: Data = pd.RangeIndex(n, name="row")
         if self.has_outputs:
             rows = pd.MultiIndex.from_product([range(n), self.output_names], names=["row", "output"])
         values = np.moveaxis(self.values, 1, -1).reshape(-1, d)

@@ -19,11 +19,10 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
-import pandas as pd
 
 from weightedshap.files import frames
 from weightedshap.files.atomic import replaced
-from weightedshap.inputs.columns import is_polars
+from weightedshap.inputs import is_frame
 
 __all__ = ["UnreadableFile", "read", "write"]
 
@@ -197,7 +196,7 @@ def _packed(value: Any, name: str, arrays: Arrays) -> Any:
         return frames.pack_float(value)
     if isinstance(value, np.ndarray):
         return _put(value, name, arrays)
-    if isinstance(value, pd.DataFrame) or is_polars(value):
+    if is_frame(value):
         return {"frame": frames.pack(value, lambda array, part: _put(array, f"{name}_{part}", arrays))}
     if isinstance(value, Mapping):
         return {"map": [_packed_item(*item, name, place, arrays) for place, item in enumerate(value.items())]}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.files import archive
-from weightedshap.inputs import is_table
+from weightedshap.inputs import is_frame
 from weightedshap.weights import WeightFamily
 
 VERSION = 1
@@ -18,7 +18,7 @@ VERSION = 1
 def save(fields: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write the fields of an Explanation to one file."""
     family, data = fields["family"], fields["data"]
-    if data is not None and not is_table(data):
+    if not (data is None or isinstance(data, np.ndarray) or is_frame(data)):
         raise TypeError(f"`data` is a {type(data).__name__}; only arrays and frames can be saved.")
     reasons = {reason: code for code, reason in enumerate(dict.fromkeys(fields["stopped"]))}
     codes = np.array([reasons[reason] for reason in fields["stopped"]], dtype=np.intp)

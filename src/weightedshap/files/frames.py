@@ -6,39 +6,39 @@ the end of each cell, and which cells are missing.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import require
-from weightedshap.inputs.columns import is_polars
-
-__all__ = ["pack", "pack_float", "unpack"]
+from weightedshap.checks import BoolArray, require
+from weightedshap.inputs import Data
 
 PLAIN = "biufcMm"
 NULLABLE = {"boolean", "Float32", "Float64", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
 POLARS_NUMBERS = {"Boolean", *NULLABLE} - {"boolean"}
 
-Put = Callable[[Any, str], Any]
+Packed = dict[str, Any]
+Put = Callable[[Any, str], Packed]
 """(array, name) → what stands for it in the JSON."""
-Get = Callable[[Any], Any]
+Get = Callable[[Packed], npt.NDArray[Any]]
 """The reverse of `Put`."""
+Cell = bool | int | float | str | Packed | None
 
 
-def pack(frame: Any, put: Put) -> dict[str, Any]:
+def pack(frame: Data, put: Put) -> Packed:
     """A pandas or polars frame as JSON; its arrays are handed to `put`."""
-    if is_polars(frame):
-        columns = [_pack_polars(frame[name], f"{c}", put) for c, name in enumerate(frame.columns)]
-        return {"polars": columns, "names": list(frame.columns), "rows": len(frame)}
-    columns = [_pack_column(frame.iloc[:, c], f"{c}", put) for c in range(frame.shape[1])]
-    labels, index = _pack_index(frame.columns, "labels", put), _pack_index(frame.index, "index", put)
-    return {"columns": columns, "labels": labels, "index": index}
+    if isinstance(frame, pd.DataFrame):
+        columns = [_pack_column(frame.iloc[:, c], f"{c}", put) for c in range(frame.shape[1])]
+        labels, index = _pack_index(frame.columns, "labels", put), _pack_index(frame.index, "index", put)
+        return {"columns": columns, "labels": labels, "index": index}
+    columns = [_pack_polars(column, f"{c}", put) for c, column in enumerate(frame.get_columns())]
+    return {"polars": columns, "names": list(frame.columns), "rows": len(frame)}
 
 
-def unpack(packed: Any, get: Get) -> Any:
+def unpack(packed: Packed, get: Get) -> Data:
     """The reverse of `pack`."""
     if "polars" in packed:
         polars = require("polars", "polars")
@@ -58,18 +58,16 @@ def _check_lengths(columns: Sequence[Any], n: int) -> None:
         raise ValueError("the columns of a frame differ in length")
 
 
-def _pack_index(index: Any, name: str, put: Put) -> Any:
+def _pack_index(index: pd.Index[Any], name: str, put: Put) -> Packed:
     names = [_pack_cell(level, "the name of an index") for level in index.names]
     if isinstance(index, pd.RangeIndex):
         return {"names": names, "range": [index.start, index.stop, index.step]}
     levels = [pd.Series(index.get_level_values(level), name="index") for level in range(index.nlevels)]
-    return {
-        "names": names,
-        "levels": [_pack_column(level, f"{name}_{place}", put) for place, level in enumerate(levels)],
-    }
+    packed = [_pack_column(level, f"{name}_{place}", put) for place, level in enumerate(levels)]
+    return {"names": names, "levels": packed}
 
 
-def _unpack_index(packed: Any, get: Get) -> Any:
+def _unpack_index(packed: Packed, get: Get) -> pd.Index[Any]:
     names = [_unpack_cell(name) for name in packed["names"]]
     if "range" in packed:
         start, stop, step = packed["range"]
@@ -78,7 +76,7 @@ def _unpack_index(packed: Any, get: Get) -> Any:
     return pd.Index(levels[0], name=names[0]) if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=names)
 
 
-def _pack_column(column: Any, name: str, put: Put) -> Any:
+def _pack_column(column: Any, name: str, put: Put) -> Packed:
     dtype = column.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in PLAIN:
         return {"plain": put(column.to_numpy(), name)}
@@ -101,7 +99,7 @@ def _pack_column(column: Any, name: str, put: Put) -> Any:
     raise TypeError(f"Column {column.name!r} has type {dtype}, which cannot be saved. Convert it with astype first.")
 
 
-def _unpack_column(packed: Any, get: Get) -> Any:
+def _unpack_column(packed: Packed, get: Get) -> Any:
     if "plain" in packed:
         return get(packed["plain"])
     if "codes" in packed:
@@ -121,34 +119,31 @@ def _unpack_column(packed: Any, get: Get) -> Any:
     return _objects([_unpack_cell(cell) for cell in packed["cells"]])
 
 
-def _pack_polars(column: Any, name: str, put: Put) -> Any:
-    kind, missing = str(column.dtype), column.is_null().to_numpy()
-    if kind in POLARS_NUMBERS:
-        filled = column.fill_null(False if kind == "Boolean" else 0).to_numpy()
-        return {"numbers": put(filled, name), "missing": put(missing, f"{name}_missing"), "type": kind}
-    family = kind.partition("(")[0]
+def _pack_polars(column: Any, name: str, put: Put) -> Packed:
+    dtype, missing = str(column.dtype), column.is_null().to_numpy()
+    if dtype in POLARS_NUMBERS:
+        filled = column.fill_null(False if dtype == "Boolean" else 0).to_numpy()
+        return {"numbers": put(filled, name), "missing": put(missing, f"{name}_missing"), "type": dtype}
+    family = dtype.partition("(")[0]
     if family in ("String", "Categorical", "Enum"):
         levels = column.dtype.categories.to_list() if family == "Enum" else None
-        cells = column.cast(importlib.import_module("polars").String).to_list()
-        return {"text": _pack_text(cells, missing, name, put), "type": family, "levels": levels}
-    raise TypeError(f"Column {column.name!r} has type {kind}, which cannot be saved. Cast it first.")
+        return {"text": _pack_text(column.to_list(), missing, name, put), "type": family, "levels": levels}
+    raise TypeError(f"Column {column.name!r} has type {dtype}, which cannot be saved. Cast it first.")
 
 
-def _unpack_polars(packed: Any, get: Get) -> Any:
-    polars = require("polars", "polars")
-    kind = packed["type"]
+def _unpack_polars(packed: Packed, get: Get) -> Any:
+    polars, dtype = require("polars", "polars"), packed["type"]
     if "numbers" in packed:
-        if kind not in POLARS_NUMBERS:
-            raise ValueError(f"a column has the unknown type {kind!r}")
-        column = polars.Series(get(packed["numbers"])).cast(getattr(polars, kind))
-        missing = np.asarray(get(packed["missing"]), dtype=np.bool_)
+        column, missing = polars.Series(get(packed["numbers"])), np.asarray(get(packed["missing"]), dtype=np.bool_)
+        if str(column.dtype) != dtype or dtype not in POLARS_NUMBERS:
+            raise ValueError(f"a column has the unknown type {dtype!r}")
         return column.set(polars.Series(missing), None) if missing.any() else column
     types = {"String": polars.String, "Categorical": polars.Categorical}
-    dtype = polars.Enum(packed["levels"]) if kind == "Enum" else types[kind]
-    return polars.Series(_unpack_text(packed["text"], None, get).tolist(), dtype=polars.String).cast(dtype)
+    wanted = polars.Enum(packed["levels"]) if dtype == "Enum" else types[dtype]
+    return polars.Series(_unpack_text(packed["text"], None, get).tolist(), dtype=polars.String).cast(wanted)
 
 
-def _string_type(storage: str, missing: Any) -> Any:
+def _string_type(storage: Any, missing: Any) -> pd.StringDtype[Any]:
     """The type of a text column; the same in plain Python where pyarrow is not installed."""
     try:
         return pd.StringDtype(storage, na_value=missing)
@@ -156,18 +151,15 @@ def _string_type(storage: str, missing: Any) -> Any:
         return pd.StringDtype("python", na_value=missing)
 
 
-def _pack_text(cells: Sequence[Any], missing: Any, name: str, put: Put) -> Any:
+def _pack_text(cells: Sequence[object], missing: BoolArray, name: str, put: Put) -> Packed:
     encoded = [b"" if gone else str(cell).encode("utf-8", "surrogatepass") for cell, gone in zip(cells, missing)]
     content = np.frombuffer(b"".join(encoded), dtype=np.uint8)
     ends = np.cumsum([len(cell) for cell in encoded], dtype=np.int64)
-    return {
-        "bytes": put(content, f"{name}_bytes"),
-        "ends": put(ends, f"{name}_ends"),
-        "missing": put(np.asarray(missing), f"{name}_missing"),
-    }
+    pieces = {"bytes": content, "ends": ends, "missing": np.asarray(missing)}
+    return {piece: put(array, f"{name}_{piece}") for piece, array in pieces.items()}
 
 
-def _unpack_text(packed: Any, missing: Any, get: Get) -> Any:
+def _unpack_text(packed: Packed, missing: object, get: Get) -> npt.NDArray[Any]:
     content, ends, gone = get(packed["bytes"]).tobytes(), get(packed["ends"]), get(packed["missing"])
     starts = np.concatenate([[0], ends[:-1]])
     if len(ends) != len(gone) or (starts > ends).any() or (len(ends) and int(ends[-1]) != len(content)):
@@ -176,13 +168,13 @@ def _unpack_text(packed: Any, missing: Any, get: Get) -> Any:
     return _objects([missing if none else content[a:b].decode("utf-8", "surrogatepass") for a, b, none in cells])
 
 
-def _objects(cells: list[Any]) -> Any:
+def _objects(cells: Sequence[object]) -> npt.NDArray[Any]:
     array = np.empty(len(cells), dtype=object)
     array[:] = cells
     return array
 
 
-def _pack_cell(cell: Any, where: str) -> Any:
+def _pack_cell(cell: object, where: str) -> Cell:
     """A simple value of a column of mixed ones."""
     if cell is None or isinstance(cell, (bool, int, str)):
         return cell
@@ -197,12 +189,12 @@ def _pack_cell(cell: Any, where: str) -> Any:
     )
 
 
-def _unpack_cell(cell: Any) -> Any:
+def _unpack_cell(cell: Cell) -> Any:
     if not isinstance(cell, dict):
         return cell
     return {"NA": pd.NA, "NaT": pd.NaT}[cell["missing"]] if "missing" in cell else float(cell["float"])
 
 
-def pack_float(value: Any) -> Any:
+def pack_float(value: float | np.floating[Any]) -> float | Packed:
     """A float as JSON, which knows neither NaN nor infinity."""
     return float(value) if np.isfinite(value) else {"float": repr(float(value))}

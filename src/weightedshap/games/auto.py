@@ -13,6 +13,7 @@ from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSur
 from weightedshap.games.surrogate import split_rows
 from weightedshap.games.tree_surrogate import FittedTreeSurrogate, TreeSurrogate
 from weightedshap.games.wrappers import wrapped
+from weightedshap.inputs import Data
 from weightedshap.network.training import held_out_masks
 
 __all__ = ["Auto"]
@@ -39,7 +40,7 @@ class Auto:
     tree: TreeSurrogate = field(default_factory=TreeSurrogate)
     network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
 
-    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> Fitted:
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> Fitted:
         """Fit both and keep one."""
         model, table, rng = wrapped(model, background, rng)
         seed = int(rng.integers(2**63))

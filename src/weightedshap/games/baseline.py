@@ -9,6 +9,7 @@ import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray
 from weightedshap.games.wrappers import FilledIn, wrapped
+from weightedshap.inputs import Data
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Baseline:
 
     values: Any = None
 
-    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedBaseline:
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedBaseline:
         """Fix the row b."""
         model, table, _ = wrapped(model, background, rng)
         fixed = table.typical() if self.values is None else table.align(self.values, "values")
@@ -37,5 +38,5 @@ class FittedBaseline(FilledIn):
 
     values: Any
 
-    def filled(self, row: Any, columns: BoolArray) -> FloatArray:
+    def filled(self, row: Data, columns: BoolArray) -> FloatArray:
         return self.model(self.background.mix(row, columns, self.values))

@@ -16,7 +16,7 @@ from scipy.special import gammaln, ndtr, ndtri
 from weightedshap.checks import BoolArray, FloatArray, IntArray, offered, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.games.wrappers import FilledIn, wrapped
-from weightedshap.inputs import Model, Table, column_of
+from weightedshap.inputs import Data, Model, Table, column_of
 
 BATCH_BYTES = 2**26
 LEAST_EIGENVALUE = 1e-8  # of a correlation matrix that is taken as it is
@@ -48,7 +48,7 @@ class Gaussian:
     def __post_init__(self) -> None:
         positive_integer("draws", self.draws)
 
-    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedGaussian:
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedGaussian:
         """Estimate the distribution and draw from it once."""
         model, table, rng = wrapped(model, background, rng)
         X = _numbers(table.data, table)
@@ -140,7 +140,7 @@ class FittedGaussian(FilledIn):
             "shrinkage": self.shrinkage,
         }
 
-    def filled(self, row: Any, columns: BoolArray) -> FloatArray:
+    def filled(self, row: Data, columns: BoolArray) -> FloatArray:
         x = _numbers(row, self.background)
         z = self.margins.scores(x)
         step = max(1, BATCH_BYTES // (8 * self.draws.size))
@@ -168,7 +168,7 @@ def _mid_ranks(values: FloatArray, share: FloatArray) -> tuple[FloatArray, Float
     return distinct, np.bincount(where, weights=share) / counts
 
 
-def _numbers(rows: Any, table: Table) -> FloatArray:
+def _numbers(rows: Data, table: Table) -> FloatArray:
     """Rows as floats, or an error that names the column that is no number."""
     columns, names = [column_of(rows, c) for c in range(len(table.names))], table.names
     for c, column in enumerate(columns):

@@ -9,6 +9,7 @@ import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray
 from weightedshap.games.wrappers import FilledIn, wrapped
+from weightedshap.inputs import Data
 
 BATCH_BYTES = 2**26
 
@@ -24,7 +25,7 @@ class Marginal:
 
     batch_bytes: int = BATCH_BYTES
 
-    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedMarginal:
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedMarginal:
         """Hold on to model and background."""
         model, table, _ = wrapped(model, background, rng)
         return FittedMarginal(model, table, self.batch_bytes)
@@ -36,7 +37,7 @@ class FittedMarginal(FilledIn):
 
     batch_bytes: int = BATCH_BYTES
 
-    def filled(self, row: Any, columns: BoolArray) -> FloatArray:
+    def filled(self, row: Data, columns: BoolArray) -> FloatArray:
         step = max(1, self._rows_per_batch // len(self.background))
         batches = [self._average(row, columns[s : s + step]) for s in range(0, len(columns), step)]
         return np.concatenate([np.empty((0, len(self.model.chosen))), *batches])
@@ -45,7 +46,7 @@ class FittedMarginal(FilledIn):
     def _rows_per_batch(self) -> int:
         return max(1, self.batch_bytes // (8 * len(self.background.names)))
 
-    def _average(self, row: Any, columns: BoolArray) -> FloatArray:
+    def _average(self, row: Data, columns: BoolArray) -> FloatArray:
         """(m, k) weighted mean over the background of the predictions for each set of known columns (m, c)."""
         starts = range(0, len(self.background), self._rows_per_batch)
         some = [self.background.take(slice(start, start + self._rows_per_batch)) for start in starts]
@@ -53,7 +54,7 @@ class FittedMarginal(FilledIn):
         by_row = np.ascontiguousarray(np.moveaxis(values, 1, -1))  # (m, k, B)
         return np.asarray((by_row * self.background.weights).sum(axis=-1))
 
-    def _predict(self, row: Any, columns: BoolArray, some: Any) -> FloatArray:
+    def _predict(self, row: Data, columns: BoolArray, some: Data) -> FloatArray:
         """(m, b, k) predictions with known columns from `row` and the others from `some` b background rows."""
         flat = self.model(self.background.mix(row, columns, some))
         return flat.reshape(len(columns), len(some), -1)

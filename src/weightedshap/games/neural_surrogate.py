@@ -11,7 +11,7 @@ import numpy as np
 from weightedshap.checks import BoolArray, FloatArray, IntArray, one_of, positive_integer, require
 from weightedshap.games.surrogate import Encoding, fit_quality, refuse_other_outputs, split_rows
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, WalkingGame, wrapped
-from weightedshap.inputs import Model, Table
+from weightedshap.inputs import Data, Model, Table
 from weightedshap.network.learning import LEARNERS, RATES
 from weightedshap.network.network import Network, NetworkRow, Single
 from weightedshap.network.training import Lessons, Training, held_out_masks
@@ -110,7 +110,7 @@ class NeuralSurrogate:
             device=device,
         )
 
-    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedNeuralSurrogate:
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedNeuralSurrogate:
         """Learn one network for all outputs.
 
         Ctrl-C ends training: the best state so far is kept, and ``info["stopped"]`` says so.
@@ -296,11 +296,11 @@ class FittedNeuralSurrogate(FittedOnTable):
             **self.quality,
         }
 
-    def block(self, rows: Any) -> NetworkBlock:
+    def block(self, rows: Data) -> NetworkBlock:
         """The games of aligned rows."""
         return NetworkBlock(tuple(map(self.network.at, self.inputs(self.encoding(rows)))))
 
-    def masked(self, rows: Any, coalitions: BoolArray) -> FloatArray:
+    def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
         return self.network(self.inputs(self.encoding(rows)), coalitions)
 

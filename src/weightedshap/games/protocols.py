@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.inputs import Data
 
 
 class Game(Protocol):
@@ -71,10 +72,10 @@ class ExactBlock(Block, Protocol):
 class FittedGame(Protocol):
     """A game that knows model and background and still waits for the row, as people may write one."""
 
-    def at(self, row: Any) -> Game:
+    def at(self, row: Data) -> Game:
         """The game at one row."""
 
-    def predict(self, rows: Any) -> FloatArray:
+    def predict(self, rows: Data) -> FloatArray:
         """f(x) of rows on the scale of the game, (n,) or (n, k)."""
 
 
@@ -82,18 +83,18 @@ class Fitted(ABC):
     """A fitted game of this library: a `FittedGame` that also gives blocks of rows."""
 
     @abstractmethod
-    def block(self, rows: Any) -> Block:
+    def block(self, rows: Data) -> Block:
         """The games of rows that are aligned with the background."""
 
     @abstractmethod
-    def at(self, row: Any) -> Game:
+    def at(self, row: Data) -> Game:
         """The game at one row, as people pass it."""
 
     @abstractmethod
-    def outputs(self, rows: Any) -> tuple[FloatArray, bool]:
+    def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
         """(n, k) f(x) of aligned rows on the scale of the game, and whether people see the axis k."""
 
-    def predict(self, rows: Any) -> FloatArray:
+    def predict(self, rows: Data) -> FloatArray:
         """f(x) of aligned rows as people see it, (n,) or (n, k)."""
         f_x, axis = self.outputs(rows)
         return f_x if axis else f_x[:, 0]
@@ -134,7 +135,7 @@ class ExactFitted(Fitted):
     """A fitted game whose blocks know their Δ: many rows are read off at once."""
 
     @abstractmethod
-    def block(self, rows: Any) -> ExactBlock:
+    def block(self, rows: Data) -> ExactBlock:
         """The games of rows that are aligned with the background."""
 
 
@@ -142,5 +143,5 @@ class ExactFitted(Fitted):
 class Recipe(Protocol):
     """How to make a game out of a model and a background."""
 
-    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedGame:
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedGame:
         """Do once what does not depend on the row."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.games.protocols import Block, ExactFitted, Fitted
-from weightedshap.inputs import part_of
+from weightedshap.inputs import Data, part_of
 
 BLOCK_BYTES = 2**24  # Δ and lists of a block stay in the cache, or near it
 BLOCK_ROWS = 256  # beyond that, larger blocks save no time and make the progress bar jump
@@ -55,13 +54,13 @@ class Rows:
     """
 
     fitted: Fitted
-    rows: Any
+    rows: Data
     f_x: FloatArray
     outputs: tuple[int, ...]
     axis: bool
 
     @classmethod
-    def of(cls, fitted: Fitted, rows: Any) -> Rows:
+    def of(cls, fitted: Fitted, rows: Data) -> Rows:
         """All outputs of a game on aligned rows."""
         f_x, axis = fitted.outputs(rows)
         return cls(fitted, rows, f_x, tuple(range(f_x.shape[1])), axis)
@@ -85,7 +84,7 @@ class Rows:
         size = min(max(1, BLOCK_BYTES // cell), BLOCK_ROWS) if many else 1
         return [slice(start, min(start + size, len(self))) for start in range(0, len(self), size)]
 
-    def some(self, part: slice) -> Any:
+    def some(self, part: slice) -> Data:
         """Some rows."""
         return part_of(self.rows, part)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.inputs import Column, Model, Table, column_of
+from weightedshap.inputs import Column, Data, Model, Table, column_of
 
 RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means are learned apart
 
@@ -61,7 +61,7 @@ class Encoding:
         """The encoding that `stored` wrote."""
         return cls(content["missing"], content["ranks"], names)
 
-    def __call__(self, rows: Any) -> FloatArray:
+    def __call__(self, rows: Data) -> FloatArray:
         """(n, c) float64 without NaN."""
         if isinstance(rows, np.ndarray):
             X = np.asarray(rows, dtype=np.float64)

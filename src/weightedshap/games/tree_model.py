@@ -14,7 +14,7 @@ from weightedshap.checks import FloatArray, one_of
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, wrapped
-from weightedshap.inputs import Model, Table
+from weightedshap.inputs import Data, Model, Table
 from weightedshap.trees.ensembles import MOST_PATTERNS, Coefficients, Ensemble, Paths, players_of
 from weightedshap.trees.readers import ReadModel, read_model
 
@@ -41,7 +41,7 @@ class TreeModel:
 
     removal: str = "interventional"
 
-    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> Any:
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> Any:
         """Read the trees, and for "interventional" sort the background rows by what they pass."""
         one_of("removal", self.removal, ("interventional", "path"))
         model, table, _ = wrapped(model, background, rng)
@@ -107,12 +107,12 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
 
     name = "tree_model"
 
-    def outputs(self, rows: Any) -> tuple[FloatArray, bool]:
+    def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
         """(n, k) f(x) on the scale of the trees, and whether people see the axis k."""
         return self.read.predict(rows) * np.asarray(self.signs), self.model.has_axis
 
     @abstractmethod
-    def block(self, rows: Any) -> TreeBlock:
+    def block(self, rows: Data) -> TreeBlock:
         """The games of many rows."""
 
     @property
@@ -135,7 +135,7 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
     def coefficients(self) -> Coefficients:
         return Coefficients.of(self.background.d, max(paths.widest for paths in self.paths))
 
-    def _numbers(self, rows: Any) -> FloatArray:
+    def _numbers(self, rows: Data) -> FloatArray:
         X = self.read.encode(rows)
         refuse_infinite(X, self.background.names)
         return X
@@ -147,7 +147,7 @@ class FittedPath(FittedTreeModel):
 
     name = "tree_path"
 
-    def block(self, rows: Any) -> PathBlock:
+    def block(self, rows: Data) -> PathBlock:
         """The path-dependent games of many rows."""
         from weightedshap.games.tree_blocks import PathBlock
 
@@ -195,7 +195,7 @@ class FittedInterventional(FittedTreeModel):
         per_leaf = 64 * max(1, min(len(self.background), 16))
         return per_leaf * sum(e.n_leaves for e in self.ensembles)
 
-    def block(self, rows: Any) -> LeafBlock:
+    def block(self, rows: Data) -> LeafBlock:
         """The interventional games of many rows."""
         from weightedshap.games.tree_blocks import LeafBlock
 

@@ -14,7 +14,7 @@ from weightedshap.coalitions import random_coalitions
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import Encoding, fit_quality, refuse_other_outputs, split_rows
 from weightedshap.games.wrappers import FittedOnTable, wrapped
-from weightedshap.inputs import Model, Table
+from weightedshap.inputs import Data, Model, Table
 from weightedshap.trees.ensembles import Coefficients, Ensemble, pack, players_of
 from weightedshap.trees.readers import lightgbm_tree
 
@@ -62,7 +62,7 @@ class TreeSurrogate:
     held_out: float = 0.15
     n_jobs: int = 0
 
-    def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedTreeSurrogate:
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedTreeSurrogate:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
         f = model(table.data)  # (n, k)
@@ -197,12 +197,12 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
         encoding = self.encoding.stored()
         return {"recipe": "TreeSurrogate", "boosters": texts, "encoding": encoding, "quality": dict(self.quality)}
 
-    def masked(self, rows: Any, coalitions: BoolArray) -> FloatArray:
+    def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
         X = np.where(self.background.known_columns(coalitions), self.encoding(rows), np.nan)
         return np.stack([booster.predict(X) for booster in self.boosters], axis=1)
 
-    def block(self, rows: Any) -> LeafBlock:
+    def block(self, rows: Data) -> LeafBlock:
         """The games of many rows."""
         from weightedshap.games.tree_blocks import LeafBlock
         from weightedshap.trees.leaf_kernels import list_leaves

@@ -15,7 +15,7 @@ from weightedshap.coalitions import as_coalitions, as_orders, ends, prefixes
 from weightedshap.contributions import OWN, Contributions
 from weightedshap.games.adapters import from_shapiq
 from weightedshap.games.protocols import Block, ExactBlock, Fitted, FittedGame, Game
-from weightedshap.inputs import Model, Table, as_model, as_table, part_of, trained_columns
+from weightedshap.inputs import Data, Model, Table, as_model, as_table, part_of, trained_columns
 
 
 @dataclass
@@ -229,7 +229,7 @@ class FittedOnTable(Fitted):
         """What this game is, for the result."""
         return {"game": type(self).__name__.removeprefix("Fitted").lower(), "background_rows": len(self.background)}
 
-    def outputs(self, rows: Any) -> tuple[FloatArray, bool]:
+    def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
         """(n, k) f(x) of rows, and whether people see the axis k."""
         return self.model(rows), self.model.has_axis
 
@@ -238,7 +238,7 @@ class FittedOnTable(Fitted):
         _ = self.mean_prediction
         return self
 
-    def at(self, row: Any) -> Game:
+    def at(self, row: Data) -> Game:
         """The game at one row."""
         game = self.block(self.background.align(row, "row")).alone()
         assert isinstance(game, RowGame)
@@ -255,10 +255,10 @@ class FilledIn(FittedOnTable):
     """A game that fills in the hidden columns of one row at a time; a subclass says how."""
 
     @abstractmethod
-    def filled(self, row: Any, columns: BoolArray) -> FloatArray:
+    def filled(self, row: Data, columns: BoolArray) -> FloatArray:
         """(m, k) predictions for a row of which the columns (m, c) are known."""
 
-    def block(self, rows: Any) -> FilledBlock:
+    def block(self, rows: Data) -> FilledBlock:
         """The games of aligned rows."""
         return FilledBlock(self, rows)
 
@@ -268,7 +268,7 @@ class FilledBlock(Rowwise):
     """Rows of a table whose hidden columns are filled in."""
 
     fitted: FilledIn
-    rows: Any  # in the background's type
+    rows: Data  # in the background's type
 
     @property
     def d(self) -> int:
@@ -312,16 +312,16 @@ class GivenFitted(Fitted):
     def mean_prediction(self) -> FloatArray:
         return np.asarray(self.expected)
 
-    def at(self, row: Any) -> Game:
+    def at(self, row: Data) -> Game:
         """The game that the user makes for one row."""
         game: Game = self.bind(row)
         return game
 
-    def block(self, rows: Any) -> GivenBlock:
+    def block(self, rows: Data) -> GivenBlock:
         """The games of all rows."""
         return GivenBlock(tuple(checked(self.bind(part_of(rows, slice(r, r + 1)))) for r in range(len(rows))))
 
-    def outputs(self, rows: Any) -> tuple[FloatArray, bool]:
+    def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
         """(n, k) f(x), or the game of all players at each row; and whether it came with the axis k."""
         if self.predictor is not None:
             f_x = np.asarray(self.predictor(rows))
@@ -348,7 +348,7 @@ def as_fitted(game: Any, background: Table) -> Fitted:
 
 
 def wrapped(
-    model: Any, background: Any, rng: np.random.Generator | int | None
+    model: Any, background: Data, rng: np.random.Generator | int | None
 ) -> tuple[Model, Table, np.random.Generator]:
     """A bare model, array and seed as the `Model`, `Table` and Generator that a recipe works with."""
     table = as_table(background, order=trained_columns(model))

@@ -5,25 +5,12 @@ weight of each row. Hidden columns are replaced column by column with values of 
 by arithmetic, so the model always sees the types it was trained on.
 """
 
-from weightedshap.inputs.calls import feeding, trained_columns
-from weightedshap.inputs.columns import Column, column_of, copy_of, is_table, kind_of, part_of
+from weightedshap.inputs.calls import feeding
+from weightedshap.inputs.columns import Data, Kind, column_of, copy_of, is_frame, join_of, kind_of, part_of
 from weightedshap.inputs.groups import Groups
-from weightedshap.inputs.model import Model, Outputs, as_model
+from weightedshap.inputs.model import Model, Outputs, as_model, trained_columns
+from weightedshap.inputs.plain import Column
 from weightedshap.inputs.table import Table, as_table
 
-__all__ = [
-    "Column",
-    "Groups",
-    "Model",
-    "Outputs",
-    "Table",
-    "as_model",
-    "as_table",
-    "column_of",
-    "copy_of",
-    "feeding",
-    "is_table",
-    "kind_of",
-    "part_of",
-    "trained_columns",
-]
+__all__ = ["Column", "Groups", "Kind", "Model", "Outputs", "Data", "Table", "as_model", "as_table", "column_of"]
+__all__ += ["copy_of", "feeding", "is_frame", "join_of", "kind_of", "part_of", "trained_columns"]

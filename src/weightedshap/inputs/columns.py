@@ -1,195 +1,132 @@
-"""The kinds of tables, and what all of them can do.
-
-Between kinds, and into numbers, a column travels in a plain form: numbers and booleans as float64 with
-NaN for missing values, categories as objects with None.
-"""
+"""The kinds of tables, and what all of them can do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import BoolArray, IntArray
+from weightedshap.inputs.plain import Array, Column, as_numbers, in_dtype, numeric
 
-__all__ = ["Column", "Kind", "Arrays", "kind_of", "column_of", "part_of", "copy_of"]
+Data = Any
+"""Data of people's data: an array (n, c), a pandas or a polars DataFrame."""
+R = TypeVar("R")
 
-Column = FloatArray | npt.NDArray[np.object_]
-
-EXACT = 2.0**53  # from here on a float64 cannot tell neighbouring whole numbers apart
-
-
-class Kind(Protocol):
-    """What is done to rows of one kind."""
-
-    def names(self, rows: Any) -> tuple[str, ...] | None:
-        """Column names; None if columns have no names."""
-
-    def select(self, rows: Any, columns: Sequence[int]) -> Any:
-        """Some columns, in the given order."""
-
-    def part(self, rows: Any, which: slice | IntArray) -> Any:
-        """Some rows."""
-
-    def copy(self, rows: Any) -> Any:
-        """Rows that may be written to without changing these."""
-
-    def column(self, rows: Any, c: int, who: str) -> Column:
-        """Column c in the plain form; an error if it is neither numbers nor categories."""
-
-    def is_boolean(self, rows: Any, c: int) -> bool:
-        """Whether column c holds only true and false."""
-
-    def like(self, rows: Any, reference: Any, who: str) -> Any:
-        """`rows` of this kind in the dtypes of `reference`, as far as these can hold them."""
-
-    def build(self, columns: Sequence[Column], reference: Any, who: str) -> Any:
-        """Rows of this kind, in the dtypes of `reference`, out of plain columns."""
-
-    def mix(self, row: Any, known: BoolArray, hidden: Any) -> Any:
-        """(m·B) rows: known columns (m, c) from `row`, the others from each of B `hidden` rows."""
+UNLIKE = "The rows of the parts must be all arrays, or all frames, with the same columns."
 
 
-class Arrays:
-    """2-D arrays of numbers. Integers, booleans and single precision stay what they are."""
+@dataclass(frozen=True)
+class Kind(Generic[R]):
+    """What is done to rows of one kind. Columns are counted by c; `who` names the rows in an error."""
 
-    def names(self, rows: Any) -> None:
-        return None
-
-    def select(self, rows: Any, columns: Sequence[int]) -> Any:
-        return rows[:, columns]
-
-    def part(self, rows: Any, which: slice | IntArray) -> Any:
-        return rows[which]
-
-    def copy(self, rows: Any) -> Any:
-        return np.array(rows)
-
-    def column(self, rows: Any, c: int, who: str) -> Column:
-        return np.asarray(rows[:, c], dtype=np.float64)
-
-    def is_boolean(self, rows: Any, c: int) -> bool:
-        return bool(rows.dtype == np.bool_)
-
-    def like(self, rows: Any, reference: Any, who: str) -> Any:
-        rows = numeric(rows, who)
-        return rows if rows.dtype == reference.dtype else in_dtype(rows, reference.dtype)
-
-    def build(self, columns: Sequence[Column], reference: Any, who: str) -> Any:
-        numbers = [as_numbers(column, f"at position {c}", who) for c, column in enumerate(columns)]
-        return in_dtype(np.stack(numbers, axis=1), reference.dtype)
-
-    def mix(self, row: Any, known: BoolArray, hidden: Any) -> Any:
-        return np.where(known[:, None, :], row, hidden).reshape(-1, known.shape[1])
+    names: Callable[[R], tuple[str, ...] | None]  # (rows) → column names; None if columns have no names
+    select: Callable[[R, Sequence[int] | IntArray], R]  # (rows, columns) → some columns, in the given order
+    part: Callable[[R, slice | IntArray], R]  # (rows, which) → some rows
+    copy: Callable[[R], R]  # (rows) → rows that may be written to without changing these
+    join: Callable[[Sequence[R]], R]  # (parts) → the rows of all parts; an error if their columns differ
+    equal: Callable[[R, R], bool]  # (one, other) → the same to the bit, names and types too; NaN equals NaN
+    column: Callable[[R, int, str], Column]  # (rows, c, who) → plain; an error if neither numbers nor categories
+    series: Callable[[R, int], pd.Series[Any]]  # (rows, c) → a column to be shown, whatever it holds
+    to_pandas: Callable[[R], pd.DataFrame]  # (rows) → the rows as a pandas frame
+    is_boolean: Callable[[R, int], bool]  # (rows, c) → whether a column holds only true and false
+    like: Callable[[R, R, str], R]  # (rows, reference, who) → rows in the reference's dtypes, where these can hold them
+    build: Callable[[Sequence[Column], R, str], R]  # (columns, reference, who) → the same out of plain columns
+    mix: Callable[[R, BoolArray, R], R]  # (row, known (m, c), B hidden) → m·B rows; columns not known from each hidden
 
 
-def numeric(data: Any, who: str) -> Any:
-    """A C-contiguous array of numbers; an error for anything else."""
-    array = np.asarray(data)
-    if array.dtype.kind in "mM":
-        raise TypeError(
-            f"`{who}` holds dates or durations ({array.dtype}). Turn them into numbers first, for example days: "
-            "(dates - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')."
-        )
-    if array.dtype.kind == "O":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(_not_numbers(who, str(error))) from error
-    if array.dtype.kind not in "biuf":
-        raise TypeError(_not_numbers(who, str(array.dtype)))
-    if array.dtype.kind in "iu":
-        refuse_inexact(np.asarray(array, dtype=np.float64), f"`{who}`")
-    return np.ascontiguousarray(array)
+def _joined(parts: Sequence[Array]) -> Array:
+    if len({part.shape[1:] for part in parts}) > 1:
+        raise ValueError(UNLIKE)
+    return np.concatenate(parts)
 
 
-def _not_numbers(who: str, why: str) -> str:
-    return (
-        f"`{who}` holds values that are not numbers ({why}). Pass a pandas or polars DataFrame, so that each column "
-        "keeps its own type."
-    )
+def equal_arrays(one: Array, other: Array) -> bool:
+    """Whether two arrays are the same to the bit."""
+    if one.dtype.kind == other.dtype.kind == "U":  # however long their longest text is
+        return np.array_equal(one, other)
+    alike = one.shape == other.shape and one.dtype == other.dtype
+    return alike and np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
 
 
-def in_dtype(values: Any, dtype: np.dtype[Any]) -> Any:
-    """`values` in `dtype`, or as they are if it cannot hold them (a hole or a fraction among integers)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        cast = values.astype(dtype)
-    return cast if holds(np.asarray(cast, dtype=np.float64), values, dtype.kind == "f") else values
+def _like(rows: Array, reference: Array, who: str) -> Array:
+    rows = numeric(rows, who)
+    return rows if rows.dtype == reference.dtype else in_dtype(rows, reference.dtype)
 
 
-def holds(cast: FloatArray, values: FloatArray, rounds: bool) -> bool:
-    """Whether `cast` holds `values`: exactly, or rounded to a shorter float."""
-    if rounds:
-        return bool(np.array_equal(np.isfinite(cast), np.isfinite(values)))
-    return bool(np.array_equal(cast, values, equal_nan=True))
+def _built(columns: Sequence[Column], reference: Array, who: str) -> Array:
+    numbers = [as_numbers(column, f"at position {c}", who) for c, column in enumerate(columns)]
+    return in_dtype(np.stack(numbers, axis=1), reference.dtype)
 
 
-def refuse_inexact(values: FloatArray, where: str) -> None:
-    """An error for whole numbers that float64 cannot tell apart."""
-    if (np.abs(values) >= EXACT).any():
-        raise ValueError(
-            f"{where} holds whole numbers of 2^53 and beyond, which floating point cannot tell apart. Leave out an "
-            "identifier, turn it into text, or use a coarser unit (seconds instead of nanoseconds)."
-        )
+ARRAYS = Kind[Array](
+    names=lambda rows: None,
+    select=lambda rows, columns: rows[:, columns],
+    part=lambda rows, which: rows[which],
+    copy=np.array,
+    join=_joined,
+    equal=equal_arrays,
+    column=lambda rows, c, who: np.asarray(rows[:, c], dtype=np.float64),
+    series=lambda rows, c: pd.Series(rows[:, c]),
+    to_pandas=pd.DataFrame,
+    is_boolean=lambda rows, c: rows.dtype == np.bool_,
+    like=_like,
+    build=_built,
+    mix=lambda row, known, hidden: np.where(known[:, None, :], row, hidden).reshape(-1, known.shape[1]),
+)
 
 
-def as_numbers(values: Column, name: str, who: str) -> FloatArray:
-    """A plain column as floats; an error if it holds text."""
-    if values.dtype != object:
-        return np.asarray(values, dtype=np.float64)
-    text = [value for value in values if value is not None and not isinstance(value, (bool, int, float, np.number))]
-    if text:
-        raise TypeError(f"Column {name} of `{who}` holds {text[0]!r} where the background holds numbers.")
-    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+def picks(known: BoolArray, n: int) -> Iterator[IntArray]:
+    """For each column of mixed rows, where its cells stand in a pool: 0 is the explained row, 1..n the hidden ones."""
+    for column in known.T:
+        yield np.where(column[:, None], 0, np.arange(1, n + 1)).ravel()
 
 
-def as_text(values: Column, name: str, who: str) -> npt.NDArray[np.object_]:
-    """A plain column as text with None; an error if it holds numbers."""
-    if values.dtype != object:
-        if not np.isnan(np.asarray(values, dtype=np.float64)).all():
-            raise TypeError(f"Column {name} of `{who}` holds numbers where the background holds text.")
-        return np.full(len(values), None, dtype=object)
-    return np.asarray(values, dtype=object)
+def is_polars(data: object) -> bool:
+    """Whether `data` is a polars DataFrame, found out without importing polars."""
+    return type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "DataFrame"
 
 
-def is_polars(frame: Any) -> bool:
-    """Whether `frame` is a polars DataFrame, found out without importing polars."""
-    return type(frame).__module__.partition(".")[0] == "polars" and type(frame).__name__ == "DataFrame"
+def is_frame(data: object) -> bool:
+    """Whether `data` is a pandas or polars DataFrame."""
+    return isinstance(data, pd.DataFrame) or is_polars(data)
 
 
-def is_table(rows: Any) -> bool:
-    """Whether `rows` is an array, or a pandas or polars frame."""
-    return isinstance(rows, (np.ndarray, pd.DataFrame)) or is_polars(rows)
-
-
-def kind_of(rows: Any) -> Kind:
+def kind_of(rows: Data) -> Kind[Any]:
     """The kind of a table."""
     if isinstance(rows, np.ndarray):
-        return Arrays()
+        return ARRAYS
     if isinstance(rows, pd.DataFrame):
-        from weightedshap.inputs.pandas import PandasFrames
+        from weightedshap.inputs.pandas import PANDAS
 
-        return PandasFrames()
+        return PANDAS
     if is_polars(rows):
-        from weightedshap.inputs.polars import PolarsFrames
+        from weightedshap.inputs.polars import POLARS
 
-        return PolarsFrames()
+        return POLARS
     raise TypeError(f"A table must be an array, a pandas or a polars DataFrame; got {type(rows).__name__}.")
 
 
-def column_of(rows: Any, c: int) -> Column:
+def column_of(rows: Data, c: int) -> Column:
     """Column c in the plain form: floats with NaN, or objects with None."""
     return kind_of(rows).column(rows, c, "X")
 
 
-def part_of(rows: Any, which: slice | IntArray) -> Any:
+def part_of(rows: Data, which: slice | IntArray) -> Data:
     """Some rows, in their own kind."""
     return kind_of(rows).part(rows, which)
 
 
-def copy_of(rows: Any) -> Any:
-    """Rows that may be written to without changing these."""
+def copy_of(rows: Data) -> Data:
+    """Data that may be written to without changing these."""
     return kind_of(rows).copy(rows)
+
+
+def join_of(parts: Sequence[Data]) -> Data:
+    """The rows of all parts, which must be of one kind with the same columns."""
+    if len({type(part) for part in parts}) > 1:
+        raise ValueError(UNLIKE)
+    return kind_of(parts[0]).join(parts)

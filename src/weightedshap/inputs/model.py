@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from weightedshap.checks import FloatArray, as_outputs, one_of, output_position
-from weightedshap.inputs.calls import how_to_call
-from weightedshap.inputs.columns import copy_of, part_of
+from weightedshap.inputs.calls import COLUMNS, Predict, how_to_call, library_of, traits
+from weightedshap.inputs.columns import Data, copy_of, part_of
 from weightedshap.inputs.table import Table
-
-__all__ = ["Model", "Outputs", "as_model"]
 
 BATCH_BYTES = 2**26
 LEAST_PROBABILITY = 1e-12
@@ -37,7 +35,7 @@ class Model:
     link : "logit" where probabilities p are explained as log-odds log(p / (1 − p))
     """
 
-    predict: Callable[[Any], Any]
+    predict: Predict
     original: Any
     output_names: tuple[str, ...]
     space: str
@@ -47,7 +45,7 @@ class Model:
     custom: bool = False
     link: str = "identity"
 
-    def __call__(self, rows: Any) -> FloatArray:
+    def __call__(self, rows: Data) -> FloatArray:
         """(n, k) predictions of the chosen outputs."""
         at_most = max(1, BATCH_BYTES // (8 * rows.shape[1]))
         if len(rows) > at_most:
@@ -63,39 +61,46 @@ class Model:
         return log_odds(picked) if self.link == "logit" else picked
 
     def public(self, values: FloatArray) -> FloatArray:
-        """(…, k) values as people see them: without the axis k where a single output is explained."""
+        """`values` (…, k) as people see them: without the axis k where they asked for one output, or there is one."""
         return values if self.has_axis else values[..., 0]
 
 
 def as_model(
-    model: Any,
-    background: Table,
-    predict: Callable[[Any], Any] | None = None,
-    outputs: Outputs = None,
-    link: str = "identity",
+    model: Any, background: Table, predict: Predict | None = None, outputs: Outputs = None, link: str = "identity"
 ) -> Model:
     """Wrap `model`, looking at what it returns for the first background rows.
 
-    Classifiers are called through ``predict_proba`` (of two classes the second is explained), or
-    through ``decision_function`` if they know no probabilities; other estimators through ``predict``,
-    torch modules and functions directly; `predict` overrides all of these. `outputs` picks outputs by
-    position or name: one of them, or a list, which keeps the axis k. ``link="logit"`` turns
-    probabilities into log-odds, see `log_odds`.
+    Classifiers are called through ``predict_proba`` (of two classes the second is explained), or through
+    ``decision_function`` if they know no probabilities; other estimators through ``predict``, torch modules and
+    functions directly; `predict` overrides all of these. `outputs` picks outputs by position or name: one of them, or
+    a list, which keeps the axis k. ``link="logit"`` turns probabilities into log-odds, see `log_odds`.
     """
     if isinstance(model, Model):
         return model
     one_of("link", link, ("identity", "logit"))
-    call = how_to_call(model, predict)
+    function, space, own_names = how_to_call(model, predict)
     _check_width(model, background)
-    raw = _answer(call.function, background.take(slice(0, 2)))
-    names = _output_names(call.names, raw.shape[1])
-    binary = call.space == "probability" and raw.shape[1] == 2
-    chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(raw.shape[1])))
-    picked = tuple(names[o] for o in chosen)
-    space = "margin" if link == "logit" else call.space
-    wrapped = Model(call.function, model, picked, space, raw.shape[1], chosen, has_axis, predict is not None, link)
-    wrapped(background.take(slice(0, 2)))
-    return wrapped
+    first = background.take(slice(0, 2))
+    n_raw = _answer(function, first).shape[1]
+    names = own_names if len(own_names) == n_raw else _numbered(n_raw)
+    binary = space == "probability" and n_raw == 2
+    chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(n_raw)))
+    picked, scale = tuple(names[o] for o in chosen), "margin" if link == "logit" else space
+    made = Model(function, model, picked, scale, n_raw, chosen, has_axis, predict is not None, link)
+    made(first)
+    return made
+
+
+def trained_columns(model: object) -> list[str] | None:
+    """The column names a model was trained on, in that order; None if it does not tell."""
+    original = model.original if isinstance(model, Model) else model
+    told = traits(original)
+    for names in (told[name] for name in COLUMNS):
+        if callable(names) and library_of(original) == "lightgbm":
+            names = names()
+        if isinstance(names, (list, tuple, np.ndarray)) and len(names):
+            return [str(name) for name in names]
+    return None
 
 
 def log_odds(p: FloatArray) -> FloatArray:
@@ -109,10 +114,10 @@ def log_odds(p: FloatArray) -> FloatArray:
     return np.asarray(np.log(inside) - np.log1p(-inside))
 
 
-def _answer(predict: Callable[[Any], Any], rows: Any) -> FloatArray:
+def _answer(predict: Predict, rows: Data) -> FloatArray:
     """(n, k) what the model says; it gets a copy of the rows, which it may write to."""
     answer = predict(copy_of(rows))
-    if isinstance(answer, list) and answer and getattr(answer[0], "ndim", 0) == 2:
+    if isinstance(answer, list) and answer and isinstance(answer[0], np.ndarray) and answer[0].ndim == 2:
         raise ValueError(
             f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=` a "
             "function that returns one table (n, k), for example the second column of each."
@@ -122,17 +127,15 @@ def _answer(predict: Callable[[Any], Any], rows: Any) -> FloatArray:
 
 
 def _check_width(model: Any, background: Table) -> None:
-    expected = getattr(model, "n_features_in_", None)
-    if expected is not None and expected != len(background.names):
+    expected = traits(model)["n_features_in_"]
+    if expected not in (None, len(background.names)):
         raise ValueError(
             f"The background has {len(background.names)} columns but the model expects {expected}. "
             "Pass the columns used in training, in the same order."
         )
 
 
-def _output_names(names: tuple[str, ...] | None, n_outputs: int) -> tuple[str, ...]:
-    if names is not None and len(names) == n_outputs:
-        return names
+def _numbered(n_outputs: int) -> tuple[str, ...]:
     return tuple(f"output {o}" for o in range(n_outputs)) if n_outputs > 1 else ("output",)
 
 

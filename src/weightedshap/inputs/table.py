@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.inputs.columns import Column, Kind, is_polars, kind_of, numeric
-from weightedshap.inputs.groups import Groups, listed, owners, players_of
-
-__all__ = ["Table", "as_table"]
+from weightedshap.inputs.columns import Data, Kind, is_frame, kind_of
+from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
+from weightedshap.inputs.plain import Column, numeric
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that the model can be called on, and the players made of their columns.
+    """Data that the model can be called on, and the players made of their columns.
 
     Attributes
     ----------
@@ -33,7 +32,7 @@ class Table:
     trained : the names of an array's columns in the model's training, where it knows them
     """
 
-    data: Any
+    data: Data
     names: tuple[str, ...]
     players: tuple[IntArray, ...]
     player_names: tuple[str, ...]
@@ -50,14 +49,14 @@ class Table:
         return len(self.players)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind[Data]:
         """What rows of this type can do."""
         return kind_of(self.data)
 
     @property
     def is_frame(self) -> bool:
         """Whether rows are handed on as a DataFrame."""
-        return not isinstance(self.data, np.ndarray)
+        return is_frame(self.data)
 
     @property
     def player_of_column(self) -> IntArray:
@@ -71,7 +70,7 @@ class Table:
         """(m, c): which columns each coalition (m, d) of players knows."""
         return coalitions[:, self.player_of_column]
 
-    def take(self, rows: slice | IntArray) -> Any:
+    def take(self, rows: slice | IntArray) -> Data:
         """Some rows, in the table's own type."""
         return self.kind.part(self.data, rows)
 
@@ -82,60 +81,57 @@ class Table:
             raise ValueError("The rows taken from the background have no weight. Pass more rows with positive weight.")
         return replace(self, data=self.take(rows), weights=weights / weights.sum())
 
-    def align(self, X: Any, who: str = "X") -> Any:
+    def align(self, X: Any, who: str = "X") -> Data:
         """`X` with this table's columns in this table's order, type and dtypes.
 
-        A single row (a 1-D array, a Series or a dict) becomes a table of one row. Named columns are
-        matched by name if the background has names too, or the model has the same; others by position.
-        A value that the dtype of the background's column cannot hold (a hole or a fraction among
-        integers) keeps its own.
+        A single row (a 1-D array, a Series or a dict) becomes a table of one row. Named columns are matched by name if
+        the background has names too, or the model has the same; others by position. A value that the dtype of the
+        background's column cannot hold (a hole or a fraction among integers) keeps its own.
         """
-        data = as_rows(X)
-        if self.is_frame and isinstance(data, np.ndarray) and data.dtype.kind in "OUS":
-            data = pd.DataFrame(data).infer_objects()
-            data.columns = self.names if data.shape[1] == len(self.names) else data.columns
-        kind, names = kind_of(data), kind_of(data).names(data)
+        rows = as_rows(X)
+        if self.is_frame and isinstance(rows, np.ndarray) and rows.dtype.kind in "OUS":
+            rows = pd.DataFrame(rows).infer_objects()
+            rows.columns = self.names if rows.shape[1] == len(self.names) else rows.columns
+        kind, names = kind_of(rows), kind_of(rows).names(rows)
         if names is not None and (self.is_frame or sorted(names) == sorted(self.trained)):
-            data = kind.select(data, _positions(names, self.names if self.is_frame else self.trained, who))
-        elif data.shape[1] != len(self.names):
+            rows = kind.select(rows, _positions(names, self.names if self.is_frame else self.trained, who))
+        elif rows.shape[1] != len(self.names):
             raise ValueError(
-                f"`{who}` has {data.shape[1]} columns but the background has {len(self.names)}. "
+                f"`{who}` has {rows.shape[1]} columns but the background has {len(self.names)}. "
                 "Pass the columns used in training, in the same order."
             )
-        if len(data) == 0:
+        if len(rows) == 0:
             raise ValueError(f"`{who}` has no rows. Pass at least one row to explain.")
-        if type(kind) is type(self.kind):
-            return self.kind.like(data, self.data, who)
-        if isinstance(data, np.ndarray):
-            data = numeric(data, who)
-        return self.kind.build([kind.column(data, c, who) for c in range(len(self.names))], self.data, who)
+        if kind is self.kind:
+            return kind.like(rows, self.data, who)
+        if isinstance(rows, np.ndarray):
+            rows = numeric(rows, who)
+        return self.kind.build([kind.column(rows, c, who) for c in range(len(self.names))], self.data, who)
 
-    def mix(self, row: Any, known: BoolArray, hidden: Any) -> Any:
-        """Rows that take known columns from `row` and the others from each row of `hidden`.
+    def mix(self, row: Data, known: BoolArray, hidden: Data) -> Data:
+        """(m·B) rows that take known columns (m, c) from `row` and the others from each of B `hidden` rows.
 
-        Parameters
-        ----------
-        row : one row in the table's type
-        known : (m, c) bool
-        hidden : B rows in the table's type
-
-        Returns
-        -------
-        m·B rows in the table's type; all B rows of the first coalition come first.
+        All B rows of the first coalition come first.
         """
         return self.kind.mix(row, known, hidden)
 
-    def typical(self) -> Any:
+    def typical(self) -> Data:
         """One row of weighted means (numbers) and most frequent values (all else)."""
         cells = [self._typical(c) for c in range(len(self.names))]
         return self.kind.build(cells, self.data, "background")
 
-    def unseen(self, rows: Any) -> tuple[str, ...]:
+    def _typical(self, c: int) -> Column:
+        column = self.column(c)
+        counted = column.dtype == object or self.kind.is_boolean(self.data, c)
+        cell = _most_frequent(column, self.weights) if counted else _weighted_mean(column, self.weights)
+        return np.full_like(column[:1], cell)
+
+    def unseen(self, rows: Data) -> tuple[str, ...]:
         """A sentence for each column whose categories in `rows` the background never saw."""
         return tuple(
             f"Column {self.names[c]!r} holds categories that the background never saw: {listed(found)}."
-            for c, known in self._categories.items()
-            if (found := sorted({str(v) for v in kind_of(rows).column(rows, c, "X") if v is not None} - known))
+            for c, seen in self._categories.items()
+            if (found := sorted(_texts(kind_of(rows).column(rows, c, "X")) - seen))
         )
 
     def column(self, c: int) -> Column:
@@ -144,60 +140,50 @@ class Table:
 
     @cached_property
     def _categories(self) -> dict[int, set[str]]:
-        columns = {c: column for c in range(len(self.names)) if (column := self.column(c)).dtype == object}
-        return {c: {str(v) for v in column if v is not None} for c, column in columns.items()}
-
-    def _typical(self, c: int) -> Column:
-        column = self.column(c)
-        if column.dtype == object:
-            return np.array([_most_frequent(column, self.weights)], dtype=object)
-        if self.kind.is_boolean(self.data, c):
-            return np.array([_most_frequent(column, self.weights)], dtype=np.float64)
-        return np.array([_weighted_mean(np.asarray(column, dtype=np.float64), self.weights)])
+        columns = enumerate(map(self.column, range(len(self.names))))
+        return {c: _texts(column) for c, column in columns if column.dtype == object}
 
 
-def as_table(data: Any, weights: Any = None, groups: Groups | None = None, order: Sequence[str] | None = None) -> Table:
+def as_table(
+    data: Any, weights: npt.ArrayLike | None = None, groups: Groups | None = None, order: Sequence[str] | None = None
+) -> Table:
     """Wrap `data` (2-D array or DataFrame) as the background table.
 
     Parameters
     ----------
     weights : (n,) row weights, non-negative; None for equal ones
-    groups : players made of several columns, as ``{"address": ["city", "zip"]}`` or a list of lists.
-        A column in no group is a player of its own.
-    order : the column names in the order in which the model was trained; a frame that has the same
-        columns in another order is put into this one
+    groups : players made of several columns, as ``{"address": ["city", "zip"]}`` or a list of lists. A column in no
+        group is a player of its own.
+    order : the column names in the order in which the model was trained; a frame that has the same columns in another
+        order is put into this one
     """
     if isinstance(data, Table):
         return data
     rows = as_rows(data)
-    if len(rows) == 0 or rows.shape[1] == 0:
-        raise ValueError(
-            f"The background needs at least one row and one column; got {rows.shape[0]} rows and "
-            f"{rows.shape[1]} columns."
-        )
+    n, width = rows.shape
+    if n == 0 or width == 0:
+        raise ValueError(f"The background needs at least one row and one column; got {n} rows and {width} columns.")
     if isinstance(rows, np.ndarray):
         rows = numeric(rows, "background")
     kind = kind_of(rows)
-    names = kind.names(rows)
-    trained = tuple(order or ()) if names is None else ()
-    if names is None:
-        names = tuple(f"x{c}" for c in range(rows.shape[1]))
-    _refuse_twice(names)
-    for c in range(len(names)):
+    given = kind.names(rows)
+    names = given or tuple(f"x{c}" for c in range(width))
+    _refuse_repeated(names)
+    for c in range(width):
         kind.column(rows, c, "background")
-    owner, alone = owners(names, groups)
+    group = group_of(names, groups)
+    alone = [name for name in names if name not in group]
     notes = (f"Columns in no group are players of their own: {listed(alone)}.",) if groups and alone else ()
     if order is not None and tuple(order) != names and sorted(order) == sorted(names):
-        columns = [names.index(name) for name in order]
-        rows, names, owner = kind.select(rows, columns), tuple(order), tuple(owner[c] for c in columns)
-    return Table(rows, names, *players_of(owner), _row_weights(weights, len(rows)), notes, trained)
+        rows, names = kind.select(rows, [names.index(name) for name in order]), tuple(order)
+    players = players_of(group.get(name, name) for name in names)
+    trained = tuple(order or ()) if given is None else ()
+    return Table(rows, names, *players, _row_weights(weights, n), notes, trained)
 
 
-def as_rows(data: Any) -> Any:
+def as_rows(data: Any) -> Data:
     """A 2-D array or a DataFrame."""
-    if isinstance(data, Table):
-        return data.data
-    if isinstance(data, pd.DataFrame) or is_polars(data):
+    if is_frame(data):
         return data
     if type(data).__name__ == "LazyFrame":
         raise TypeError("A polars LazyFrame holds no rows yet. Call `.collect()` on it first.")
@@ -206,22 +192,20 @@ def as_rows(data: Any) -> Any:
     if isinstance(data, Mapping):
         return pd.DataFrame([dict(data)])
     array = np.asarray(data)
-    if array.ndim == 1:
-        array = array[None, :]
+    array = array[None, :] if array.ndim == 1 else array
     if array.ndim != 2:
         raise ValueError(f"A table must have two axes, rows and columns; got shape {array.shape}.")
     return array
 
 
-def _refuse_twice(names: tuple[str, ...]) -> None:
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
+def _refuse_repeated(names: tuple[str, ...]) -> None:
+    if twice := repeated(names):
         raise ValueError(f"Column names must differ; {', '.join(map(repr, twice))} stands more than once.")
 
 
 def _positions(given: tuple[str, ...], names: tuple[str, ...], who: str) -> list[int]:
     """Where each of `names` stands in `given`."""
-    _refuse_twice(given)
+    _refuse_repeated(given)
     position = {name: c for c, name in enumerate(given)}
     missing = [name for name in names if name not in position]
     extra = [name for name in position if name not in names]
@@ -237,7 +221,12 @@ def _positions(given: tuple[str, ...], names: tuple[str, ...], who: str) -> list
     return [position[name] for name in names]
 
 
-def _weighted_mean(values: FloatArray, weights: FloatArray) -> float:
+def _texts(column: Column) -> set[str]:
+    """The categories of a column, as text."""
+    return {str(value) for value in column if value is not None}
+
+
+def _weighted_mean(values: Column, weights: FloatArray) -> float:
     """The mean over the values that are not missing; NaN if there are none."""
     present = ~np.isnan(values)
     total = weights[present].sum()
@@ -250,15 +239,12 @@ def _most_frequent(values: Column, weights: FloatArray) -> Any:
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         if value is not None and value == value:
             votes[value] = votes.get(value, 0.0) + weight
-    if not votes:
-        return None if values.dtype == object else np.nan
-    return min(votes, key=lambda value: (-votes[value], str(value)))
+    missing = None if values.dtype == object else np.nan
+    return min(votes, key=lambda value: (-votes[value], str(value)), default=missing)
 
 
-def _row_weights(weights: Any, n: int) -> FloatArray:
-    if weights is None:
-        return np.full(n, 1.0 / n)
-    array = np.asarray(weights, dtype=np.float64)
+def _row_weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
+    array = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
     if array.shape != (n,):
         raise ValueError(f"`background_weights` must hold one weight for each of {n} rows; got shape {array.shape}.")
     if not (np.isfinite(array).all() and (array >= 0).all() and array.sum() > 0):

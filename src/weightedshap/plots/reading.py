@@ -14,7 +14,7 @@ from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import place_of
 from weightedshap.explanation.slicing import AXES
-from weightedshap.inputs.columns import is_polars
+from weightedshap.inputs import kind_of
 from weightedshap.weights import WeightFamily, shapley
 
 Curves = Mapping[str, FloatArray]
@@ -55,19 +55,12 @@ def largest(values: FloatArray, max_display: int) -> IntArray:
     return order_of(values)[: positive_integer("max_display", max_display)]
 
 
-def series_of(data: Any, c: int) -> pd.Series[Any]:
-    """Column c of a table, its values as they are; the rows of a pandas frame keep their names."""
-    if is_polars(data):
-        return pd.Series(data[:, c].to_list(), dtype=object)
-    return data.iloc[:, c] if isinstance(data, pd.DataFrame) else pd.Series(data[:, c])
-
-
 def column(explanation: Explanation, i: int) -> pd.Series[Any] | None:
     """The data of feature i; None where features are not columns (groups, games)."""
     data = explanation.data
     if data is None or len(data.shape) != 2 or data.shape[1] != explanation.values.shape[1]:
         return None
-    return series_of(data, i)
+    return kind_of(data).series(data, i)
 
 
 def own_curves(explanation: Explanation) -> dict[str, FloatArray]:

@@ -126,7 +126,7 @@ def _columns(explanation: Explanation) -> tuple[list[str], list[pd.Series[Any]]]
     data, features = explanation.data, explanation.feature_names
     if data is None or len(data.shape) != 2:
         return [], []
-    columns = [reading.series_of(data, c) for c in range(data.shape[1])]
+    columns = [kind_of(data).series(data, c) for c in range(data.shape[1])]
     counted = [f"x{c}" for c in range(len(columns))]
     return list(kind_of(data).names(data) or (features if len(features) == len(columns) else counted)), columns
 

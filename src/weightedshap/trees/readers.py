@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from weightedshap.checks import FloatArray
-from weightedshap.inputs import column_of, feeding
+from weightedshap.inputs import Data, column_of, feeding
 from weightedshap.trees.ensembles import Ensemble, Tree, pack
 
 __all__ = ["ReadModel", "read_model"]
@@ -46,17 +46,17 @@ class ReadModel:
     raw: Callable[[Any], Any]
     categories: Mapping[int, Sequence[Any]]
 
-    def encode(self, rows: Any) -> FloatArray:
+    def encode(self, rows: Data) -> FloatArray:
         """Rows as the numbers that the splits compare."""
         return encode_rows(rows, self.categories)
 
-    def predict(self, rows: Any) -> FloatArray:
+    def predict(self, rows: Data) -> FloatArray:
         """(n, k) the library's own raw prediction."""
         raw = np.asarray(self.raw(rows), dtype=np.float64)
         return raw.reshape(len(rows), -1)
 
 
-def encode_rows(rows: Any, categories: Mapping[int, Sequence[Any]] | None = None) -> FloatArray:
+def encode_rows(rows: Data, categories: Mapping[int, Sequence[Any]] | None = None) -> FloatArray:
     """A table as float64: numbers as they are, categories as their codes, missing values as NaN."""
     if isinstance(rows, np.ndarray):
         return np.ascontiguousarray(rows, dtype=np.float64)
@@ -80,7 +80,7 @@ def _encoded(column: pd.Series[Any], categories: Sequence[Any] | None) -> FloatA
         ) from error
 
 
-def read_model(model: Any, rows: Any) -> ReadModel:
+def read_model(model: Any, rows: Data) -> ReadModel:
     """Read `model`, and check the reading against its own predictions for `rows`."""
     library = type(model).__module__.partition(".")[0]
     reader = READERS.get(library)
@@ -93,7 +93,7 @@ def read_model(model: Any, rows: Any) -> ReadModel:
     return _checked(found, rows)
 
 
-def _checked(found: ReadModel, rows: Any) -> ReadModel:
+def _checked(found: ReadModel, rows: Data) -> ReadModel:
     """`found` with offsets set so that trees add up to the library's own prediction, or an error."""
     X, own = found.encode(rows), found.predict(rows)
     if own.shape[1] != len(found.ensembles):
@@ -121,7 +121,7 @@ def _refuse(what: str) -> None:
 # LightGBM ------------------------------------------------------------------------------------------
 
 
-def read_lightgbm(model: Any, rows: Any) -> ReadModel:
+def read_lightgbm(model: Any, rows: Data) -> ReadModel:
     """A `lightgbm.Booster` or scikit-learn wrapper, through ``dump_model``."""
     booster = getattr(model, "booster_", model)
     dump = booster.dump_model()
@@ -170,7 +170,7 @@ def lightgbm_tree(structure: Mapping[str, Any]) -> Tree:
 # XGBoost -------------------------------------------------------------------------------------------
 
 
-def read_xgboost(model: Any, rows: Any) -> ReadModel:
+def read_xgboost(model: Any, rows: Data) -> ReadModel:
     """An `xgboost.Booster` or scikit-learn wrapper, through its JSON format."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     learner = json.loads(booster.save_raw("json"))["learner"]
@@ -213,7 +213,7 @@ def _xgboost_categories(columns: Sequence[Mapping[str, Any]]) -> dict[int, Seque
     return found
 
 
-def _xgboost_margin(booster: Any, rows: Any, iterations: tuple[int, int]) -> Any:
+def _xgboost_margin(booster: Any, rows: Data, iterations: tuple[int, int]) -> Any:
     import xgboost
 
     names = booster.feature_names
@@ -254,7 +254,7 @@ def _xgboost_tree(tree: Mapping[str, Any], weight: float) -> Tree:
 # CatBoost ------------------------------------------------------------------------------------------
 
 
-def read_catboost(model: Any, rows: Any) -> ReadModel:
+def read_catboost(model: Any, rows: Data) -> ReadModel:
     """A CatBoost model with splits on numbers, through its JSON format."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
@@ -325,7 +325,7 @@ def _nested_tree(tree: Mapping[str, Any], columns: Mapping[int, Any], k: int) ->
 # scikit-learn --------------------------------------------------------------------------------------
 
 
-def read_sklearn(model: Any, rows: Any) -> ReadModel | None:
+def read_sklearn(model: Any, rows: Data) -> ReadModel | None:
     """Single trees, forests, and both kinds of gradient boosting."""
     if hasattr(model, "_predictors"):
         return _read_hist_boosting(model)
