@@ -71,7 +71,7 @@ def test_a_table_rebuilt_from_its_fields_puts_named_columns_in_order(background)
     content = {field.name: getattr(table, field.name) for field in fields(table)}
     rebuilt = Table(**content)
     assert vars(rebuilt) == content
-    assert (rebuilt.d, rebuilt.is_frame, len(rebuilt)) == (table.d, table.is_frame, 3)
+    assert (rebuilt.d, rebuilt.kind, len(rebuilt)) == (table.d, table.kind, 3)
     aligned = rebuilt.align(numbers("abcd")[["d", "b", "a", "c"]])
     np.testing.assert_array_equal(np.asarray(aligned), numbers("abcd"))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import IntArray, one_of
-from weightedshap.inputs import Data, Kind, is_frame, join_of, kind_of
+from weightedshap.inputs import Data, Kind, is_frame, join_of, kind_of, part_of
 
 AXES: Mapping[str, tuple[str, ...]] = {
     "values": ("row", "feature", "output"),
@@ -55,7 +55,7 @@ def as_cut(key: object, n: int, features: Sequence[str], outputs: Sequence[str] 
     axes = ("rows", "features") if outputs is None else ("rows", "features", "outputs")
     rows, chosen, kept = (*_by_axis(key, axes), slice(None))[:3]
     if np.asarray(rows).dtype.kind == "U":
-        raise IndexError(f"Data are selected by position. To select a feature, write explanation[:, {rows!r}].")
+        raise IndexError(f"Rows are selected by position. To select a feature, write explanation[:, {rows!r}].")
     places = np.atleast_1d(_positions("row", rows, n))
     if places.size == 0:
         raise IndexError("Select at least one row.")
@@ -154,11 +154,11 @@ def _cut_orders(orders: IntArray, keep: Cut, has_outputs: bool) -> IntArray:
 
 
 def _cut_data(data: Data | None, keep: Cut, d: int) -> Data | None:
-    """Data, and columns where each feature is one column; groups of columns stay as they are."""
+    """Rows, and columns where each feature is one column; groups of columns stay as they are."""
     if data is None:
         return None
     kind = kind_of(data)
-    rows = kind.part(data, keep.rows)
+    rows = part_of(data, keep.rows)
     if keep.features is None or rows.shape[1:] != (d,):
         return rows
     return kind.select(rows, keep.features)

@@ -15,7 +15,7 @@ from weightedshap.coalitions import as_coalitions, as_orders, ends, prefixes
 from weightedshap.contributions import OWN, Contributions
 from weightedshap.games.adapters import from_shapiq
 from weightedshap.games.protocols import Block, ExactBlock, Fitted, FittedGame, Game
-from weightedshap.inputs import Data, Model, Table, as_model, as_table, part_of, trained_columns
+from weightedshap.inputs import Data, Model, Table, as_model, as_table, is_frame, part_of, trained_columns
 
 
 @dataclass
@@ -344,7 +344,7 @@ def as_fitted(game: Any, background: Table) -> Fitted:
             "`game` must be a name, a recipe with `fit`, a fitted game with `at` and `predict`, or a function row → "
             f"Game; got {type(game).__name__}."
         )
-    return GivenFitted(game if background.is_frame else lambda row: game(np.asarray(row).reshape(-1)))
+    return GivenFitted(game if is_frame(background.data) else lambda row: game(np.asarray(row).reshape(-1)))
 
 
 def wrapped(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +13,7 @@ from weightedshap.checks import BoolArray, IntArray
 from weightedshap.inputs.plain import Array, Column, as_numbers, in_dtype, numeric
 
 Data = Any
-"""Data of people's data: an array (n, c), a pandas or a polars DataFrame."""
+"""Rows of people's data: an array (n, c), a pandas or a polars DataFrame."""
 R = TypeVar("R")
 
 UNLIKE = "The rows of the parts must be all arrays, or all frames, with the same columns."
@@ -25,8 +25,6 @@ class Kind(Generic[R]):
 
     names: Callable[[R], tuple[str, ...] | None]  # (rows) → column names; None if columns have no names
     select: Callable[[R, Sequence[int] | IntArray], R]  # (rows, columns) → some columns, in the given order
-    part: Callable[[R, slice | IntArray], R]  # (rows, which) → some rows
-    copy: Callable[[R], R]  # (rows) → rows that may be written to without changing these
     join: Callable[[Sequence[R]], R]  # (parts) → the rows of all parts; an error if their columns differ
     equal: Callable[[R, R], bool]  # (one, other) → the same to the bit, names and types too; NaN equals NaN
     column: Callable[[R, int, str], Column]  # (rows, c, who) → plain; an error if neither numbers nor categories
@@ -65,8 +63,6 @@ def _built(columns: Sequence[Column], reference: Array, who: str) -> Array:
 ARRAYS = Kind[Array](
     names=lambda rows: None,
     select=lambda rows, columns: rows[:, columns],
-    part=lambda rows, which: rows[which],
-    copy=np.array,
     join=_joined,
     equal=equal_arrays,
     column=lambda rows, c, who: np.asarray(rows[:, c], dtype=np.float64),
@@ -110,6 +106,23 @@ def kind_of(rows: Data) -> Kind[Any]:
     raise TypeError(f"A table must be an array, a pandas or a polars DataFrame; got {type(rows).__name__}.")
 
 
+def as_rows(data: Any) -> Data:
+    """A 2-D array or a DataFrame."""
+    if is_frame(data):
+        return data
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError("A polars LazyFrame holds no rows yet. Call `.collect()` on it first.")
+    if isinstance(data, pd.Series):
+        return data.to_frame().T.infer_objects()
+    if isinstance(data, Mapping):
+        return pd.DataFrame([dict(data)])
+    array = np.asarray(data)
+    array = array[None, :] if array.ndim == 1 else array
+    if array.ndim != 2:
+        raise ValueError(f"A table must have two axes, rows and columns; got shape {array.shape}.")
+    return array
+
+
 def column_of(rows: Data, c: int) -> Column:
     """Column c in the plain form: floats with NaN, or objects with None."""
     return kind_of(rows).column(rows, c, "X")
@@ -117,12 +130,7 @@ def column_of(rows: Data, c: int) -> Column:
 
 def part_of(rows: Data, which: slice | IntArray) -> Data:
     """Some rows, in their own kind."""
-    return kind_of(rows).part(rows, which)
-
-
-def copy_of(rows: Data) -> Data:
-    """Data that may be written to without changing these."""
-    return kind_of(rows).copy(rows)
+    return rows.iloc[which] if isinstance(rows, pd.DataFrame) else rows[which]
 
 
 def join_of(parts: Sequence[Data]) -> Data:

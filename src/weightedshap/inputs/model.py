@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, as_outputs, one_of, output_position
 from weightedshap.inputs.calls import COLUMNS, Predict, how_to_call, library_of, traits
-from weightedshap.inputs.columns import Data, copy_of, part_of
+from weightedshap.inputs.columns import Data, part_of
 from weightedshap.inputs.table import Table
 
 BATCH_BYTES = 2**26
@@ -116,7 +117,7 @@ def log_odds(p: FloatArray) -> FloatArray:
 
 def _answer(predict: Predict, rows: Data) -> FloatArray:
     """(n, k) what the model says; it gets a copy of the rows, which it may write to."""
-    answer = predict(copy_of(rows))
+    answer = predict(deepcopy(rows))
     if isinstance(answer, list) and answer and isinstance(answer[0], np.ndarray) and answer[0].ndim == 2:
         raise ValueError(
             f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=` a "

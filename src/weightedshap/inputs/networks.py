@@ -18,7 +18,7 @@ _SWITCHING = threading.RLock()  # a module that must be switched to eval mode se
 
 
 def _matrix(rows: Data, dtype: npt.DTypeLike) -> Array:
-    """Data as an array (n, c) of numbers."""
+    """Rows as an array (n, c) of numbers."""
     names = kind_of(rows).names(rows)
     if names is None:
         return _cast(rows, dtype)
@@ -91,7 +91,7 @@ def onnx_answer(session: Any, output: str, rows: Data) -> Array:
 
 
 def _onnx_inputs(wanted: list[tuple[str, str]], rows: Data) -> dict[str, Array]:
-    """Data as the inputs that are wanted, by name and type."""
+    """Rows as the inputs that are wanted, by name and type."""
     if len(wanted) == 1:
         name, held = wanted[0]
         return {name: _matrix(rows, ONNX_DTYPES.get(held, np.float32))}

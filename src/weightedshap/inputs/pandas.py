@@ -28,7 +28,7 @@ def _equal(one: pd.DataFrame, other: pd.DataFrame) -> bool:
 
 
 def _like(rows: pd.DataFrame, reference: pd.DataFrame, who: str) -> pd.DataFrame:
-    aligned = rows.copy(deep=False)
+    aligned = rows.copy()
     for c, (own, dtype) in enumerate(zip(list(rows.dtypes), list(reference.dtypes), strict=True)):
         if own == dtype and not (types.is_object_dtype(dtype) or types.is_integer_dtype(dtype)):
             continue  # nothing in this column can be wrong
@@ -134,8 +134,6 @@ def _categories(values: Column, dtype: pd.CategoricalDtype, name: str, who: str)
 PANDAS = Kind[pd.DataFrame](
     names=lambda rows: tuple(str(name) for name in rows.columns),
     select=lambda rows, columns: rows.iloc[:, list(columns)],
-    part=lambda rows, which: rows.iloc[which],
-    copy=lambda rows: rows.copy(),
     join=_joined,
     equal=_equal,
     column=lambda rows, c, who: _plain(rows.iloc[:, c], who),

@@ -80,8 +80,6 @@ def _in_dtype(values: Column, reference: Any, who: str) -> Any:
 POLARS = Kind[Data](
     names=lambda rows: tuple(rows.columns),
     select=lambda rows, columns: rows.select([rows.columns[c] for c in columns]),
-    part=lambda rows, which: rows[which],
-    copy=lambda rows: rows.clone(),
     join=polars.concat,
     equal=lambda one, other: bool(one.schema == other.schema and one.equals(other)),
     column=lambda rows, c, who: _plain(rows.to_series(c), who),

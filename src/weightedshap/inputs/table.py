@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,14 +12,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.inputs.columns import Data, Kind, is_frame, kind_of
+from weightedshap.inputs.columns import ARRAYS, Data, Kind, as_rows, kind_of, part_of
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
 from weightedshap.inputs.plain import Column, numeric
 
 
 @dataclass(frozen=True)
 class Table:
-    """Data that the model can be called on, and the players made of their columns.
+    """Rows that the model can be called on, and the players made of their columns.
 
     Attributes
     ----------
@@ -48,15 +48,10 @@ class Table:
         """How many players there are."""
         return len(self.players)
 
-    @property
+    @cached_property
     def kind(self) -> Kind[Data]:
         """What rows of this type can do."""
         return kind_of(self.data)
-
-    @property
-    def is_frame(self) -> bool:
-        """Whether rows are handed on as a DataFrame."""
-        return is_frame(self.data)
 
     @property
     def player_of_column(self) -> IntArray:
@@ -72,7 +67,7 @@ class Table:
 
     def take(self, rows: slice | IntArray) -> Data:
         """Some rows, in the table's own type."""
-        return self.kind.part(self.data, rows)
+        return part_of(self.data, rows)
 
     def some(self, rows: IntArray) -> Table:
         """The table of some of its rows."""
@@ -88,13 +83,14 @@ class Table:
         the background has names too, or the model has the same; others by position. A value that the dtype of the
         background's column cannot hold (a hole or a fraction among integers) keeps its own.
         """
-        rows = as_rows(X)
-        if self.is_frame and isinstance(rows, np.ndarray) and rows.dtype.kind in "OUS":
+        rows, in_frame = as_rows(X), self.kind is not ARRAYS
+        if in_frame and isinstance(rows, np.ndarray) and rows.dtype.kind in "OUS":
             rows = pd.DataFrame(rows).infer_objects()
             rows.columns = self.names if rows.shape[1] == len(self.names) else rows.columns
-        kind, names = kind_of(rows), kind_of(rows).names(rows)
-        if names is not None and (self.is_frame or sorted(names) == sorted(self.trained)):
-            rows = kind.select(rows, _positions(names, self.names if self.is_frame else self.trained, who))
+        kind = kind_of(rows)
+        names, wanted = kind.names(rows), self.names if in_frame else self.trained
+        if names is not None and (in_frame or sorted(names) == sorted(wanted)):
+            rows = rows if names == wanted else kind.select(rows, _positions(names, wanted, who))
         elif rows.shape[1] != len(self.names):
             raise ValueError(
                 f"`{who}` has {rows.shape[1]} columns but the background has {len(self.names)}. "
@@ -178,24 +174,9 @@ def as_table(
         rows, names = kind.select(rows, [names.index(name) for name in order]), tuple(order)
     players = players_of(group.get(name, name) for name in names)
     trained = tuple(order or ()) if given is None else ()
-    return Table(rows, names, *players, _row_weights(weights, n), notes, trained)
-
-
-def as_rows(data: Any) -> Data:
-    """A 2-D array or a DataFrame."""
-    if is_frame(data):
-        return data
-    if type(data).__name__ == "LazyFrame":
-        raise TypeError("A polars LazyFrame holds no rows yet. Call `.collect()` on it first.")
-    if isinstance(data, pd.Series):
-        return data.to_frame().T.infer_objects()
-    if isinstance(data, Mapping):
-        return pd.DataFrame([dict(data)])
-    array = np.asarray(data)
-    array = array[None, :] if array.ndim == 1 else array
-    if array.ndim != 2:
-        raise ValueError(f"A table must have two axes, rows and columns; got shape {array.shape}.")
-    return array
+    table = Table(rows, names, *players, _row_weights(weights, n), notes, trained)
+    _ = table._categories  # before the first row comes
+    return table
 
 
 def _refuse_repeated(names: tuple[str, ...]) -> None:
