@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.coalitions import random_coalitions
 from weightedshap.inputs import Column, Model, Table, column_of
 
 RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means are learned apart
@@ -179,6 +180,38 @@ def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[I
     chosen = order[np.cumsum(copies[order]) <= most] if len(order) else copies.argmin()
     held = np.isin(copy_of, chosen)
     return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The background as surrogates learn it: f (n, k), encoded columns X (n, c), rows to learn from, rows held out."""
+
+    f: FloatArray
+    encoding: Encoding
+    X: FloatArray
+    train: IntArray
+    test: IntArray
+
+    @classmethod
+    def of(cls, model: Model, table: Table, share: float, rng: np.random.Generator) -> Split:
+        """Predict, encode, and hold out a share of the rows."""
+        f = model(table.data)
+        encoding = Encoding.of(table, f)
+        X = encoding(table.data)
+        return cls(f, encoding, X, *split_rows(X, share, rng))
+
+
+class HeldOut(NamedTuple):
+    """Held-out rows with coalitions: the row of each (N,), and what is known of it (N, d)."""
+
+    row: IntArray
+    coalition: BoolArray
+
+
+def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator, most: int = 20_000) -> HeldOut:
+    """Each row up to 16 times, with coalitions of uniform size."""
+    repeated = np.repeat(rows, max(1, min(16, most // len(rows))))
+    return HeldOut(repeated, random_coalitions(len(repeated), d, rng))
 
 
 def fit_quality(
