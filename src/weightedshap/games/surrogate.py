@@ -48,13 +48,14 @@ class Encoding:
 
     def stored(self) -> dict[str, Any]:
         """What a file holds of it; categories must be plain values."""
-        categories = [category for ranks in self.ranks.values() for category in ranks]
-        strange = [v for v in categories if not isinstance(v, (str, int, float, np.generic))]
-        if strange:
-            raise TypeError(
-                f"A column has the category {strange[0]!r}, a {type(strange[0]).__name__}, which cannot be saved. Turn "
-                "the column into strings before fitting."
-            )
+        plain = (str, int, float, np.bool_, np.integer, np.floating)
+        for column, ranks in self.ranks.items():
+            strange = [category for category in ranks if not isinstance(category, plain)]
+            if strange:
+                raise TypeError(
+                    f"Column {self.names[column]!r} has the category {strange[0]!r}, a {type(strange[0]).__name__}, "
+                    "which cannot be saved. Turn the column into strings before fitting."
+                )
         return {"missing": self.missing, "ranks": {column: dict(ranks) for column, ranks in self.ranks.items()}}
 
     @classmethod
