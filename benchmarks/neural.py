@@ -87,7 +87,7 @@ def torch_loop(fitted, row, coalitions):
         layer.weight.data, layer.bias.data = p["W" + name].T.contiguous(), p["b" + name]
     elu = torch.nn.ELU()
     network = torch.nn.Sequential(layers[0], elu, layers[1], elu, layers[2], torch.nn.Sigmoid())
-    z = torch.tensor(fitted.inputs(fitted.encoding(row)))
+    z = torch.tensor(fitted.inputs(row))
     masks = torch.tensor(coalitions, dtype=torch.float32)
     values = np.empty(len(masks))
     with torch.no_grad():

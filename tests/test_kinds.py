@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.people import generated
-from weightedshap.inputs import as_table, column_of, join_of, kind_of
+from weightedshap.inputs import as_table, column_of, join_of, kind_of, part_of
 
 pl = pytest.importorskip("polars")
 
@@ -128,9 +128,9 @@ def every_kind():
 def test_parts_of_a_table_are_joined_to_the_same_table(name):
     rows = every_kind()[name]
     kind = kind_of(rows)
-    joined = kind.join([kind.part(rows, slice(0, 1)), kind.part(rows, np.arange(1, len(rows)))])
+    joined = kind.join([part_of(rows, slice(0, 1)), part_of(rows, np.arange(1, len(rows)))])
     assert kind.equal(joined, rows)
-    assert not kind.equal(joined, kind.part(rows, np.arange(len(rows))[::-1]))
+    assert not kind.equal(joined, part_of(rows, np.arange(len(rows))[::-1]))
     assert not kind.equal(joined, kind.select(rows, np.arange(rows.shape[1])[::-1]))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.oracles import linear_model, normal_rows
 from weightedshap import Explainer
-from weightedshap.games import Auto, NeuralSurrogate, TreeSurrogate
+from weightedshap.games import Auto, NeuralSurrogate, TreeSurrogate, neural_surrogate, surrogate
 from weightedshap.games import auto as module
 
 SMALL = TreeSurrogate(trees=20, leaves=7)
@@ -47,23 +47,39 @@ def test_a_gain_below_the_threshold_keeps_the_trees():
     assert Auto(tree=SMALL, gain=gain + 0.01).fit(model, rows, 0).info["game"] == "tree_surrogate"
 
 
-def test_both_are_judged_on_rows_that_neither_saw(monkeypatch):
-    splits = []
-    real = module.split_rows
+def test_both_learn_from_and_are_judged_on_one_split(monkeypatch):
+    splits, judged = [], []
 
-    def recorded(X, share, rng):
-        splits.append(real(X, share, rng))
-        return splits[-1]
+    def recorded(fit):
+        def fit_split(self, model, table, split, rng):
+            splits.append(split)
+            return fit(self, model, table, split, rng)
 
-    for where in (module, *(__import__(f"weightedshap.games.{m}", fromlist=["_"]) for m in MODULES)):
-        monkeypatch.setattr(where, "split_rows", recorded)
+        return fit_split
+
+    def held_out_masks(rows, d, rng):
+        judged.append(rows)
+        return surrogate.held_out_masks(rows, d, rng)
+
+    for recipe in (TreeSurrogate, NeuralSurrogate):
+        monkeypatch.setattr(recipe, "fit_split", recorded(recipe.fit_split))
+    for where in (module, neural_surrogate):
+        monkeypatch.setattr(where, "held_out_masks", held_out_masks)
     Auto(tree=SMALL, network=NeuralSurrogate(units=4, epochs=1)).fit(steps, normal_rows(200), 7)
-    assert len(splits) == 3
-    for split in splits[1:]:
-        np.testing.assert_array_equal(split[1], splits[0][1])
+    assert len(splits) == 2
+    assert splits[0] is splits[1]
+    assert not set(splits[0].train) & set(splits[0].test)
+    assert len(judged) == 2
+    for rows in judged:
+        np.testing.assert_array_equal(rows, splits[0].test)
 
 
-MODULES = ("tree_surrogate", "neural_surrogate")
+def test_each_learns_as_it_would_by_itself():
+    rows, model, seed = normal_rows(200), linear_model(np.ones(4)), np.random.default_rng(3).integers(2**63)
+    network = NeuralSurrogate(units=8, epochs=2)
+    for gain, recipe in ((-np.inf, network), (np.inf, SMALL)):
+        taken, alone = Auto(gain, SMALL, network).fit(model, rows, 3), recipe.fit(model, rows, int(seed))
+        np.testing.assert_array_equal(taken.at(rows[0])(np.eye(4)), alone.at(rows[0])(np.eye(4)))
 
 
 def test_the_explainer_knows_the_game_by_name():

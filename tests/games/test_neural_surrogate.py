@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import json
 import sys
 from dataclasses import asdict, replace
 
@@ -16,9 +15,8 @@ from weightedshap.checks import look_up
 from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.estimators import exact, permutation
 from weightedshap.games import GAMES, NeuralSurrogate, TreeSurrogate, block_exchangeable_contributions
-from weightedshap.games.neural_surrogate import FittedNeuralSurrogate
 from weightedshap.inputs import as_model, as_table
-from weightedshap.network.training import Training
+from weightedshap.network.training import CompiledLearner
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
@@ -151,7 +149,7 @@ def test_the_network_is_the_one_that_torch_trained():
     for layer in "12":
         units = torch.nn.functional.elu(units @ p["W" + layer] + p["b" + layer])
     raw = (units @ p["W3"] + p["b3"]).numpy()[:, 0].astype(float)
-    expected = raw * game.network.scale + game.network.centre
+    expected = raw * game.network.target.scale + game.network.target.centre
     np.testing.assert_allclose(game.at(ROW)(coalitions), expected, atol=2e-6)
 
 
@@ -164,7 +162,7 @@ MODELS = {"identity": product_model, "sigmoid": Classifier(2), "softmax": Classi
 def test_both_engines_take_the_same_steps(link, schedule):
     rows, recipe = as_table(normal_rows(200), np.arange(1.0, 201.0)), replace(TINY, rate=1e-3, schedule=schedule)
     compiled, by_torch = (replace(recipe, engine=e).fit(MODELS[link], rows, 0) for e in ("compiled", "torch"))
-    assert compiled.network.link == link
+    assert compiled.network.target.link == link
     for name, array in compiled.network.parameters.items():
         np.testing.assert_allclose(array, by_torch.network.parameters[name], atol=2e-5)
 
@@ -215,7 +213,7 @@ def test_background_weights_count():
 def test_probabilities_stay_probabilities(classes):
     game = TINY.fit(Classifier(classes), normal_rows(200), 0)
     values = game.at(ROW)(all_coalitions(4))
-    assert game.network.link == {2: "sigmoid", 3: "softmax"}[classes]
+    assert game.network.target.link == {2: "sigmoid", 3: "softmax"}[classes]
     assert values.shape == {2: (16,), 3: (16, 3)}[classes]
     assert ((values > 0) & (values < 1)).all()
     if classes == 3:
@@ -225,7 +223,7 @@ def test_probabilities_stay_probabilities(classes):
 def test_some_of_many_classes_are_learned_one_by_one():
     table = as_table(normal_rows(200))
     game = TINY.fit(as_model(Classifier(3), table, outputs=[0, 2]), table, 0)
-    assert game.network.link == "sigmoid"
+    assert game.network.target.link == "sigmoid"
     assert game.at(ROW)(all_coalitions(4)).shape == (16, 2)
 
 
@@ -268,7 +266,7 @@ def test_categories_and_holes_are_told_apart_from_each_other_and_from_hidden_one
 def test_a_category_never_seen_is_known_to_be_none_of_the_others():
     game = TINY.fit(mixed_model, mixed_frame(), 0)
     row = pd.DataFrame({"kind": ["z"], "size": [1e4], "hole": [0.0]})
-    np.testing.assert_array_equal(game.inputs(game.encoding(row))[0, :3], 0.0)
+    np.testing.assert_array_equal(game.inputs(row)[0, :3], 0.0)
     assert np.isfinite(game.at(row)(all_coalitions(3))).all()
 
 
@@ -279,51 +277,67 @@ def test_a_missing_value_where_the_background_has_none_counts_as_the_mean():
     np.testing.assert_allclose(game.at(rows)(all_coalitions(4)), game.at(mean)(all_coalitions(4)), atol=2e-6)
 
 
-@pytest.mark.parametrize("kind", ["numbers", "frame"])
-def test_a_saved_game_comes_back(tmp_path, kind):
-    model, background = {"numbers": (product_model, normal_rows(200)), "frame": (mixed_model, mixed_frame())}[kind]
-    game = TINY.fit(model, background, 0)
-    game.save(tmp_path / "net")
-    assert sorted(path.suffix for path in (tmp_path / "net").iterdir()) == [".json", ".safetensors"]
-    again = FittedNeuralSurrogate.load(tmp_path / "net", model, background)
-    row = background.iloc[:1] if kind == "frame" else background[:1]
-    coalitions = all_coalitions(game.background.d)
+PROBLEMS = {"numbers": (product_model, normal_rows(200)), "frame": (mixed_model, mixed_frame())}
+
+
+def assert_same_game(again, game):
+    row, coalitions = game.background.take(slice(0, 1)), all_coalitions(game.background.d)
     np.testing.assert_array_equal(again.at(row)(coalitions), game.at(row)(coalitions))
     assert again.info["held_out_error"] == game.info["held_out_error"]
+    assert again.info["stopped"] == game.info["stopped"]
     assert again.recipe == TINY
 
 
-def test_a_saved_game_is_refused_for_another_table(tmp_path):
-    fitted().save(tmp_path)
-    with pytest.raises(ValueError, match="other names"):
-        FittedNeuralSurrogate.load(tmp_path, product_model, pd.DataFrame(normal_rows(20), columns=list("abcd")))
+@pytest.mark.parametrize("kind", PROBLEMS)
+def test_a_stored_game_comes_back(kind):
+    game = TINY.fit(*PROBLEMS[kind], 0)
+    assert_same_game(NeuralSurrogate.restored(game.stored(), game.model, game.background), game)
 
 
-def test_a_game_saved_in_another_format_is_refused(tmp_path):
-    fitted().save(tmp_path)
-    settings = json.loads((tmp_path / "network.json").read_text())
-    (tmp_path / "network.json").write_text(json.dumps(settings | {"format": 99}))
-    with pytest.raises(ValueError, match="format 99"):
-        FittedNeuralSurrogate.load(tmp_path, product_model, normal_rows(200))
+@pytest.mark.parametrize("kind", PROBLEMS)
+def test_a_saved_explainer_brings_its_network_back_without_training(tmp_path, monkeypatch, kind):
+    model, background = PROBLEMS[kind]
+    explainer = Explainer(model, background, game=TINY, progress=False)
+    explainer.save(tmp_path)
+    monkeypatch.delattr(NeuralSurrogate, "fit_split")
+    assert_same_game(Explainer.load(tmp_path, model).game, explainer.game)
 
 
-def test_categories_that_json_cannot_hold_are_named(tmp_path):
+@pytest.mark.parametrize("missing", ["names", "players", "outputs"])
+def test_a_stored_game_is_refused_for_another_table_or_model(missing):
+    content, model = fitted().stored(), fitted().model
+    other = {
+        "names": (model, as_table(pd.DataFrame(normal_rows(20), columns=list("abcd")))),
+        "players": (model, as_table(normal_rows(20), groups=[["x0", "x1"]])),
+        "outputs": (replace(model, output_names=("other",)), as_table(normal_rows(20))),
+    }
+    with pytest.raises(ValueError, match=f"has other {missing} than the given model and background"):
+        NeuralSurrogate.restored(content, *other[missing])
+
+
+def test_a_saved_explainer_is_refused_for_a_model_with_other_outputs(tmp_path):
+    Explainer(Classifier(2), normal_rows(100), game=TINY, progress=False).save(tmp_path)
+    with pytest.raises(ValueError, match="has other outputs"):
+        Explainer.load(tmp_path, Classifier(3))
+
+
+def test_categories_that_no_file_can_hold_are_named(tmp_path):
     frame = pd.DataFrame({"when": pd.Categorical([(1, 2), (3, 4)] * 20), "x": np.arange(40.0)})
-    game = TINY.fit(lambda rows: rows["x"].to_numpy(), frame, 0)
+    explainer = Explainer(lambda rows: rows["x"].to_numpy(), frame, game=TINY, progress=False)
     with pytest.raises(TypeError, match=r"'when'.*tuple"):
-        game.save(tmp_path)
+        explainer.save(tmp_path)
 
 
 def interrupting(monkeypatch, at_epoch):
     """Press Ctrl-C at the end of an epoch."""
-    examined = Training._examined
+    loss, epochs = CompiledLearner.loss, iter(range(1, at_epoch + 1))
 
-    def interrupted(self, learner, exam, epoch):
-        if epoch == at_epoch:
+    def interrupted(self, batch):
+        if next(epochs) == at_epoch:
             raise KeyboardInterrupt
-        return examined(self, learner, exam, epoch)
+        return loss(self, batch)
 
-    monkeypatch.setattr(Training, "_examined", interrupted)
+    monkeypatch.setattr(CompiledLearner, "loss", interrupted)
 
 
 def test_an_interrupted_training_keeps_the_best_state_and_says_so(monkeypatch):

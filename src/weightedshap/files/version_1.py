@@ -45,13 +45,11 @@ def _network(game: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {
         "recipe": "NeuralSurrogate",
         "settings": settings["recipe"],
-        "outputs": settings["outputs"],
+        **{name: settings[name] for name in ("names", "players", "outputs")},
         "encoding": {"missing": inputs["missing"], "ranks": ranks},
         "inputs": {"centre": inputs["centre"], "scale": inputs["scale"], "holes": tuple(inputs["holes"].tolist())},
         "parameters": {name: arrays[name] for name in ("W1", "b1", "W2", "b2", "W3", "b3")},
-        "link": settings["link"],
-        "centre": arrays["centre"],
-        "scale": arrays["scale"],
+        "target": {"link": settings["link"], "centre": arrays["centre"], "scale": arrays["scale"]},
         "quality": quality,
     }
 

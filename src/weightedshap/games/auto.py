@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray
 from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate
-from weightedshap.games.surrogate import split_rows
+from weightedshap.games.surrogate import Split, held_out_masks
 from weightedshap.games.tree_surrogate import FittedTreeSurrogate, TreeSurrogate
 from weightedshap.games.wrappers import wrapped
 from weightedshap.inputs import Data
-from weightedshap.network.training import held_out_masks
 
-__all__ = ["Auto"]
-
-Fitted = FittedTreeSurrogate | FittedNeuralSurrogate
+FittedSurrogate = FittedTreeSurrogate | FittedNeuralSurrogate
 
 
 @dataclass(frozen=True)
@@ -40,33 +37,25 @@ class Auto:
     tree: TreeSurrogate = field(default_factory=TreeSurrogate)
     network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> Fitted:
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedSurrogate:
         """Fit both and keep one."""
         model, table, rng = wrapped(model, background, rng)
-        seed = int(rng.integers(2**63))
-        tree = self.tree.fit(model, table, seed)
+        learning = np.random.default_rng(int(rng.integers(2**63)))
+        split = Split.of(model, table, self.tree.held_out, learning)
+        tree = self.tree.fit_split(model, table, split, deepcopy(learning))  # as it would learn by itself
         if self.network.engine == "torch" and find_spec("torch") is None:
             return _with(
                 tree, {"auto": 'tree_surrogate; no network without torch (pip install "weightedshap[neural]")'}
             )
-        network = replace(self.network, held_out=self.tree.held_out).fit(model, table, seed)
-        errors = self._errors(tree, network, seed, rng)
+        network = replace(self.network, held_out=self.tree.held_out).fit_split(model, table, split, learning)
+        held = held_out_masks(split.test, table.d, rng)
+        rows, f_x = table.take(held.row), split.f[held.row]
+        errors = (float(((game.masked(rows, held.coalition) - f_x) ** 2).mean()) for game in (tree, network))
         return self._better(tree, network, *errors)
-
-    def _errors(
-        self, tree: FittedTreeSurrogate, network: FittedNeuralSurrogate, seed: int, rng: np.random.Generator
-    ) -> tuple[float, float]:
-        """The masked errors of both on the rows that both held out: the split is the first thing a seed decides."""
-        table = tree.background
-        _, test = split_rows(tree.encoding(table.data), self.tree.held_out, np.random.default_rng(seed))
-        held = held_out_masks(test, table.d, rng)
-        rows = table.take(held.row)
-        f_x = tree.model(rows)
-        return _error(tree.masked(rows, held.coalition), f_x), _error(network.masked(rows, held.coalition), f_x)
 
     def _better(
         self, tree: FittedTreeSurrogate, network: FittedNeuralSurrogate, tree_error: float, network_error: float
-    ) -> Fitted:
+    ) -> FittedSurrogate:
         gain = 1 - network_error / tree_error if tree_error > 0 else 0.0
         facts = {"tree_error": tree_error, "network_error": network_error}
         verdict = f"the network's held-out error is {abs(gain):.1%} {'lower' if gain >= 0 else 'higher'}"
@@ -75,9 +64,5 @@ class Auto:
         return _with(tree, {"auto": f"tree_surrogate; {verdict}, and must be {self.gain:.0%} lower", **facts})
 
 
-def _error(game: FloatArray, f_x: FloatArray) -> float:
-    return float(((game - f_x) ** 2).mean())
-
-
-def _with(fitted: Fitted, facts: dict[str, Any]) -> Fitted:
+def _with(fitted: FittedSurrogate, facts: dict[str, Any]) -> FittedSurrogate:
     return replace(fitted, quality={**fitted.quality, **facts})

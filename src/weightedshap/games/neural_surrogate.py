@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, one_of, positive_integer, require
-from weightedshap.games.surrogate import Encoding, fit_quality, refuse_other_outputs, split_rows
+from weightedshap.checks import BoolArray, FloatArray, IntArray, field_values, one_of, positive_integer, require
+from weightedshap.games.surrogate import Encoding, HeldOut, Split, fit_quality, held_out_masks
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, WalkingGame, wrapped
 from weightedshap.inputs import Data, Model, Table
-from weightedshap.network.learning import LEARNERS, RATES
-from weightedshap.network.network import Network, NetworkRow, Single
-from weightedshap.network.training import Lessons, Training, held_out_masks
 
-LOSSES = ("auto", "kl", "squared")
+if TYPE_CHECKING:  # else imported where a network is made: numba takes a second to load
+    from weightedshap.network.network import Network, Single
+    from weightedshap.network.training import Lessons
+
+LOSSES, SCHEDULES, ENGINES = ("auto", "kl", "squared"), ("cycle", "plateau"), ("compiled", "torch")
 
 
 @dataclass(frozen=True)
 class NeuralSurrogate:
     """v(S) ≈ E[f(X) | X_S = x_S], learned by a network with two hidden layers of ELU units on [x·S, S].
 
-    Every pass shows each background row with fresh random coalitions of known players, sizes uniform on
-    0..d. The loss is the Kullback–Leibler divergence for probabilities and the squared error for other
-    numbers. Rows that the network does not learn from tell which state is the best, when to stop, and how
-    good the game is. One network has all outputs.
+    Every pass shows each background row with fresh random coalitions of known players, sizes uniform on 0..d. The loss
+    is the Kullback–Leibler divergence for probabilities and the squared error for other numbers. Rows that the network
+    does not learn from tell which state is the best, when to stop, and how good the game is. One network has all
+    outputs.
 
     A category is one input for each value (a network has no use for ranks); one that the background never saw is
-    known to be none of them. A missing value is an input
-    of its own where the background has some, next to a number of zero, so that it differs from a hidden
-    one; in a column where the background has none it counts as the column's mean.
+    known to be none of them. A missing value is an input of its own where the background has some, next to a number
+    of zero, so that it differs from a hidden one; in a column where the background has none it counts as the
+    column's mean.
 
-    `NeuralSurrogate.paper()` is the paper's recipe. The defaults differ from it where that measured
-    better: fewer units, larger batches, a rate that rises and falls once, a shorter memory of squared gradients,
-    standard units, compiled loops.
+    `NeuralSurrogate.paper()` is the paper's recipe. The defaults differ from it where that measured better: fewer
+    units, larger batches, a rate that rises and falls once, a shorter memory of squared gradients, standard units,
+    compiled loops.
 
     Parameters
     ----------
@@ -75,8 +77,8 @@ class NeuralSurrogate:
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, LOSSES)
-        one_of("schedule", self.schedule, RATES)
-        one_of("engine", self.engine, LEARNERS)
+        one_of("schedule", self.schedule, SCHEDULES)
+        one_of("engine", self.engine, ENGINES)
         if self.engine != "torch" and self.device != "cpu":
             raise ValueError(
                 f"The engine {self.engine!r} runs on the CPU only. Pass engine='torch' for {self.device!r}."
@@ -84,7 +86,7 @@ class NeuralSurrogate:
         if not 0 <= self.beta_2 < 1:
             raise ValueError(f"`beta_2` must be at least 0 and below 1; got {self.beta_2!r}.")
         for name in ("units", "batch", "epochs", "masks", "every", "plateau", "patience"):
-            positive_integer(name, getattr(self, name))
+            positive_integer(name, field_values(self)[name])
 
     @classmethod
     def paper(cls, device: str = "cpu") -> NeuralSurrogate:
@@ -118,36 +120,65 @@ class NeuralSurrogate:
         if self.engine == "torch":
             require("torch", "neural")
         model, table, rng = wrapped(model, background, rng)
-        f = model(table.data)  # (n, k)
-        encoding = Encoding.of(table, f)
-        X = encoding(table.data)
-        train, test = split_rows(X, self.held_out, rng)
-        inputs = Inputs.of(encoding, X, table, self.standardise)
+        return self.fit_split(model, table, Split.of(model, table, self.held_out, rng), rng)
+
+    def fit_split(self, model: Model, table: Table, split: Split, rng: np.random.Generator) -> FittedNeuralSurrogate:
+        """Learn from rows that are split already."""
+        from weightedshap.network.network import Network, Target
+        from weightedshap.network.training import Lessons
+
+        f = split.f
+        inputs = Inputs.of(split, table, self.standardise)
         target = Target.of(f, self._link(model, f), self.standardise)
-        lessons = Lessons(inputs(X), target(f), table.weights * len(table), inputs.owner, table.d)
-        held = held_out_masks(test, table.d, rng)
-        parameters, stopped = Training(self, lessons, target.link).run(train, held, rng)
-        network = Network(parameters, inputs.owner, target.link, target.centre, target.scale)
-        quality = fit_quality(
-            network(lessons.Z[held.row], held.coalition), f[held.row], held.coalition, f, table.weights
-        )
-        return FittedNeuralSurrogate(model, table, encoding, inputs, network, {**quality, "stopped": stopped}, self)
+        lessons = Lessons(inputs(split.X), target(f), table.weights * len(table), inputs.owner, table.d)
+        held = held_out_masks(split.test, table.d, rng)
+        parameters, stopped = self._train(lessons, target.link, split.train, held, rng)
+        network = Network(parameters, inputs.owner, target)
+        game = network(lessons.Z[held.row], held.coalition)
+        quality = fit_quality(game, f[held.row], held.coalition, f, table.weights)
+        return FittedNeuralSurrogate(model, table, inputs, network, {**quality, "stopped": stopped}, self)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedNeuralSurrogate:
         """The game that `FittedNeuralSurrogate.stored` wrote. Needs no torch."""
-        refuse_other_outputs(len(content["centre"]), model)
+        from weightedshap.network.network import Network, Target
+
+        for what, found in _fitted_to(model, background).items():
+            if content[what] != found:
+                raise ValueError(
+                    f"The saved game has other {what} than the given model and background: {content[what]} against "
+                    f"{found}. Pass those that it was fitted to."
+                )
         encoding = Encoding.restored(content["encoding"], background.names)
-        inputs = Inputs.made(encoding, background, **content["inputs"])
-        network = Network(content["parameters"], inputs.owner, content["link"], content["centre"], content["scale"])
+        inputs = Inputs(encoding, background.player_of_column, **content["inputs"])
+        network = Network(content["parameters"], inputs.owner, Target(**content["target"]))
         recipe = cls(**content["settings"])
-        return FittedNeuralSurrogate(model, background, encoding, inputs, network, content["quality"], recipe)
+        return FittedNeuralSurrogate(model, background, inputs, network, content["quality"], recipe)
 
     def epochs_for(self, n_rows: int) -> int:
         """How many epochs `n_rows` rows to learn from get at most."""
         if self.max_rows is None:
             return self.epochs
         return max(min(self.epochs, 10), min(self.epochs, self.max_rows // (n_rows * self.masks)))
+
+    def _train(
+        self, lessons: Lessons, link: str, rows: IntArray, held: HeldOut, rng: np.random.Generator
+    ) -> tuple[dict[str, Single], str]:
+        """The best parameters and why training stopped, by the engine and schedule of this recipe."""
+        from weightedshap.network.training import CompiledLearner, Cycle, Plateau, Training
+
+        start = lessons.first_parameters(self.units, rng)
+        if self.engine == "torch":
+            from weightedshap.network.torch_engine import TorchLearner
+
+            learner: CompiledLearner | TorchLearner = TorchLearner(start, link, self.beta_2, self.device)
+        else:
+            learner = CompiledLearner(start, link, self.beta_2)
+        shown, epochs = np.repeat(rows, self.masks), self.epochs_for(len(rows))
+        steps = epochs * int(np.ceil(len(shown) / self.batch))
+        schedule = Cycle(self.rate, steps) if self.schedule == "cycle" else Plateau(self.rate, self.plateau)
+        training = Training(lessons, learner, schedule, self.batch, epochs, self.every, self.patience)
+        return training.run(shown, held, rng)
 
     def _link(self, model: Model, f: FloatArray) -> str:
         """How the last layer becomes a prediction: the inverse of what the loss is natural for."""
@@ -163,105 +194,79 @@ class NeuralSurrogate:
 
 @dataclass(frozen=True)
 class Inputs:
-    """How encoded columns (n, c) become the network's inputs (n, p), float32.
+    """How rows become the network's inputs (n, p), float32.
+
+    A number is one input, in standard units where the recipe says so; a category is one input for each of its
+    values. A column with missing values in the background has one more, which tells them.
 
     Attributes
     ----------
+    encoding : how rows become columns of numbers (n, c)
+    player_of_column : (c,) the player that each column belongs to
     centre, scale : (c,) of numeric columns
-    missing : (c,) the number that stands for a missing value
-    holes : columns with missing values in the background, which get an indicator
-    levels : column → number of categories, for columns that become one input for each
-    owner : (p,) the player of each input
+    holes : columns with missing values in the background
     """
 
+    encoding: Encoding
+    player_of_column: IntArray
     centre: FloatArray
     scale: FloatArray
-    missing: FloatArray
     holes: tuple[int, ...]
-    levels: Mapping[int, int]
-    owner: IntArray
 
     @classmethod
-    def of(cls, encoding: Encoding, X: FloatArray, table: Table, standardise: bool) -> Inputs:
-        """Learn centre and scale on the background."""
-        absent = encoding.missing == X
-        values = np.where(absent, np.nan, X)
-        n_columns = X.shape[1]
-        centre, scale = np.zeros(n_columns), np.ones(n_columns)
-        for c in range(n_columns):
-            present = values[~absent[:, c], c]
-            if len(present):
+    def of(cls, split: Split, table: Table, standardise: bool) -> Inputs:
+        """Learn centre, scale and holes on the background."""
+        absent = split.encoding.missing == split.X
+        centre, scale = np.zeros(len(absent.T)), np.ones(len(absent.T))
+        for c, column in enumerate(split.X.T):
+            present = column[~absent[:, c]]
+            if standardise and len(present):
                 centre[c], scale[c] = present.mean(), present.std() or 1.0
-        if not standardise:
-            centre[:], scale[:] = 0.0, 1.0
-        holes = tuple(int(c) for c in np.flatnonzero(absent.any(axis=0)))
-        return cls.made(encoding, table, centre, scale, holes)
+        holes = tuple(np.flatnonzero(absent.any(axis=0)).tolist())
+        return cls(split.encoding, table.player_of_column, centre, scale, holes)
 
-    @classmethod
-    def made(
-        cls, encoding: Encoding, table: Table, centre: FloatArray, scale: FloatArray, holes: tuple[int, ...]
-    ) -> Inputs:
-        """With levels and owners found out."""
-        levels = {c: len(ranks) for c, ranks in encoding.ranks.items()}
-        partial = cls(centre, scale, encoding.missing, holes, levels, np.empty(0, dtype=np.intp))
-        columns = [c for c, _ in partial._parts(np.zeros((1, len(centre))))]
-        return replace(partial, owner=table.player_of_column[columns])
+    @cached_property
+    def owner(self) -> IntArray:
+        """(p,) the player of each input."""
+        nothing = np.zeros((1, len(self.centre)))
+        return self.player_of_column[[c for c, _ in self._each(nothing)]]
 
-    def __call__(self, X: FloatArray) -> Single:
-        """(n, p) inputs."""
-        return np.stack([part for _, part in self._parts(X)], axis=1).astype(np.float32)
+    def __call__(self, rows: Data) -> Single:
+        """(n, p) inputs of rows, as people have them or encoded already."""
+        return np.stack([values for _, values in self._each(self.encoding(rows))], axis=1).astype(np.float32)
 
-    def _parts(self, X: FloatArray) -> Iterator[tuple[int, FloatArray]]:
-        """Each input with the column it comes from."""
-        for c in range(X.shape[1]):
-            absent = X[:, c] == self.missing[c]
-            if c in self.levels:
-                yield from ((c, (X[:, c] == level).astype(np.float64)) for level in range(self.levels[c]))
+    def _each(self, X: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+        """Each input (n,) of encoded rows X (n, c), with the column it comes from."""
+        for c, column in enumerate(X.T):
+            absent = column == self.encoding.missing[c]
+            if c in self.encoding.ranks:
+                yield from ((c, (column == rank).astype(np.float64)) for rank in range(len(self.encoding.ranks[c])))
             else:
-                yield c, np.where(absent, 0.0, (X[:, c] - self.centre[c]) / self.scale[c])
+                yield c, np.where(absent, 0.0, (column - self.centre[c]) / self.scale[c])
             if c in self.holes:
                 yield c, absent.astype(np.float64)
 
 
 @dataclass(frozen=True)
-class Target:
-    """What the network is to give: f in standard units, or probabilities."""
-
-    link: str
-    centre: FloatArray
-    scale: FloatArray
-
-    @classmethod
-    def of(cls, f: FloatArray, link: str, standardise: bool) -> Target:
-        """Learn centre and scale on the background."""
-        if link != "identity" or not standardise:
-            return cls(link, np.zeros(f.shape[1]), np.ones(f.shape[1]))
-        spread = f.std(axis=0)
-        return cls(link, f.mean(axis=0), np.where(spread > 0, spread, 1.0))
-
-    def __call__(self, f: FloatArray) -> Single:
-        return ((f - self.centre) / self.scale).astype(np.float32)
-
-
-@dataclass(frozen=True)
 class NetworkBlock(Rowwise):
-    """The network at several rows."""
+    """The network at n rows; `vectors` (n, d, h) is what each known player adds to the first layer at each row."""
 
-    rows: tuple[NetworkRow, ...]
+    network: Network
+    vectors: FloatArray
 
     @property
     def d(self) -> int:
-        return self.rows[0].d
+        return len(self.vectors[0])
 
     @property
     def n(self) -> int:
-        return len(self.rows)
+        return len(self.vectors)
 
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        return self.rows[r].values(coalitions)
+        return self.network.at_coalitions(self.vectors[r], coalitions)
 
     def row_along(self, r: int, orders: IntArray) -> FloatArray:
-        return self.rows[r].along(orders)
+        return self.network.along_orders(self.vectors[r], orders)
 
     def alone(self) -> WalkingGame:
         return WalkingGame(self, cost="cheap")
@@ -273,17 +278,16 @@ class FittedNeuralSurrogate(FittedOnTable):
 
     Attributes
     ----------
+    inputs : how rows become inputs
     network : its weights as plain arrays
-    encoding, inputs : how rows become numbers, and numbers inputs
     quality : the held-out errors that `fit_quality` describes, and why training stopped
     recipe : how it was trained
     """
 
-    encoding: Encoding = field(repr=False)
     inputs: Inputs = field(repr=False)
     network: Network = field(repr=False)
-    quality: Mapping[str, Any] = field(default_factory=dict)
-    recipe: NeuralSurrogate = field(default_factory=NeuralSurrogate)
+    quality: Mapping[str, Any]
+    recipe: NeuralSurrogate
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -298,23 +302,28 @@ class FittedNeuralSurrogate(FittedOnTable):
 
     def block(self, rows: Data) -> NetworkBlock:
         """The games of aligned rows."""
-        return NetworkBlock(tuple(map(self.network.at, self.inputs(self.encoding(rows)))))
+        return NetworkBlock(self.network, np.stack([self.network.vectors(z) for z in self.inputs(rows)]))
 
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
-        return self.network(self.inputs(self.encoding(rows)), coalitions)
+        return self.network(self.inputs(rows), coalitions)
 
     def stored(self) -> dict[str, Any]:
         """The weights of the network, and what stands around them."""
-        inputs = {name: getattr(self.inputs, name) for name in ("centre", "scale", "holes")}
+        inputs = self.inputs
         return {
             "recipe": "NeuralSurrogate",
             "settings": asdict(self.recipe),
-            "encoding": self.encoding.stored(),
-            "inputs": inputs,
+            **_fitted_to(self.model, self.background),
+            "encoding": inputs.encoding.stored(),
+            "inputs": {"centre": inputs.centre, "scale": inputs.scale, "holes": inputs.holes},
             "parameters": dict(self.network.parameters),
-            "link": self.network.link,
-            "centre": self.network.centre,
-            "scale": self.network.scale,
+            "target": asdict(self.network.target),
             "quality": dict(self.quality),
         }
+
+
+def _fitted_to(model: Model, table: Table) -> dict[str, list[Any]]:
+    """What a saved game and the model and background that it is loaded for must share."""
+    players = [columns.tolist() for columns in table.players]
+    return {"names": list(table.names), "players": players, "outputs": list(model.output_names)}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.coalitions import random_coalitions
 from weightedshap.inputs import Column, Data, Model, Table, column_of
 
 RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means are learned apart
@@ -47,13 +48,14 @@ class Encoding:
 
     def stored(self) -> dict[str, Any]:
         """What a file holds of it; categories must be plain values."""
-        categories = [category for ranks in self.ranks.values() for category in ranks]
-        strange = [v for v in categories if not isinstance(v, (str, int, float, np.generic))]
-        if strange:
-            raise TypeError(
-                f"A column has the category {strange[0]!r}, a {type(strange[0]).__name__}, which cannot be saved. Turn "
-                "the column into strings before fitting."
-            )
+        plain = (str, int, float, np.bool_, np.integer, np.floating)
+        for column, ranks in self.ranks.items():
+            strange = [category for category in ranks if not isinstance(category, plain)]
+            if strange:
+                raise TypeError(
+                    f"Column {self.names[column]!r} has the category {strange[0]!r}, a {type(strange[0]).__name__}, "
+                    "which cannot be saved. Turn the column into strings before fitting."
+                )
         return {"missing": self.missing, "ranks": {column: dict(ranks) for column, ranks in self.ranks.items()}}
 
     @classmethod
@@ -179,6 +181,38 @@ def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[I
     chosen = order[np.cumsum(copies[order]) <= most] if len(order) else copies.argmin()
     held = np.isin(copy_of, chosen)
     return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The background as surrogates learn it: f (n, k), encoded columns X (n, c), rows to learn from, rows held out."""
+
+    f: FloatArray
+    encoding: Encoding
+    X: FloatArray
+    train: IntArray
+    test: IntArray
+
+    @classmethod
+    def of(cls, model: Model, table: Table, share: float, rng: np.random.Generator) -> Split:
+        """Predict, encode, and hold out a share of the rows."""
+        f = model(table.data)
+        encoding = Encoding.of(table, f)
+        X = encoding(table.data)
+        return cls(f, encoding, X, *split_rows(X, share, rng))
+
+
+class HeldOut(NamedTuple):
+    """Held-out rows with coalitions: the row of each (N,), and what is known of it (N, d)."""
+
+    row: IntArray
+    coalition: BoolArray
+
+
+def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator, most: int = 20_000) -> HeldOut:
+    """Each row up to 16 times, with coalitions of uniform size."""
+    repeated = np.repeat(rows, max(1, min(16, most // len(rows))))
+    return HeldOut(repeated, random_coalitions(len(repeated), d, rng))
 
 
 def fit_quality(

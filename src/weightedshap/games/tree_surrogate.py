@@ -12,7 +12,7 @@ import numpy as np
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import random_coalitions
 from weightedshap.games.protocols import ExactFitted
-from weightedshap.games.surrogate import Encoding, fit_quality, refuse_other_outputs, split_rows
+from weightedshap.games.surrogate import Encoding, Split, fit_quality, refuse_other_outputs
 from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
 from weightedshap.trees.ensembles import Coefficients, Ensemble, pack, players_of
@@ -65,17 +65,18 @@ class TreeSurrogate:
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedTreeSurrogate:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
-        f = model(table.data)  # (n, k)
-        encoding = Encoding.of(table, f)
-        X = encoding(table.data)
-        train, test = split_rows(X, self.held_out, rng)
-        X = encoding.cross_fitted(X, f, table.weights, rng)
+        return self.fit_split(model, table, Split.of(model, table, self.held_out, rng), rng)
+
+    def fit_split(self, model: Model, table: Table, split: Split, rng: np.random.Generator) -> FittedTreeSurrogate:
+        """Learn from rows that are split already."""
+        f, train, test = split.f, split.train, split.test
+        X = split.encoding.cross_fitted(split.X, f, table.weights, rng)
         seen = _masked(X, table, train, _masks_per_row(self.masks, self.max_rows, len(train)), rng)
         held = _masked(X, table, test, _masks_per_row(self.masks // 2, self.max_rows // 10, len(test)), rng)
         boosters = tuple(self._boost(seen, held, column, table.weights, rng) for column in f.T)
         game = np.stack([booster.predict(held.X) for booster in boosters], axis=1)
         quality = fit_quality(game, f[held.row], held.coalition, f, table.weights)
-        return FittedTreeSurrogate(model, table, encoding, boosters, quality)
+        return FittedTreeSurrogate(model, table, split.encoding, boosters, quality)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedTreeSurrogate:

@@ -12,38 +12,21 @@ F = np.float32
 def shifted_elu(v):
     """ELU(v) + 1 = max(v, 0) + exp(min(v, 0)), in single precision without branches, so that it is vectorised.
 
-    exp(u) = 2^k · 2^f with k + f = u·log₂e, |f| ≤ ½, and 2^f by a polynomial with an error of 1e-7.
+    exp(u) = 2^k · 2^f with k + f = u·log₂e, |f| ≤ ½, and 2^f by a polynomial with an error of 1e-7. Below −80 the
+    exponential has long been lost beside 1, and k must stay the exponent of a normal number, −126 or more.
     """
-    t = min(max(v, F(-80.0)), F(0.0)) * F(1.4426950408889634)
+    t = min(max(v, F(-80.0)), F(0.0)) * F(1.4426950408889634)  # log₂e
     k = np.floor(t + F(0.5))
     f = t - k
-    p = F(1.535336188319500e-4)
+    p = F(1.535336188319500e-4)  # about (ln 2)^j / j! for j = 6, …, 0: the minimax polynomial of Cephes' exp2f
     p = p * f + F(1.339887440266574e-3)
     p = p * f + F(9.618437357674640e-3)
     p = p * f + F(5.550332471162809e-2)
     p = p * f + F(2.402264791363012e-1)
     p = p * f + F(6.931472028550421e-1)
     p = p * f + F(1.0)
+    # 2^k: a single has its exponent, plus 127, above 23 bits of fraction
     return max(v, F(0.0)) + p * np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
-
-
-@njit(nogil=True, cache=True)
-def masked_inputs(Z, rows, coalitions, owner):
-    """(m, p + d) [x·S, S] for rows (m,) of Z (n, p), each with its own coalition (m, d)."""
-    m, p, d = rows.shape[0], Z.shape[1], coalitions.shape[1]
-    out = np.empty((m, p + d), dtype=np.float32)
-    one_each = p == d and np.all(owner == np.arange(d))  # then the loop needs no look-up and is vectorised
-    for r in range(m):
-        z, known, filled = Z[rows[r]], coalitions[r], out[r]
-        if one_each:
-            for c in range(p):
-                filled[c] = z[c] * F(known[c])
-        else:
-            for c in range(p):
-                filled[c] = z[c] * F(known[owner[c]])
-        for i in range(d):
-            filled[p + i] = F(known[i])
-    return out
 
 
 @njit(nogil=True, cache=True)
@@ -67,12 +50,9 @@ def first_layer(coalitions, vectors, known, sums, out):
         for i in range(coalitions.shape[1]):
             if coalitions[r, i] != known[i]:
                 known[i] = coalitions[r, i]
-                if known[i]:
-                    for h in range(sums.shape[0]):
-                        sums[h] += vectors[i, h]
-                else:
-                    for h in range(sums.shape[0]):
-                        sums[h] -= vectors[i, h]
+                sign = 1.0 if known[i] else -1.0
+                for h in range(sums.shape[0]):
+                    sums[h] += sign * vectors[i, h]
         units_of(sums, out[r])
 
 
@@ -92,19 +72,12 @@ def walk_layer(orders, vectors, bias, out):
 
 
 @njit(nogil=True, cache=True)
-def elu_layer(inputs, bias):
-    """ELU + 1 of `inputs` (m, h) + `bias` (h,), in place."""
+def elu(inputs, bias, shift):
+    """ELU + `shift`, zero or one, of `inputs` (m, h) + `bias` (h,), in place."""
+    less = F(1.0) - shift
     for r in range(inputs.shape[0]):
         for h in range(inputs.shape[1]):
-            inputs[r, h] = shifted_elu(inputs[r, h] + bias[h])
-
-
-@njit(nogil=True, cache=True)
-def elu(inputs, bias):
-    """ELU of `inputs` (m, h) + `bias` (h,), in place."""
-    for r in range(inputs.shape[0]):
-        for h in range(inputs.shape[1]):
-            inputs[r, h] = shifted_elu(inputs[r, h] + bias[h]) - F(1.0)
+            inputs[r, h] = shifted_elu(inputs[r, h] + bias[h]) - less
 
 
 @njit(nogil=True, cache=True)
@@ -129,15 +102,19 @@ def through_last(last, weights, out):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def adam(values, gradient, first, second, rate, fast, slow, tiny, small_fast, small_slow):
-    """One step of Adam, in place; all arrays are flat."""
-    a, b, root = F(fast), F(slow), F(1.0 / small_slow)
-    size, least = F(rate / small_fast), F(tiny)
+def adam(values, gradient, mean, square, rate, beta_1, beta_2, epsilon, seen_1, seen_2):
+    """One step of Adam, in place; all arrays are flat.
+
+    `mean` and `square` are the running means of the gradient and of its square; `seen_1` = 1 − β₁ᵗ and
+    `seen_2` = 1 − β₂ᵗ are how much of them t steps have filled.
+    """
+    a, b, root = F(beta_1), F(beta_2), F(1.0 / seen_2)
+    size, least = F(rate / seen_1), F(epsilon)
     for i in range(values.shape[0]):
         g = gradient[i]
-        first[i] = a * first[i] + (F(1.0) - a) * g
-        second[i] = b * second[i] + (F(1.0) - b) * g * g
-        values[i] -= size * first[i] / (np.sqrt(second[i] * root) + least)
+        mean[i] = a * mean[i] + (F(1.0) - a) * g
+        square[i] = b * square[i] + (F(1.0) - b) * g * g
+        values[i] -= size * mean[i] / (np.sqrt(square[i] * root) + least)
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})

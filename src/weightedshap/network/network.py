@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -10,145 +11,135 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
+from threadpoolctl import ThreadpoolController
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.network import kernels
 
 Single = npt.NDArray[np.float32]
-BATCH = 512  # coalitions whose units stay in the cache
+BATCH = 512  # coalitions of one row at a time: their units, 128 kB where a layer has 64, stay in the cache of a core
+ROWS = 4096  # rows with a coalition each at a time: bounds the memory that [x·S, S] takes
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the network is to give, and how the raw numbers of its last layer become values of the game.
+
+    Attributes
+    ----------
+    link : "sigmoid" or "softmax" for probabilities; "identity" for numbers in units of `scale` around `centre`
+    centre, scale : (k,)
+    """
+
+    link: str
+    centre: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, f: FloatArray, link: str, standardise: bool) -> Target:
+        """Learn centre and scale from predictions f (n, k) of the background."""
+        if link != "identity" or not standardise:
+            return cls(link, np.zeros(f.shape[1]), np.ones(f.shape[1]))
+        spread = f.std(axis=0)
+        return cls(link, f.mean(axis=0), np.where(spread > 0, spread, 1.0))
+
+    def __call__(self, f: FloatArray) -> Single:
+        """(n, k) what is to be learned, of predictions f (n, k)."""
+        return ((f - self.centre) / self.scale).astype(np.float32)
+
+    def values(self, raw: Single) -> FloatArray:
+        """(m, k) values of the game, of what the last layer gives (m, k)."""
+        numbers = raw.astype(np.float64)
+        if self.link == "identity":
+            return np.asarray(numbers * self.scale + self.centre)
+        return np.asarray(expit(numbers) if self.link == "sigmoid" else softmax(numbers, axis=1))
 
 
 @dataclass(frozen=True)
 class Network:
-    """Weights of the network and the scale of its output.
+    """v(S) at x = target(W3ᵀ·ELU(W2ᵀ·ELU(W1ᵀ·[x·S, S] + b1) + b2) + b3).
+
+    At a fixed row only the first layer sees the coalition, as b1 + Σ_{i∈S} vectors[i]. That sum is carried from one
+    coalition to the next, in double precision: in a walk it is one vector for each step. The second layer is a matrix
+    product in single precision, whose last digits depend on the place of a coalition in its batch.
 
     Attributes
     ----------
     parameters : W1 (p + d, h), b1 (h,), W2 (h, h), b2 (h,), W3 (h, k), b3 (k,) as float32; the first p
         rows of W1 belong to inputs, the other d to the players' masks
     owner : (p,) the player of each input
-    link : "identity", "sigmoid" or "softmax"
-    centre, scale : (k,) of the target, for the identity
+    target : what the last layer was trained to give
     """
 
     parameters: Mapping[str, Single]
     owner: IntArray
-    link: str
-    centre: FloatArray
-    scale: FloatArray
-
-    @property
-    def d(self) -> int:
-        """How many players there are."""
-        return len(self.parameters["W1"]) - len(self.owner)
+    target: Target
 
     def __call__(self, Z: Single, coalitions: BoolArray) -> FloatArray:
-        """(n, k) outputs for inputs Z (n, p), each with its own coalition (n, d)."""
-        parts = [self._outputs(Z[s : s + 4096], coalitions[s : s + 4096]) for s in range(0, len(Z), 4096)]
-        return np.concatenate(parts)
+        """(n, k) v(S) at rows with inputs Z (n, p), each with its own coalition (n, d)."""
+        return self._values(self._masked_layer, np.arange(len(Z)), ROWS, 1, Z, coalitions)
 
-    def _outputs(self, Z: Single, coalitions: BoolArray) -> FloatArray:
-        from weightedshap.network import kernels
-
-        with one_blas_thread():
-            units = kernels.masked_inputs(Z, np.arange(len(Z)), coalitions, self.owner) @ self.parameters["W1"]
-            kernels.elu_layer(units, self.parameters["b1"])
-            return self.on_scale(self.upper(units, np.empty_like(units)))
-
-    def upper(self, units: Single, inputs: Single) -> Single:
-        """(m, k) what the last layer gives for units (m, h) of the first, ELU + 1; `inputs` (m, h) is overwritten."""
-        from weightedshap.network import kernels
-
-        W2, b2, W3, b3 = self.rest
-        raw = np.empty((len(units), len(b3)), dtype=np.float32)
-        kernels.last_layer(np.matmul(units, W2, out=inputs), b2, W3, b3, raw)
-        return raw
-
-    def on_scale(self, raw: Single) -> FloatArray:
-        """What the last layer gives, on the scale of the game."""
-        values = raw.astype(np.float64)
-        if self.link == "sigmoid":
-            return np.asarray(expit(values))
-        return np.asarray(softmax(values, axis=1)) if self.link == "softmax" else values * self.scale + self.centre
-
-    def at(self, z: Single) -> NetworkRow:
-        """The first layer of a row with inputs z (p,)."""
+    def vectors(self, z: Single) -> FloatArray:
+        """(d, h) what each known player adds to the first layer at a row with inputs z (p,)."""
         W1 = self.parameters["W1"].astype(np.float64)
         vectors = W1[len(z) :].copy()
         np.add.at(vectors, self.owner, z[:, None] * W1[: len(z)])
-        return NetworkRow(self, vectors, self.parameters["b1"].astype(np.float64))
+        return vectors
 
-    @cached_property
-    def rest(self) -> tuple[Single, Single, Single, Single]:
-        """W2, b2, W3ᵀ, b3 for units that are ELU + 1, which saves a subtraction for each unit."""
-        p = self.parameters
-        shifted = [
-            np.asarray(p[b] - p[W].sum(axis=0, dtype=np.float64), np.float32) for W, b in (("W2", "b2"), ("W3", "b3"))
-        ]
-        return p["W2"], shifted[0], np.ascontiguousarray(p["W3"].T), shifted[1]
+    def at_coalitions(self, vectors: FloatArray, coalitions: BoolArray) -> FloatArray:
+        """(m, k) v(S) of coalitions (m, d) at the row with these vectors (d, h)."""
+        known, sums = np.zeros(len(vectors), dtype=np.bool_), self.parameters["b1"].astype(np.float64)
+        return self._values(kernels.first_layer, coalitions, BATCH, 1, vectors, known, sums)
 
+    def along_orders(self, vectors: FloatArray, orders: IntArray) -> FloatArray:
+        """(m, d + 1, k) v(S) of the first 0..d players of orders (m, d) at the row with these vectors (d, h)."""
+        (m, d), bias = orders.shape, self.parameters["b1"].astype(np.float64)
+        return self._values(kernels.walk_layer, orders, BATCH, d + 1, vectors, bias).reshape(m, d + 1, -1)
 
-@dataclass(frozen=True)
-class NetworkRow:
-    """The network at one row.
+    def _values(
+        self, layer: Callable[..., None], items: IntArray | BoolArray, batch: int, each: int, *given: npt.NDArray[Any]
+    ) -> FloatArray:
+        """(n·each, k) v(S) of n items that stand for `each` coalitions, about `batch` coalitions at a time.
 
-    Only the first layer sees the coalition, as bias + Σ_{i∈S} vectors[i]. That sum is carried from one coalition
-    to the next, in double precision: in a walk it is one vector for each step. The second layer is a matrix
-    product in single precision, whose last digits depend on the place of a coalition in its batch.
-
-    Attributes
-    ----------
-    vectors : (d, h) what each known player adds
-    bias : (h,)
-    """
-
-    network: Network
-    vectors: FloatArray
-    bias: FloatArray
-
-    @property
-    def d(self) -> int:
-        return len(self.vectors)
-
-    def values(self, coalitions: BoolArray) -> FloatArray:
-        """(m, d) coalitions → (m, k)."""
-        from weightedshap.network import kernels
-
-        known, sums = np.zeros(self.d, dtype=np.bool_), self.bias.copy()
-
-        def first_layer(part: slice, units: Single) -> None:
-            kernels.first_layer(coalitions[part], self.vectors, known, sums, units)
-
-        return self._values(first_layer, len(coalitions), 1)
-
-    def along(self, orders: IntArray) -> FloatArray:
-        """(m, d) orders → (m, d + 1, k)."""
-        from weightedshap.network import kernels
-
-        def first_layer(part: slice, units: Single) -> None:
-            kernels.walk_layer(orders[part], self.vectors, self.bias, units)
-
-        return self._values(first_layer, len(orders), self.d + 1).reshape(len(orders), self.d + 1, -1)
-
-    def _values(self, first_layer: Callable[[slice, Single], None], n: int, each: int) -> FloatArray:
-        """(n·each, k) values of n items with `each` coalitions, given what fills in the units of a slice of items."""
-        step = max(1, BATCH // each)
-        units, inputs = np.empty((2, min(step, n) * each, len(self.bias)), dtype=np.float32)
-        parts = [np.empty((0, len(self.network.centre)), dtype=np.float32)]
+        ``layer(items, *given, units)`` fills in the units of the first layer, ELU + 1, of some of the items.
+        """
+        W2, b2, W3, b3 = self._upper
+        n, step = len(items), max(1, batch // each)
+        raw = np.empty((n * each, len(b3)), dtype=np.float32)
+        units, inputs = np.empty((2, min(step, n) * each, len(b2)), dtype=np.float32)
         with one_blas_thread():
             for start in range(0, n, step):
-                m = (min(start + step, n) - start) * each
-                first_layer(slice(start, start + step), units[:m])
-                parts.append(self.network.upper(units[:m], inputs[:m]))
-        return self.network.on_scale(np.concatenate(parts))
+                out = raw[start * each : (start + step) * each]
+                layer(items[start : start + step], *given, units[: len(out)])
+                np.matmul(units[: len(out)], W2, out=inputs[: len(out)])
+                kernels.last_layer(inputs[: len(out)], b2, W3, b3, out)
+        return self.target.values(raw)
+
+    def _masked_layer(self, rows: IntArray, Z: Single, coalitions: BoolArray, units: Single) -> None:
+        np.matmul(masked_inputs(Z[rows], coalitions[rows], self.owner), self.parameters["W1"], out=units)
+        kernels.elu(units, self.parameters["b1"], np.float32(1))
+
+    @cached_property
+    def _upper(self) -> tuple[Single, Single, Single, Single]:
+        """W2, b2, W3ᵀ, b3 for units that are ELU + 1, which saves a subtraction for each unit."""
+        W2, b2, W3, b3 = (self.parameters[name] for name in ("W2", "b2", "W3", "b3"))
+        less = [W.sum(axis=0, dtype=np.float64) for W in (W2, W3)]
+        return W2, (b2 - less[0]).astype(np.float32), np.ascontiguousarray(W3.T), (b3 - less[1]).astype(np.float32)
 
 
-def one_blas_thread() -> Any:
+def masked_inputs(Z: Single, coalitions: BoolArray, owner: IntArray) -> Single:
+    """(m, p + d) [x·S, S] for inputs Z (m, p), each with its own coalition (m, d)."""
+    one_each = np.array_equal(owner, np.arange(coalitions.shape[1]))  # as in most tables; then nothing is looked up
+    known = coalitions if one_each else np.take(coalitions, owner, axis=1)
+    return np.concatenate([Z * known, coalitions], axis=1)
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
     """A context in which BLAS keeps to one thread: at these sizes that is fastest, and rows are spread over workers."""
-    return _controller().limit(limits=1, user_api="blas")
+    limited: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
+    return limited
 
 
 @cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
+def _controller() -> ThreadpoolController:
     return ThreadpoolController()

@@ -1,46 +1,44 @@
-"""One training run of the network: rows with fresh coalitions, held-out rows that tell the epochs apart."""
+"""How the network learns: one loop over epochs, steps of Adam by compiled loops, and two schedules of the rate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.special import expit, log_softmax, softmax
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import random_coalitions
-from weightedshap.network.learning import LEARNERS, RATES, Batch, Learner
-from weightedshap.network.network import Single, one_blas_thread
+from weightedshap.network import kernels
+from weightedshap.network.network import Single, masked_inputs, one_blas_thread
 
-__all__ = ["HeldOut", "Lessons", "Training", "held_out_masks"]
+if TYPE_CHECKING:
+    from weightedshap.network.torch_engine import TorchLearner
 
-EXAM = 4096  # held-out masked rows that tell the epochs apart; all of them judge the result
-COALITION_BYTES = 2**24
+Masked = tuple[IntArray, BoolArray]  # rows (N,), each with its own coalition (N, d)
 
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Held-out rows with coalitions: the row of each (N,), and what is known of it (N, d)."""
-
-    row: IntArray
-    coalition: BoolArray
-
-    @property
-    def thin(self) -> int:
-        """Every so many-th of them is enough to compare epochs by."""
-        return max(1, len(self.row) // EXAM)
+BETA_1, EPSILON = 0.9, 1e-8  # Adam's, as its authors advise
+EXAM = 4096  # held-out masked rows that tell epochs apart, at the price of eight batches; all of them judge the result
+COALITION_BYTES = 2**24  # coalitions drawn at once: every call of `random_coalitions` starts by shuffling orders
 
 
-def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator, most: int = 20_000) -> HeldOut:
-    """Each row up to 16 times, with coalitions of uniform size."""
-    repeated = np.repeat(rows, max(1, min(16, most // len(rows))))
-    return HeldOut(repeated, random_coalitions(len(repeated), d, rng))
+class Batch(NamedTuple):
+    """[x·S, S] (m, p + d), targets (m, k), and weights (m,) that add up to one."""
+
+    inputs: Single
+    target: Single
+    weights: Single
 
 
 @dataclass(frozen=True)
 class Lessons:
-    """All rows to learn from and to be judged by: inputs (n, p), targets (n, k), weights (n,)."""
+    """All rows to learn from and to be judged by: inputs (n, p), targets (n, k), weights (n,).
+
+    `owner` (p,) is the player of each input, and d the number of players.
+    """
 
     Z: Single
     target: Single
@@ -48,92 +46,204 @@ class Lessons:
     owner: IntArray
     d: int
 
+    def batch(self, rows: IntArray, coalitions: BoolArray) -> Batch:
+        """Rows (m,), each with its own coalition (m, d)."""
+        weights = self.weights[rows].astype(np.float32)
+        inputs = masked_inputs(self.Z[rows], coalitions, self.owner)
+        return Batch(inputs, self.target[rows], weights / max(float(weights.sum()), 1e-30))  # they may all be zero
+
+    def first_parameters(self, units: int, rng: np.random.Generator) -> dict[str, Single]:
+        """Weights and biases uniform within ±1/√(inputs of the layer), as torch draws them."""
+        widths = len(self.owner) + self.d, units, units, self.target.shape[1]
+        parameters = {}
+        for layer, (inputs, outputs) in enumerate(pairwise(widths), start=1):
+            for name, shape in (("W", (inputs, outputs)), ("b", (outputs,))):
+                drawn = rng.uniform(-1, 1, size=shape) / np.sqrt(inputs)
+                parameters[f"{name}{layer}"] = drawn.astype(np.float32)
+        return parameters
+
+
+class CompiledLearner:
+    """Parameters that learn from batches by matrix products and compiled loops, on one core.
+
+    The loss is the weighted mean over rows of the squared error ("identity"), or of the cross entropy of
+    probabilities ("sigmoid", "softmax"): the divergence without the part that no network changes. All parameters are
+    views of one vector.
+    """
+
+    def __init__(self, parameters: Mapping[str, Single], link: str, beta_2: float) -> None:
+        self.link, self.beta_2, self.steps = link, beta_2, 0
+        self.flat = np.concatenate([array.reshape(-1) for array in parameters.values()])
+        self.gradient, self.mean, self.square = np.zeros((3, len(self.flat)), np.float32)
+        self.parameters, self.gradients = (_views(flat, parameters) for flat in (self.flat, self.gradient))
+
+    def step(self, batch: Batch, rate: float) -> None:
+        """One step of Adam."""
+        self.steps += 1
+        self._differentiate(batch)
+        seen = 1 - BETA_1**self.steps, 1 - self.beta_2**self.steps
+        means = self.gradient, self.mean, self.square
+        kernels.adam(self.flat, *means, rate, BETA_1, self.beta_2, EPSILON, *seen)
+
+    def loss(self, batch: Batch) -> float:
+        """The loss."""
+        raw, target = self._forward(batch.inputs)[-1].astype(np.float64), batch.target
+        if self.link == "identity":
+            each = ((raw - target) ** 2).mean(axis=1)
+        elif self.link == "sigmoid":
+            each = (np.logaddexp(0, raw) - target * raw).mean(axis=1)
+        else:
+            each = -(target * log_softmax(raw, axis=1)).sum(axis=1)
+        return float(each @ batch.weights)
+
+    def arrays(self) -> dict[str, Single]:
+        """A copy of the parameters."""
+        return {name: array.copy() for name, array in self.parameters.items()}
+
+    def _forward(self, inputs: Single) -> tuple[Single, Single, Single]:
+        """Units of both hidden layers, and what the last layer gives."""
+        p = self.parameters
+        first: Single = np.matmul(inputs, p["W1"])
+        kernels.elu(first, p["b1"], np.float32(0))
+        second: Single = np.matmul(first, p["W2"])
+        kernels.elu(second, p["b2"], np.float32(0))
+        return first, second, np.asarray(second @ p["W3"] + p["b3"], dtype=np.float32)
+
+    def _differentiate(self, batch: Batch) -> None:
+        """Fill in the gradients, by the chain rule from the last layer to the first; ELU' = 1 + min(ELU, 0)."""
+        p, g = self.parameters, self.gradients
+        first, second, raw = self._forward(batch.inputs)
+        last = self._slope(raw, batch)
+        into_second, into_first = np.empty((2, *second.shape), np.float32)
+        kernels.through_last(last, p["W3"], into_second)
+        kernels.through_elu(into_second, second, g["b2"])
+        np.matmul(into_second, p["W2"].T, out=into_first)
+        kernels.through_elu(into_first, first, g["b1"])
+        np.sum(last, axis=0, out=g["b3"])
+        np.matmul(second.T, last, out=g["W3"])
+        np.matmul(first.T, into_second, out=g["W2"])
+        np.matmul(batch.inputs.T, into_first, out=g["W1"])
+
+    def _slope(self, raw: Single, batch: Batch) -> Single:
+        """(m, k) derivative of the loss by what the last layer gives."""
+        k = raw.shape[1]
+        if self.link == "identity":
+            slope = (raw - batch.target) * (2 / k)
+        else:
+            slope = (expit(raw) - batch.target) / k if self.link == "sigmoid" else softmax(raw, axis=1) - batch.target
+        return np.asarray(slope * batch.weights[:, None], dtype=np.float32)
+
+
+def _views(flat: Single, like: Mapping[str, Single]) -> dict[str, Single]:
+    """Consecutive stretches of a vector, as arrays of the shapes of `like`."""
+    stretches = np.split(flat, np.cumsum([array.size for array in like.values()])[:-1])
+    return {name: stretch.reshape(array.shape) for (name, array), stretch in zip(like.items(), stretches, strict=True)}
+
 
 @dataclass
-class Best:
-    """The state with the lowest held-out loss so far."""
+class Cycle:
+    """The rate rises from 1/25 to all of `rate` in the first 30 % of the steps, and falls to nothing, along cosines."""
 
-    loss: float = np.inf
-    epoch: int = 0
-    parameters: dict[str, Single] | None = None
+    rate: float
+    steps: int
+    done: int = 0
+
+    def next_rate(self) -> float:
+        """The rate of the next step."""
+        share, self.done = self.done / self.steps, self.done + 1
+        if share < 0.3:
+            return float(self.rate * (0.04 + 0.96 * (0.5 * (1 - np.cos(np.pi * (share / 0.3))))))
+        return float(self.rate * (0.5 * (1 + np.cos(np.pi * ((share - 0.3) / 0.7)))))
+
+    def note_loss(self, loss: float) -> None:
+        """The held-out loss changes nothing."""
+
+
+@dataclass
+class Plateau:
+    """The rate is halved when the held-out loss has not fallen by 1e-4 of itself for more than `patience` looks."""
+
+    rate: float
+    patience: int
+    best: float = np.inf
+    waited: int = 0
+    factor: float = 1.0
+
+    def next_rate(self) -> float:
+        """The rate of the next step."""
+        return self.rate * self.factor
+
+    def note_loss(self, loss: float) -> None:
+        """Take note of the held-out loss."""
+        if loss < self.best * (1 - 1e-4):
+            self.best, self.waited = loss, 0
+        else:
+            self.waited += 1
+        if self.waited > self.patience:
+            self.factor, self.waited = self.factor / 2, 0
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training run. All randomness comes from the given generator; torch's own is left alone."""
+    """One training run: what is learned from, what learns, at which rates, and the recipe's figures for the loop.
 
-    recipe: Any  # a NeuralSurrogate
+    All randomness comes from the given generator; torch's own is left alone.
+    """
+
     lessons: Lessons
-    link: str
+    learner: CompiledLearner | TorchLearner
+    schedule: Cycle | Plateau
+    batch: int
+    epochs: int
+    every: int
+    patience: int
 
-    def run(self, rows: IntArray, held: HeldOut, rng: np.random.Generator) -> tuple[dict[str, Single], str]:
-        """The parameters with the lowest held-out loss, and why training stopped."""
-        best = Best()
+    def run(self, rows: IntArray, held: Masked, rng: np.random.Generator) -> tuple[dict[str, Single], str]:
+        """The parameters with the lowest loss on `held`, and why training stopped; each epoch shows all of `rows`."""
+        lowest, best, parameters = np.inf, 0, None
         try:
             with one_blas_thread():
-                stopped = self._epochs(rows, held, best, rng)
+                for epoch, loss in self._losses(rows, held, rng):
+                    if loss < lowest:
+                        lowest, best, parameters = loss, epoch, self.learner.arrays()
+                    elif epoch - best >= self.patience:
+                        stopped = f"the held-out loss did not fall for {self.patience} epochs after epoch {best}"
+                        break
+                else:
+                    stopped = f"all {self.epochs} epochs done; the best was epoch {best}"
         except KeyboardInterrupt:
-            stopped = f"interrupted; the best state so far was kept, that of epoch {best.epoch}"
-        if best.parameters is None:
+            stopped = f"interrupted; the best state so far was kept, that of epoch {best}"
+        if parameters is None:
             raise KeyboardInterrupt("interrupted before the first epoch was over: there is nothing to keep")
-        return best.parameters, stopped
+        return parameters, stopped
 
-    def _epochs(self, rows: IntArray, held: HeldOut, best: Best, rng: np.random.Generator) -> str:
-        """Train until the epochs or the patience are used up; `best` is kept up to date."""
-        recipe, epochs = self.recipe, self.recipe.epochs_for(len(rows))
-        shown = np.repeat(rows, recipe.masks)
-        learner = LEARNERS[recipe.engine](self._start(rng), self.link, recipe)
-        rate = RATES[recipe.schedule](recipe, epochs * -(-len(shown) // recipe.batch))
-        exam = self._cut(held.row[:: held.thin], held.coalition[:: held.thin])
-        for epoch, coalitions in enumerate(self._coalitions(epochs, len(shown), rng), start=1):
-            for batch in self._batches(rng.permutation(shown), coalitions):
-                learner.step(batch, rate.next())
-            if epoch % recipe.every and epoch < epochs:
+    def _losses(self, rows: IntArray, held: Masked, rng: np.random.Generator) -> Iterator[tuple[int, float]]:
+        """Learn, epoch after epoch; the epochs after which the held-out loss is looked at, with the loss."""
+        thin = max(1, len(held[0]) // EXAM)
+        exam = self.lessons.batch(held[0][::thin], held[1][::thin])
+        for epoch, coalitions in enumerate(self._coalitions(len(rows), rng), start=1):
+            self._learn(rng.permutation(rows), coalitions)
+            if epoch % self.every and epoch < self.epochs:
                 continue
-            loss = self._examined(learner, exam, epoch)
-            rate.hear(loss)
-            if loss < best.loss:
-                best.loss, best.epoch, best.parameters = loss, epoch, learner.arrays()
-            elif epoch - best.epoch >= recipe.patience:
-                return f"the held-out loss did not fall for {recipe.patience} epochs after epoch {best.epoch}"
-        return f"all {epochs} epochs done; the best was epoch {best.epoch}"
+            loss = self.learner.loss(exam)
+            if not np.isfinite(loss):
+                raise ValueError(
+                    f"The network's held-out loss is {loss} after epoch {epoch}: training diverged. Lower `rate` (now "
+                    f"{self.schedule.rate:g}), or pass standardise=True if inputs or predictions are large."
+                )
+            self.schedule.note_loss(loss)
+            yield epoch, loss
 
-    def _start(self, rng: np.random.Generator) -> dict[str, Single]:
-        """Weights and biases uniform within ±1/√(inputs of the layer), as torch draws them."""
-        h, k = self.recipe.units, self.lessons.target.shape[1]
-        layers = {"1": (len(self.lessons.owner) + self.lessons.d, h), "2": (h, h), "3": (h, k)}
-        parameters = {}
-        for layer, (inputs, outputs) in layers.items():
-            for name, shape in (("W", (inputs, outputs)), ("b", (outputs,))):
-                parameters[name + layer] = (rng.uniform(-1, 1, size=shape) / np.sqrt(inputs)).astype(np.float32)
-        return parameters
-
-    def _coalitions(self, epochs: int, n: int, rng: np.random.Generator) -> Iterator[BoolArray]:
+    def _coalitions(self, n: int, rng: np.random.Generator) -> Iterator[BoolArray]:
         """(n, d) fresh coalitions for each epoch, drawn for several epochs at once, which is faster."""
-        while epochs:
-            ahead = max(1, min(epochs, COALITION_BYTES // (n * self.lessons.d)))
-            epochs -= ahead
-            yield from random_coalitions(ahead * n, self.lessons.d, rng).reshape(ahead, n, self.lessons.d)
+        left, d = self.epochs, self.lessons.d
+        while left:
+            ahead = max(1, min(left, COALITION_BYTES // (n * d)))
+            left -= ahead
+            yield from random_coalitions(ahead * n, d, rng).reshape(ahead, n, d)
 
-    def _batches(self, rows: IntArray, coalitions: BoolArray) -> Iterator[Batch]:
-        """One epoch, cut from arrays in memory."""
-        for start in range(0, len(rows), self.recipe.batch):
-            part = slice(start, start + self.recipe.batch)
-            yield self._cut(rows[part], coalitions[part])
-
-    def _cut(self, rows: IntArray, coalitions: BoolArray) -> Batch:
-        from weightedshap.network import kernels
-
-        lessons = self.lessons
-        weights = lessons.weights[rows].astype(np.float32)
-        inputs = kernels.masked_inputs(lessons.Z, rows, coalitions, lessons.owner)
-        return Batch(inputs, lessons.target[rows], weights / max(float(weights.sum()), 1e-30))
-
-    def _examined(self, learner: Learner, exam: Batch, epoch: int) -> float:
-        loss = learner.loss(exam)
-        if not np.isfinite(loss):
-            raise ValueError(
-                f"The network's held-out loss is {loss} after epoch {epoch}: training diverged. Lower `rate` (now "
-                f"{self.recipe.rate:g}), or pass standardise=True if inputs or predictions are large."
-            )
-        return loss
+    def _learn(self, rows: IntArray, coalitions: BoolArray) -> None:
+        """One epoch, batch by batch."""
+        for start in range(0, len(rows), self.batch):
+            cut = slice(start, start + self.batch)
+            self.learner.step(self.lessons.batch(rows[cut], coalitions[cut]), self.schedule.next_rate())
