@@ -11,7 +11,7 @@ from tests.axioms.strategies import games
 from tests.oracles import random_game
 from weightedshap.estimators import exact
 from weightedshap.games.rows import View
-from weightedshap.games.wrappers import as_block
+from weightedshap.games.wrappers import GivenBlock
 from weightedshap.selection import best_weight, candidates, careful_weight, select, shared_weight
 from weightedshap.utilities import as_utility, aup
 from weightedshap.weights import WeightFamily, beta, first, paper, shapley, sizes
@@ -32,7 +32,7 @@ def scores(**of):
 
 def candidates_of(family, delta, replicates=None, game=RANDOM, utility=aup):
     """The candidates of one row of a game with one output, given its Δ (d, d)."""
-    view = View(as_block(game), game.values[-1:, None], (0,))
+    view = View(GivenBlock.of(game), game.values[-1:, None], (0,))
     phi = family.with_references.phi(delta)[None, ..., None]
     chains = None if replicates is None else replicates[None, ..., None]
     return candidates(view, view, phi, chains, family, utility)

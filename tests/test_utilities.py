@@ -8,7 +8,7 @@ from tests.oracles import additive, normal_rows, product_model, random_game, val
 from weightedshap.checks import UnknownName
 from weightedshap.curves import order_of
 from weightedshap.games.rows import View
-from weightedshap.games.wrappers import as_block
+from weightedshap.games.wrappers import GivenBlock
 from weightedshap.utilities import UTILITIES, as_utility, aup, exclusion, masked_inclusion, scored
 
 GAME, F_X = random_game(5), 0.7
@@ -17,7 +17,7 @@ PHI = np.random.default_rng(0).normal(size=(4, 5))
 
 def scores_of(score, phi):
     """(m,) the checked scores of attributions (m, d) by a user's function."""
-    view = View(as_block(GAME), np.array([[F_X]]), (0,))
+    view = View(GivenBlock.of(GAME), np.array([[F_X]]), (0,))
     return scored(as_utility(lambda game, f_x: score), view, phi[None, ..., None])[0, :, 0]
 
 

@@ -19,7 +19,7 @@ from weightedshap.curves import area, order_of, recovery
 from weightedshap.curves import exclusion as exclusion_curves
 from weightedshap.games.protocols import Game
 from weightedshap.games.rows import View, stacked
-from weightedshap.games.wrappers import WalkingGame, as_block
+from weightedshap.games.wrappers import GivenBlock, WalkingGame
 
 __all__ = ["UTILITIES", "Utility", "aup", "exclusion", "masked_inclusion"]
 
@@ -48,7 +48,7 @@ class Utility:
 
     def __call__(self, game: Game, f_x: float) -> Score:
         """phi (m, d) → score (m,) on one bound game with one output."""
-        view = View(as_block(game), np.array([[f_x]]), (0,))
+        view = View(GivenBlock.of(game), np.array([[f_x]]), (0,))
         return lambda phi: self.score(view, phi[None, ..., None])[0, :, 0]
 
 

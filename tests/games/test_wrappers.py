@@ -8,7 +8,7 @@ from weightedshap import curves
 from weightedshap.coalitions import prefixes
 from weightedshap.estimators import exact
 from weightedshap.games import FunctionGame
-from weightedshap.games.wrappers import GivenFitted, WalkingGame, as_block, as_fitted, checked
+from weightedshap.games.wrappers import GivenBlock, GivenFitted, WalkingGame, as_fitted, checked
 from weightedshap.inputs import as_table
 
 ALL = np.array([[False, False], [True, False], [False, True], [True, True]])
@@ -110,7 +110,7 @@ def test_a_checked_game_does_not_invent_what_the_game_lacks():
 
 def test_one_bound_game_is_a_block_of_one_row_with_the_axis_of_outputs():
     game, coalitions, orders = random_game(3), np.eye(3, dtype=bool), np.array([[2, 0, 1], [0, 1, 2]])
-    block = as_block(game)
+    block = GivenBlock.of(game)
     assert (block.d, block.n) == (3, 1)
     np.testing.assert_array_equal(block.values(coalitions), game(coalitions)[None, :, None])
     np.testing.assert_array_equal(block.along(orders[None]), curves.along(game, orders)[None, ..., None])
@@ -119,19 +119,19 @@ def test_one_bound_game_is_a_block_of_one_row_with_the_axis_of_outputs():
 
 def test_one_output_of_a_block_is_a_block():
     game, coalitions, orders = random_game(3, outputs=(2,)), np.eye(3, dtype=bool), np.array([[2, 0, 1]])
-    block = as_block(game).output(1)
+    block = GivenBlock.of(game).output(1)
     np.testing.assert_array_equal(block.values(coalitions)[0], game(coalitions)[:, [1]])
     np.testing.assert_array_equal(block.along(orders[None])[0], curves.along(game, orders)[..., [1]])
 
 
 def test_one_output_of_a_block_keeps_the_games_own_walk():
-    block = as_block(OwnWalk(random_game(2, outputs=(2,)))).output(1)
+    block = GivenBlock.of(OwnWalk(random_game(2, outputs=(2,)))).output(1)
     assert block.along(np.array([[[0, 1]]])).tolist() == [[[[8], [8], [8]]]]
 
 
 def test_a_block_of_one_row_is_shown_without_the_axis_where_there_is_one_output():
     game, coalitions, orders = random_game(3), np.eye(3, dtype=bool), np.array([[2, 0, 1]])
-    shown = WalkingGame(as_block(game), axis=False)
+    shown = WalkingGame(GivenBlock.of(game), axis=False)
     np.testing.assert_array_equal(shown(coalitions), game(coalitions))
     np.testing.assert_array_equal(shown.along(orders), curves.along(game, orders))
 

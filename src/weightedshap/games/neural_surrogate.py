@@ -254,14 +254,6 @@ class NetworkBlock(Rowwise):
     network: Network
     vectors: FloatArray
 
-    @property
-    def d(self) -> int:
-        return len(self.vectors[0])
-
-    @property
-    def n(self) -> int:
-        return len(self.vectors)
-
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
         return self.network.at_coalitions(self.vectors[r], coalitions)
 
@@ -302,7 +294,8 @@ class FittedNeuralSurrogate(FittedOnTable):
 
     def block(self, rows: Data) -> NetworkBlock:
         """The games of aligned rows."""
-        return NetworkBlock(self.network, np.stack([self.network.vectors(z) for z in self.inputs(rows)]))
+        vectors = np.stack([self.network.vectors(z) for z in self.inputs(rows)])
+        return NetworkBlock(self.background.d, len(vectors), self.network, vectors)
 
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""

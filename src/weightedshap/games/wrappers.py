@@ -23,19 +23,13 @@ class CheckedGame:
     """A game of one row whose answers are examined, and whose evaluations are counted.
 
     Every answer must be finite, have one value for each coalition, and the same outputs as before.
-
-    Attributes
-    ----------
-    along, contributions : the game's own, or None
-    cost : "cheap" or "costly" where the game says what an evaluation costs
-    player_names : where the game knows them
     """
 
     game: Game
     d: int
-    along: Callable[[IntArray], FloatArray] | None = None
-    contributions: Callable[[], Contributions] | None = None
-    cost: str | None = None
+    along: Callable[[IntArray], FloatArray] | None = None  # the game's own
+    contributions: Callable[[], Contributions] | None = None  # the game's own
+    cost: str | None = None  # "cheap" or "costly"
     player_names: tuple[str, ...] | None = None
     evaluations: int = 0
     out: tuple[int, ...] | None = field(default=None, repr=False)
@@ -92,15 +86,9 @@ class Rowwise(ABC):
     `only` is the position of the single output looked at; None looks at all.
     """
 
+    d: int
+    n: int
     only: int | None = field(default=None, kw_only=True)
-
-    @property
-    @abstractmethod
-    def d(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def n(self) -> int: ...
 
     @abstractmethod
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
@@ -140,13 +128,11 @@ class GivenBlock(Rowwise):
 
     games: tuple[CheckedGame, ...]
 
-    @property
-    def d(self) -> int:
-        return self.games[0].d
-
-    @property
-    def n(self) -> int:
-        return len(self.games)
+    @classmethod
+    def of(cls, *games: Any) -> GivenBlock:
+        """Looked at one by one."""
+        looked_at = tuple(map(checked, games))
+        return cls(looked_at[0].d, len(games), looked_at)
 
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
         return with_axis(self.games[r](coalitions))
@@ -159,11 +145,6 @@ class GivenBlock(Rowwise):
 
     def alone(self) -> Game:
         return self.games[0]
-
-
-def as_block(game: Any) -> GivenBlock:
-    """One bound game as a block of one row: the door to everything that takes blocks."""
-    return GivenBlock((checked(game),))
 
 
 @dataclass(frozen=True)
@@ -260,7 +241,7 @@ class FilledIn(FittedOnTable):
 
     def block(self, rows: Data) -> FilledBlock:
         """The games of aligned rows."""
-        return FilledBlock(self, rows)
+        return FilledBlock(self.background.d, len(rows), self, rows)
 
 
 @dataclass(frozen=True)
@@ -269,14 +250,6 @@ class FilledBlock(Rowwise):
 
     fitted: FilledIn
     rows: Data  # in the background's type
-
-    @property
-    def d(self) -> int:
-        return self.fitted.background.d
-
-    @property
-    def n(self) -> int:
-        return len(self.rows)
 
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
         row = part_of(self.rows, slice(r, r + 1))
@@ -319,7 +292,7 @@ class GivenFitted(Fitted):
 
     def block(self, rows: Data) -> GivenBlock:
         """The games of all rows."""
-        return GivenBlock(tuple(checked(self.bind(part_of(rows, slice(r, r + 1)))) for r in range(len(rows))))
+        return GivenBlock.of(*(self.bind(part_of(rows, slice(r, r + 1))) for r in range(len(rows))))
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
         """(n, k) f(x), or the game of all players at each row; and whether it came with the axis k."""
