@@ -17,7 +17,7 @@ import pandas as pd
 from weightedshap.checks import FloatArray, IntArray, field_values, one_of, positive_integer
 from weightedshap.choices import Setting
 from weightedshap.curves import mean_interval
-from weightedshap.evaluation.metrics import Labels, as_labels, masked_points, points
+from weightedshap.evaluation.metrics import Labels, as_labels, points
 from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, TREESHAP_ROWS, Side
 from weightedshap.explainer import Explainer
 from weightedshap.files import archive
@@ -205,16 +205,29 @@ def compared(
     shared, notes = _of_model(replace(sides[0], setting=setting), chosen)
     kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
     ranked = [_ranked(side, kept, shared) for side in sides]  # (n, M, d, k) each
-    masked = [_masked(side, order, labels, costly) for side, order in zip(sides, ranked, strict=True)]
+    performance = labels if "performance" in costly else None
+    masked = [
+        _masked(side, order, performance) if "masked_inclusion" in costly else {} for side, order in zip(sides, ranked)
+    ]
     judges = {"own": sides} if own else {"independent": sides[::-1], "own": sides}
     scored = {}
     for judge, judging in judges.items():
-        both = [
-            points(side.explained, order, labels, costly, setting.method) | more
-            for side, order, more in zip(judging, ranked, masked, strict=True)
-        ]
+        both = []
+        for side, order, more in zip(judging, ranked, masked, strict=True):
+            found = points(side.explained, order, "recovery", labels, setting.method)
+            if "exclusion" in costly:
+                found |= points(side.explained, order, "exclusion", performance, setting.method, backwards=True)
+            both.append(found | more)
         scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
     return Evaluation(kept, tuple(scored["own"]), tuple(judges), scored, notes)
+
+
+def _masked(side: Side, orders: IntArray, labels: Labels | None) -> dict[str, FloatArray]:
+    """Masked inclusion, on the model with the side's own means in the place of hidden features; none without a model."""
+    if side.setting.model is None:
+        return {}
+    judge = side.setting.judge(masked_inclusion, side.explained)
+    return points(judge, orders, "masked_inclusion", labels, side.setting.method)
 
 
 def _rng(setting: Setting, stream: int) -> np.random.Generator:
@@ -239,14 +252,6 @@ def _ranked(side: Side, methods: Sequence[str], shared: Mapping[str, IntArray]) 
     """(n, M, d, k) the ranking of every method; those that both sides share are there already."""
     orders = [shared[method] if method in shared else METHODS[method].rank(side) for method in methods]
     return np.stack(orders, axis=1)
-
-
-def _masked(side: Side, orders: IntArray, labels: Labels | None, metrics: Sequence[str]) -> dict[str, FloatArray]:
-    """Masked inclusion where it is asked for; nothing without a model."""
-    if side.setting.model is None or "masked_inclusion" not in metrics:
-        return {}
-    judge = side.setting.judge(masked_inclusion, side.explained)
-    return masked_points(judge, orders, labels, metrics, side.setting.method)
 
 
 def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,55 +12,33 @@ from weightedshap.games.rows import Rows
 from weightedshap.inputs import Model
 from weightedshap.parallel import Workers, each_block
 
+PERFORMANCE = {"recovery": "inclusion", "exclusion": "exclusion", "masked_inclusion": "masked"}
 TIE_DIGITS = 12
 """Digits, of the largest score, to which two scores must agree to count as equal."""
 
 
 def points(
-    judge: Rows, orders: IntArray, labels: Labels | None, metrics: Sequence[str], workers: Workers
+    judge: Rows, orders: IntArray, metric: str, labels: Labels | None, workers: Workers, backwards: bool = False
 ) -> dict[str, FloatArray]:
-    """(n, M, d + 1) each metric of every row, ranking and j = 0..d under the game that judges; outputs are averaged.
+    """(n, M, d + 1) what every row and ranking scores at j = 0..d under the game that judges; outputs are averaged.
 
     Parameters
     ----------
     orders : (n, M, d, k) M rankings of every row and output
-    metrics : "exclusion" is left out unless it is among them, and so is its "performance" against the labels
+    metric : what |f(x) − v| is called; "recovery" goes with "inclusion_mse" or "inclusion_auc" where labels are given,
+        "exclusion" with "exclusion_…", "masked_inclusion" with "masked_…"
+    backwards : whether the first j features are those that are hidden
     """
-    kept = _along(judge, orders, workers)
-    found = {"recovery": _errors(judge, kept)}
-    if labels is not None:
-        found[f"inclusion_{labels.kind}"] = labels.points(kept)
-    if "exclusion" in metrics:
-        left = _along(judge, orders[:, :, ::-1], workers)[:, :, ::-1]
-        found["exclusion"] = _errors(judge, left)
-        if labels is not None and "performance" in metrics:
-            found[f"exclusion_{labels.kind}"] = labels.points(left)
-    return {metric: array.mean(axis=-1) for metric, array in found.items()}
-
-
-def masked_points(
-    judge: Rows, orders: IntArray, labels: Labels | None, metrics: Sequence[str], workers: Workers
-) -> dict[str, FloatArray]:
-    """Masked inclusion, on the model with means in the place of hidden features."""
-    kept = _along(judge, orders, workers)
-    found = {"masked_inclusion": _errors(judge, kept)}
-    if labels is not None and "performance" in metrics:
-        found[f"masked_{labels.kind}"] = labels.points(kept)
-    return {metric: array.mean(axis=-1) for metric, array in found.items()}
-
-
-def _errors(judge: Rows, predictions: FloatArray) -> FloatArray:
-    """(n, M, d + 1, k) distances from f(x)."""
-    return np.abs(judge.f_x[:, None, None, :] - predictions)
-
-
-def _along(judge: Rows, orders: IntArray, workers: Workers) -> FloatArray:
-    """(n, M, d, k) rankings → (n, M, d + 1, k) what the game predicts along them."""
+    step = -1 if backwards else 1
 
     def work(part: slice) -> FloatArray:
-        return judge.view(part).along(orders[part])
+        return judge.view(part).along(orders[part][:, :, ::step])
 
-    return np.concatenate(list(each_block(work, judge.parts(orders.shape[2]), workers, "judging")))
+    walked = np.concatenate(list(each_block(work, judge.parts(orders.shape[2]), workers, "judging")))[:, :, ::step]
+    found = {metric: np.abs(judge.f_x[:, None, None, :] - walked)}
+    if labels is not None:
+        found[f"{PERFORMANCE[metric]}_{labels.kind}"] = labels.points(walked)
+    return {name: array.mean(axis=-1) for name, array in found.items()}
 
 
 @dataclass(frozen=True)
