@@ -65,7 +65,11 @@ class Choices:
 
     def method(self, d: int) -> Method:
         """The parts that these choices name, for d players."""
-        parts = as_estimator(self.estimator, self.evaluations), as_family(self.family, d), as_utility(self.utility)
+        parts = (
+            as_estimator(self.estimator, self.evaluations),
+            as_family(self.family, d).ready(),
+            as_utility(self.utility),
+        )
         return Method(*parts, self.select, self.keep_contributions, self.random_state, self.n_jobs, self.progress)
 
 

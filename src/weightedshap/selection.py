@@ -58,7 +58,7 @@ def candidates(
     phi : (n, M, d, k) attributions under the weights of `family.with_references`
     replicates : (n, c, d, d, k) Δ from c independent chains, or None where it is exact
     """
-    unknown, m = np.isnan(phi).any(axis=2, keepdims=True), len(family)
+    unknown, m = np.isnan(phi).any(axis=2, keepdims=True), len(family.labels)
     orders = order_of(np.nan_to_num(phi) if unknown.any() else phi, axis=2)
     curves = np.where(unknown, np.nan, recovery(explained, orders))
     known = utility.of_recovery

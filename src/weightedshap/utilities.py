@@ -18,7 +18,7 @@ from weightedshap.checks import FloatArray, look_up, name_of, offered
 from weightedshap.curves import area, order_of, recovery
 from weightedshap.curves import exclusion as exclusion_curves
 from weightedshap.games.protocols import Game
-from weightedshap.games.rows import View, stacked
+from weightedshap.games.rows import View
 from weightedshap.games.wrappers import GivenBlock, WalkingGame
 
 __all__ = ["UTILITIES", "Utility", "aup", "exclusion", "masked_inclusion"]
@@ -102,7 +102,7 @@ def _by_function(utility: Callable[[Game, float], Score], view: View, phi: Float
     """(1, m, k) by a user's function of one row and output."""
     outputs = enumerate(view.each())
     scores = [utility(WalkingGame(block, axis=False), float(f_x[0]))(phi[0, ..., o]) for o, (block, f_x) in outputs]
-    return stacked([np.asarray(score, dtype=np.float64)[None] for score in scores])
+    return np.stack([np.asarray(score, dtype=np.float64)[None] for score in scores], axis=-1)
 
 
 def scored(utility: Utility, view: View, phi: FloatArray) -> FloatArray:

@@ -61,7 +61,7 @@ class WeightFamily:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
+    @cached_property
     def d(self) -> int:
         """Number of coalition sizes, equal to the number of players."""
         return int(self.vectors.shape[1])
@@ -107,6 +107,11 @@ class WeightFamily:
         rank = np.empty(len(self), dtype=np.intp)
         rank[np.lexsort((np.arange(len(self)), distance))] = np.arange(len(self))
         return rank
+
+    def ready(self) -> WeightFamily:
+        """The same family, after what every row asks of it is known."""
+        _ = self.reference_positions, self.nearness
+        return self
 
     def index(self, vector: FloatArray) -> int | None:
         """Where `vector` stands in the family, or None."""

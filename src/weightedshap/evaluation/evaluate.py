@@ -223,7 +223,7 @@ def compared(
 
 
 def _masked(side: Side, orders: IntArray, labels: Labels | None) -> dict[str, FloatArray]:
-    """Masked inclusion, on the model with the side's own means in the place of hidden features; none without a model."""
+    """Masked inclusion, on the model with the side's means in the place of hidden features; none without a model."""
     if side.setting.model is None:
         return {}
     judge = side.setting.judge(masked_inclusion, side.explained)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -130,7 +131,7 @@ class FittedGaussian(FilledIn):
     draws: FloatArray = field(repr=False)
     shrinkage: float = 0.0
 
-    @property
+    @cached_property
     def info(self) -> Mapping[str, Any]:
         """What this game is, for the result."""
         return {

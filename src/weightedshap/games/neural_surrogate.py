@@ -281,7 +281,7 @@ class FittedNeuralSurrogate(FittedOnTable):
     quality: Mapping[str, Any]
     recipe: NeuralSurrogate
 
-    @property
+    @cached_property
     def info(self) -> Mapping[str, Any]:
         """What was learned and how well, on held-out rows."""
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,7 +38,7 @@ class View:
     def along(self, orders: IntArray) -> FloatArray:
         """(n, m, d, k) orders → (n, m, d + 1, k), each output along its own."""
         walks = [block.along(np.ascontiguousarray(orders[..., o]))[..., 0] for o, (block, _) in enumerate(self.each())]
-        return stacked(walks)
+        return np.moveaxis(np.stack(walks), 0, -1)  # in memory outputs stay one after the other
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,3 @@ class Rows:
     def view(self, part: slice, block: Block | None = None) -> View:
         """The games of some rows with their f(x); `block` where they are there already."""
         return View(self.block(part) if block is None else block, self.f_x[part], self.outputs)
-
-
-def stacked(outputs: Sequence[FloatArray]) -> FloatArray:
-    """Arrays of single outputs as one, outputs at the end; in memory they stay one after the other."""
-    return np.moveaxis(np.stack(outputs), 0, -1)

@@ -95,7 +95,7 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
         """The scale on which the trees add up."""
         return self.read.space
 
-    @property
+    @cached_property
     def info(self) -> Mapping[str, Any]:
         return {
             "game": self.name,

@@ -154,7 +154,7 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
     boosters: tuple[Any, ...] = field(repr=False)
     quality: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def info(self) -> Mapping[str, Any]:
         """What was learned and how well, on held-out rows."""
         return {

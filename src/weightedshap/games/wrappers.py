@@ -201,11 +201,11 @@ class FittedOnTable(Fitted):
         """The scale of the game: "probability", "margin" or "value"."""
         return self.model.space
 
-    @property
+    @cached_property
     def output_names(self) -> tuple[str, ...]:
         return self.model.output_names
 
-    @property
+    @cached_property
     def info(self) -> Mapping[str, Any]:
         """What this game is, for the result."""
         return {"game": type(self).__name__.removeprefix("Fitted").lower(), "background_rows": len(self.background)}
@@ -215,8 +215,8 @@ class FittedOnTable(Fitted):
         return self.model(rows), self.model.has_axis
 
     def ready(self) -> Self:
-        """The same game, its mean prediction known."""
-        _ = self.mean_prediction
+        """The same game, all that results tell of it known."""
+        _ = self.mean_prediction, self.info, self.output_names
         return self
 
     def at(self, row: Data) -> Game:
