@@ -1,4 +1,4 @@
-"""The commands: ``weightedshap demo`` and ``weightedshap reproduce``, and others to come."""
+"""The commands: ``weightedshap demo``, ``report`` and ``reproduce``."""
 
 from __future__ import annotations
 
