@@ -12,6 +12,7 @@ from weightedshap.curves import along
 from weightedshap.estimators.exact import enumerate_game
 from weightedshap.games import FunctionGame, TreeSurrogate
 from weightedshap.games.surrogate import Encoding, fit_quality, split_rows
+from weightedshap.games.wrappers import ExactGame
 from weightedshap.inputs import as_table
 
 D = 6
@@ -100,7 +101,7 @@ def test_each_output_has_its_own_ensemble():
     explanation = explainer(rows(4, seed=5))
     assert len(explainer.game.boosters) == 2
     assert explanation.contributions.shape == (4, D, D, 2)
-    assert_reads_out(explainer.game.at(rows(1, seed=5)[0]).output(1))
+    assert_reads_out(ExactGame(explainer.game.block(rows(1, seed=5)).output(1), axis=False))
 
 
 def test_the_same_seed_learns_the_same_trees():

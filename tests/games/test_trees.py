@@ -14,9 +14,11 @@ from weightedshap.coalitions import all_coalitions
 from weightedshap.curves import along
 from weightedshap.estimators.exact import enumerate_game
 from weightedshap.games import FunctionGame
+from weightedshap.games.tree_blocks import LeafBlock, PathBlock, mask_game
+from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import leaf_kernels as _tree_kernels
 from weightedshap.trees import path_kernels as _path_kernels
-from weightedshap.trees.ensembles import Coefficients, LeafBlock, PathBlock, Paths, RowGame, mask_game, pack
+from weightedshap.trees.ensembles import Coefficients, Paths, pack
 from weightedshap.trees.readers import lightgbm_tree
 
 seeds = st.integers(0, 2**32 - 1)
@@ -34,13 +36,13 @@ def leaf_game(ensemble, x, Z, weights, d, patterns=False):
         e = ensemble
         part = _tree_kernels.list_leaves(goes, absent, weights, e.roots, e.left, e.right, player, e.value, d, e.depth)
     widest = ensemble.widest(player, d)
-    return RowGame(LeafBlock((part,), (ensemble.offset,), Coefficients.of(d, widest), d, 1, False))
+    return ExactGame(LeafBlock((part,), (ensemble.offset,), Coefficients.of(d, widest), d, 1), axis=False)
 
 
 def path_game(ensemble, x, d):
     paths = Paths.of(ensemble, ensemble.column, d)
     part = (ensemble.directions(x[None]), *paths.arrays)
-    return RowGame(PathBlock((part,), (ensemble.offset,), Coefficients.of(d, paths.widest), d, 1, False))
+    return ExactGame(PathBlock((part,), (ensemble.offset,), Coefficients.of(d, paths.widest), d, 1), axis=False)
 
 
 def assert_reads_out(game, rng):
