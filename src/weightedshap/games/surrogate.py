@@ -83,12 +83,13 @@ class Encoding:
         }
         if not codes:
             return X
-        _, first, row = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        copy_of = copies_of(X)
+        _, first = np.unique(copy_of, return_index=True)
         rare = {c: _is_rare(code, first, len(self.ranks[c])) for c, code in codes.items()}
         if not any(rows.any() for rows in rare.values()):
             return X
         fitted, total = X.copy(), weights * f.mean(axis=1)
-        part = rng.integers(PARTS, size=len(first))[row.ravel()]
+        part = rng.integers(PARTS, size=len(first))[copy_of]
         for c, code in codes.items():
             n = len(self.ranks[c])
             everywhere = np.nan_to_num(_means(code, total, weights, n))  # ascending, as ranks are
@@ -162,6 +163,11 @@ def refuse_other_outputs(n: int, model: Model) -> None:
         )
 
 
+def copies_of(X: FloatArray | IntArray) -> IntArray:
+    """(n,) for each row (n, c) which of the distinct rows, in ascending order, it is a copy of."""
+    return np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
+
+
 def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Rows to learn from and rows held out; copies of one row never stand on both sides.
 
@@ -169,8 +175,8 @@ def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[I
     copies is learned from. With fewer than three distinct rows nothing can be held out, and all serve for
     both.
     """
-    _, copy_of, copies = np.unique(X, axis=0, return_inverse=True, return_counts=True)
-    copy_of = copy_of.ravel()
+    copy_of = copies_of(X)
+    copies = np.bincount(copy_of)
     if len(copies) < 3:
         return np.arange(len(X)), np.arange(len(X))
     order = rng.permutation(len(copies))
