@@ -2,6 +2,7 @@
 
 import functools
 from math import comb
+from unittest import mock
 
 import lightgbm
 import numpy as np
@@ -16,33 +17,25 @@ from weightedshap.estimators.exact import enumerate_game
 from weightedshap.games import FunctionGame
 from weightedshap.games.tree_blocks import LeafBlock, PathBlock, mask_game
 from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees import leaf_kernels as _tree_kernels
-from weightedshap.trees import path_kernels as _path_kernels
-from weightedshap.trees.ensembles import Coefficients, Paths, pack
-from weightedshap.trees.readers import lightgbm_tree
+from weightedshap.trees import ensembles, path_kernels
+from weightedshap.trees.ensembles import Absent, Coefficients
+from weightedshap.trees.readers import lightgbm_ensembles
 
 seeds = st.integers(0, 2**32 - 1)
 
 
 def leaf_game(ensemble, x, Z, weights, d, patterns=False):
     """The game of hidden features taken from the rows of Z, by walking trees or by background patterns."""
-    goes, absent = ensemble.directions(x[None]), ensemble.directions(Z)
-    player = ensemble.column
-    if patterns:
-        p = Paths.of(ensemble, player, d)
-        found = _path_kernels.background_patterns(absent, weights, p.start, p.edge_start, p.edge, 2**20)
-        part = _path_kernels.list_pattern_leaves(goes, p.value, p.start, p.member, p.edge_start, p.edge, *found)
-    else:
-        e = ensemble
-        part = _tree_kernels.list_leaves(goes, absent, weights, e.roots, e.left, e.right, player, e.value, d, e.depth)
-    widest = ensemble.widest(player, d)
-    return ExactGame(LeafBlock((part,), (ensemble.offset,), Coefficients.of(d, widest), d, 1), axis=False)
+    (absent,) = Absent.of([ensemble], Z, weights)
+    with mock.patch.object(ensembles, "FEW_ROWS", 0 if patterns else len(Z)):
+        block = LeafBlock.of([absent], x[None], Coefficients.of(d, ensemble.widest))
+    assert (absent.patterns is not None) == patterns
+    return ExactGame(block, axis=False)
 
 
 def path_game(ensemble, x, d):
-    paths = Paths.of(ensemble, ensemble.column, d)
-    part = (ensemble.directions(x[None]), *paths.arrays)
-    return ExactGame(PathBlock((part,), (ensemble.offset,), Coefficients.of(d, paths.widest), d, 1), axis=False)
+    coefficients = Coefficients.of(d, ensemble.paths.widest)
+    return ExactGame(PathBlock.of([ensemble], x[None], coefficients), axis=False)
 
 
 def assert_reads_out(game, rng):
@@ -123,7 +116,7 @@ def test_division_of_polynomials_keeps_all_digits_near_one_and_near_zero():
             for r in (ratios, np.delete(ratios, left_out))
         )
         quotient = np.empty(len(ratios) + 1)
-        _path_kernels.divide(np.append(product, 0.0), len(ratios), ratios[left_out], quotient)
+        path_kernels.divide(np.append(product, 0.0), len(ratios), ratios[left_out], quotient)
         np.testing.assert_allclose(quotient[: len(ratios)], expected, rtol=1e-9, atol=1e-300)
 
 
@@ -133,17 +126,15 @@ def test_trees_on_masks_are_read_out_as_the_game_they_predict():
     values = masks[:, 0] * masks[:, 1] * 2.0 + masks[:, 2] - masks[:, 3] * masks[:, 4] * masks[:, 5]
     parameters = {"objective": "regression", "num_leaves": 12, "min_data_in_leaf": 3, "verbose": -1, "num_threads": 1}
     booster = lightgbm.train(parameters, lightgbm.Dataset(masks.astype(float), values), 15)
-    trees = [lightgbm_tree(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]
-    game = mask_game([pack(trees)], d)
+    game = mask_game(lightgbm_ensembles(booster.dump_model()), d)
     coalitions = all_coalitions(d)
     np.testing.assert_allclose(game(coalitions), booster.predict(coalitions.astype(float)), atol=1e-12)
     assert_reads_out(game, rng)
 
 
-def test_a_background_with_too_many_patterns_says_so():
+def test_a_background_with_too_many_patterns_is_walked():
     rng, d = np.random.default_rng(0), 6
     ensemble = random_ensemble(rng, d, 6)
-    paths = Paths.of(ensemble, ensemble.column, d)
-    absent = ensemble.directions(rng.normal(size=(50, d)))
-    found = _path_kernels.background_patterns(absent, np.full(50, 0.02), paths.start, paths.edge_start, paths.edge, 3)
-    assert found[0][0] == -1
+    (absent,) = Absent.of([ensemble], rng.normal(size=(50, d)), np.full(50, 0.02))
+    with mock.patch.object(ensembles, "MOST_PATTERNS", 3):
+        assert absent.patterns is None

@@ -285,7 +285,7 @@ def along_leaves(first, c, n_known, start, member, orders, out):
 
 
 @njit(nogil=True, cache=True)
-def ends_of_leaves(first, c, n_known, start, out):
+def ends_of_leaves(first, c, n_known, start, member, out):
     """Add to ``out[r]`` the values of no players and of all players at row r."""
     for r in range(out.shape[0]):
         for leaf in range(first[r], first[r + 1]):
@@ -310,22 +310,3 @@ def values_of_leaves(first, c, n_known, start, member, coalitions, out):
                 if on:
                     total += c[leaf]
             out[r, q] += total
-
-
-def coefficient_table(d: int, widest: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
-    """K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1) for 1 ≤ t ≤ s ≤ `widest`, and where each s begins.
-
-    Built as a product of ratios at most one, K(s, t) = K(s−1, t) · (d−j−s+t+1) / (d−s+1) and
-    K(s, s) = K(s−1, s−1) · (j−s+1) / (d−s+1), so it neither overflows nor loses digits at any d.
-    """
-    first_row = np.array([s * (s - 1) // 2 for s in range(widest + 2)], dtype=np.int64)
-    table = np.zeros((int(first_row[-1]), d))
-    j = np.arange(1, d + 1, dtype=np.float64)
-    if widest:
-        table[0] = 1.0
-    for s in range(2, widest + 1):
-        before = table[first_row[s - 1] : first_row[s]]
-        for t in range(1, s):
-            table[first_row[s] + t - 1] = before[t - 1] * np.maximum(d - j - (s - t - 1), 0) / (d - s + 1)
-        table[first_row[s + 1] - 1] = before[-1] * np.maximum(j - s + 1, 0) / (d - s + 1)
-    return table, first_row
