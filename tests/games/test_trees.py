@@ -18,7 +18,8 @@ from weightedshap.games import FunctionGame
 from weightedshap.games.tree_blocks import LeafBlock, PathBlock, mask_game
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import ensembles, path_kernels
-from weightedshap.trees.ensembles import Absent, Coefficients
+from weightedshap.trees.ensembles import Absent, coefficient_table
+from weightedshap.trees.leaf_kernels import level
 from weightedshap.trees.readers import lightgbm_ensembles
 
 seeds = st.integers(0, 2**32 - 1)
@@ -28,13 +29,13 @@ def leaf_game(ensemble, x, Z, weights, d, patterns=False):
     """The game of hidden features taken from the rows of Z, by walking trees or by background patterns."""
     (absent,) = Absent.of([ensemble], Z, weights)
     with mock.patch.object(ensembles, "FEW_ROWS", 0 if patterns else len(Z)):
-        block = LeafBlock.of([absent], x[None], Coefficients.of(d, ensemble.widest))
+        block = LeafBlock.of([absent], x[None], coefficient_table(d, ensemble.widest))
     assert (absent.patterns is not None) == patterns
     return ExactGame(block, axis=False)
 
 
 def path_game(ensemble, x, d):
-    coefficients = Coefficients.of(d, ensemble.paths.widest)
+    coefficients = coefficient_table(d, ensemble.paths.widest)
     return ExactGame(PathBlock.of([ensemble], x[None], coefficients), axis=False)
 
 
@@ -85,18 +86,18 @@ def test_uniform_weights_add_up_to_the_gap_between_the_ends(seed, d):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 12])
 def test_coefficients_are_ratios_of_binomials(d):
-    table = Coefficients.of(d, d)
+    table = coefficient_table(d, d)
     for s in range(1, d + 1):
         for t in range(1, s + 1):
             expected = [comb(d - s, j - t) / comb(d - 1, j - 1) if j >= t else 0.0 for j in range(1, d + 1)]
-            np.testing.assert_allclose(table.table[table.level[s] + t - 1], expected, rtol=1e-13)
+            np.testing.assert_allclose(table[level(s) + t - 1], expected, rtol=1e-13)
 
 
 def test_coefficients_neither_overflow_nor_lose_digits_at_three_thousand_players():
     d, s, t = 3000, 60, 30
-    table = Coefficients.of(d, 60)
+    table = coefficient_table(d, 60)
     exact = [float(comb(d - s, j - t) * 10**40 // comb(d - 1, j - 1)) / 1e40 for j in (100, 1500, 2900)]
-    ours = table.table[table.level[s] + t - 1][[99, 1499, 2899]]
+    ours = table[level(s) + t - 1][[99, 1499, 2899]]
     np.testing.assert_allclose(ours, exact, rtol=1e-12, atol=1e-38)
 
 

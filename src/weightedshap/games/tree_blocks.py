@@ -12,7 +12,7 @@ from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import ends
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import leaf_kernels, path_kernels
-from weightedshap.trees.ensembles import Absent, Coefficients, Ensemble
+from weightedshap.trees.ensembles import Absent, Ensemble, coefficient_table
 
 Kernel = Callable[..., None]
 
@@ -25,6 +25,7 @@ class TreeBlock:
     ----------
     lists : for each output the arrays that the kernels read
     offsets : for each output what is added to the leaves
+    coefficients : the table of K(s, t), see `coefficient_table`
     """
 
     fill_values: ClassVar[Kernel]
@@ -33,13 +34,13 @@ class TreeBlock:
 
     lists: tuple[tuple[Any, ...], ...]
     offsets: tuple[float, ...]
-    coefficients: Coefficients
+    coefficients: FloatArray
     n: int
 
     @property
     def d(self) -> int:
         """How many players there are."""
-        return int(self.coefficients.table.shape[1])
+        return int(self.coefficients.shape[1])
 
     def values(self, coalitions: BoolArray) -> FloatArray:
         """(m, d) → (n, m, k) values of coalitions at every row."""
@@ -52,8 +53,8 @@ class TreeBlock:
     def semivalues(self, vectors: FloatArray) -> FloatArray:
         """(m, d) weight vectors → (n, m, d, k) exact φ_w; the unit vectors give Δ itself."""
         out = np.empty((len(self.lists), self.n, len(vectors), self.d))
-        table = np.ascontiguousarray(self.coefficients.table @ vectors.T)
-        return self._filled(self.fill_semivalues, out, table, self.coefficients.level)
+        table = np.ascontiguousarray(self.coefficients @ vectors.T)
+        return self._filled(self.fill_semivalues, out, table)
 
     def ends(self) -> FloatArray:
         """(n, 2, k) game(∅) and game([d])."""
@@ -88,7 +89,7 @@ class LeafBlock(TreeBlock):
     fill_semivalues = staticmethod(leaf_kernels.semivalues_of_leaves)
 
     @classmethod
-    def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: Coefficients) -> LeafBlock:
+    def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: FloatArray) -> LeafBlock:
         """The games of rows X (n, c) whose hidden features take the values of absent rows."""
         offsets = tuple(one.ensemble.offset for one in absent)
         return cls(tuple(one.leaves(X) for one in absent), offsets, coefficients, len(X))
@@ -105,7 +106,7 @@ class PathBlock(TreeBlock):
     fill_semivalues = staticmethod(path_kernels.semivalues_of_paths)
 
     @classmethod
-    def of(cls, ensembles: Sequence[Ensemble], X: FloatArray, coefficients: Coefficients) -> PathBlock:
+    def of(cls, ensembles: Sequence[Ensemble], X: FloatArray, coefficients: FloatArray) -> PathBlock:
         """The games of rows X (n, c)."""
         offsets = tuple(e.offset for e in ensembles)
         return cls(tuple((e.directions(X), *e.paths) for e in ensembles), offsets, coefficients, len(X))
@@ -118,5 +119,5 @@ def mask_game(ensembles: Sequence[Ensemble], d: int, axis: bool = False) -> Exac
     sampled evaluations of a costly game can be read out at once.
     """
     absent = Absent.of(ensembles, np.zeros((1, d)), np.ones(1))
-    coefficients = Coefficients.of(d, max(e.widest for e in ensembles))
+    coefficients = coefficient_table(d, max(e.widest for e in ensembles))
     return ExactGame(LeafBlock.of(absent, np.ones((1, d)), coefficients), axis)

@@ -17,7 +17,7 @@ from weightedshap.inputs import Model, Table
 
 if TYPE_CHECKING:
     from weightedshap.games.tree_blocks import LeafBlock, PathBlock
-    from weightedshap.trees.ensembles import Absent, Coefficients, Ensemble
+    from weightedshap.trees.ensembles import Absent, Ensemble
     from weightedshap.trees.readers import ReadModel
 
 
@@ -113,10 +113,11 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
         return self.read.ensembles
 
     @cached_property
-    def coefficients(self) -> Coefficients:
-        from weightedshap.trees.ensembles import Coefficients
+    def coefficients(self) -> FloatArray:
+        """The table of K(s, t) that the blocks share."""
+        from weightedshap.trees.ensembles import coefficient_table
 
-        return Coefficients.of(self.background.d, max(e.paths.widest for e in self.ensembles))
+        return coefficient_table(self.background.d, max(e.paths.widest for e in self.ensembles))
 
     def _numbers(self, rows: Any) -> FloatArray:
         X = self.read.encode(rows)

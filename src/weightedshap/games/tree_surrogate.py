@@ -18,7 +18,7 @@ from weightedshap.inputs import Model, Table
 
 if TYPE_CHECKING:
     from weightedshap.games.tree_blocks import LeafBlock
-    from weightedshap.trees.ensembles import Absent, Coefficients, Ensemble
+    from weightedshap.trees.ensembles import Absent, Ensemble
 
 SMALL = 2_000_000  # cells below which threads cost more than they bring
 
@@ -178,10 +178,11 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
         return Absent.of(self.ensembles, np.full((1, len(self.background.names)), np.nan), np.ones(1))
 
     @cached_property
-    def coefficients(self) -> Coefficients:
-        from weightedshap.trees.ensembles import Coefficients
+    def coefficients(self) -> FloatArray:
+        """The table of K(s, t) that the blocks share."""
+        from weightedshap.trees.ensembles import coefficient_table
 
-        return Coefficients.of(self.background.d, max(e.widest for e in self.ensembles))
+        return coefficient_table(self.background.d, max(e.widest for e in self.ensembles))
 
     @property
     def row_bytes(self) -> int:

@@ -20,7 +20,6 @@ from weightedshap.trees import leaf_kernels, path_kernels
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-ROWS_AT_ONCE = 1024  # directions of so many rows are held while they walk
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
 PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
@@ -55,11 +54,7 @@ class Paths(NamedTuple):
     ratio: FloatArray
     edge_start: Int64
     edge: Int32
-
-    @property
-    def widest(self) -> int:
-        """The most distinct players on one path."""
-        return int(np.diff(self.start).max(initial=0))
+    widest: int
 
 
 @dataclass(frozen=True)
@@ -113,7 +108,10 @@ class Ensemble:
     @cached_property
     def depth(self) -> int:
         """Splits on the longest path."""
-        return int(leaf_kernels.longest_path(self.roots, self.left, self.right))
+        depth, level = 0, self.roots
+        while len(inner := level[level < len(self.left)]):
+            depth, level = depth + 1, np.concatenate([self.left[inner], self.right[inner]])
+        return depth
 
     @property
     def widest(self) -> int:
@@ -143,11 +141,7 @@ class Ensemble:
     def predict(self, X: FloatArray) -> FloatArray:
         """(n,) values of whole rows, by walking the trees."""
         total = np.full(len(X), self.offset)
-        for start in range(0, len(X), ROWS_AT_ONCE):
-            some = slice(start, start + ROWS_AT_ONCE)
-            leaf_kernels.walk_trees(
-                self.directions(X[some]), self.roots, self.left, self.right, self.value, total[some]
-            )
+        leaf_kernels.walk_trees(self.directions(X), self.roots, self.left, self.right, self.value, total)
         return total
 
 
@@ -234,8 +228,8 @@ class Absent:
         """For each leaf which of its members the rows pass, equal rows counted once; None where that does not pay."""
         if len(self.weights) <= FEW_ROWS or self.ensemble.paths.widest > PATTERN_BITS:
             return None
-        _, start, _, _, edge_start, edge = self.ensemble.paths
-        found = path_kernels.background_patterns(self.goes, self.weights, start, edge_start, edge, MOST_PATTERNS)
+        p = self.ensemble.paths
+        found = path_kernels.background_patterns(self.goes, self.weights, p.start, p.edge_start, p.edge, MOST_PATTERNS)
         return None if found[0][0] < 0 else tuple(found)
 
     def leaves(self, X: FloatArray) -> tuple[Any, ...]:
@@ -244,33 +238,23 @@ class Absent:
         if self.patterns is None:
             trees = e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth
             return tuple(leaf_kernels.list_leaves(goes, self.goes, self.weights, *trees))
-        value, start, member, _, edge_start, edge = e.paths
-        return tuple(path_kernels.list_pattern_leaves(goes, value, start, member, edge_start, edge, *self.patterns))
+        p = e.paths
+        ways = p.value, p.start, p.member, p.edge_start, p.edge
+        return tuple(path_kernels.list_pattern_leaves(goes, *ways, *self.patterns))
 
 
-@dataclass(frozen=True)
-class Coefficients:
-    """K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1), the share of a leaf that size j sees.
+def coefficient_table(d: int, widest: int) -> FloatArray:
+    """K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1), the share of a leaf that size j sees, for 1 ≤ t ≤ s ≤ `widest`.
 
-    K(s, t) is row ``level[s] + t − 1`` of `table`.
+    K(s, t) is row ``level(s) + t − 1``, see `leaf_kernels.level`. Built as a product of ratios at most one,
+    K(s, t) = K(s−1, t) · (d−j−s+t+1) / (d−s+1) and K(s, s) = K(s−1, s−1) · (j−s+1) / (d−s+1), so it neither
+    overflows nor loses digits at any d.
     """
-
-    table: FloatArray
-    level: Int64
-
-    @classmethod
-    def of(cls, d: int, widest: int) -> Coefficients:
-        """For 1 ≤ t ≤ s ≤ `widest`.
-
-        Built as a product of ratios at most one, K(s, t) = K(s−1, t) · (d−j−s+t+1) / (d−s+1) and
-        K(s, s) = K(s−1, s−1) · (j−s+1) / (d−s+1), so it neither overflows nor loses digits at any d.
-        """
-        level = np.array([s * (s - 1) // 2 for s in range(widest + 2)], dtype=np.int64)
-        table = np.ones((int(level[-1]), d))
-        j = np.arange(1, d + 1, dtype=np.float64)
-        for s in range(2, widest + 1):
-            before = table[level[s - 1] : level[s]]
-            for t in range(1, s):
-                table[level[s] + t - 1] = before[t - 1] * np.maximum(d - j - (s - t - 1), 0) / (d - s + 1)
-            table[level[s + 1] - 1] = before[-1] * np.maximum(j - s + 1, 0) / (d - s + 1)
-        return cls(table, level)
+    table = np.ones((leaf_kernels.level(widest + 1), d))
+    j = np.arange(1, d + 1, dtype=np.float64)
+    for s in range(2, widest + 1):
+        here, before = leaf_kernels.level(s), table[leaf_kernels.level(s - 1) :]
+        for t in range(1, s):
+            table[here + t - 1] = before[t - 1] * np.maximum(d - j - (s - t - 1), 0) / (d - s + 1)
+        table[here + s - 1] = before[s - 2] * np.maximum(j - s + 1, 0) / (d - s + 1)
+    return table

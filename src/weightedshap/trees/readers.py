@@ -236,22 +236,14 @@ def _xgboost_categories(columns: Sequence[Mapping[str, Any]]) -> dict[int, Seque
 def _xgboost_tree(tree: Mapping[str, Any], weight: float) -> Tree:
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
         _refuse("XGBoost's trees with vector leaves")
-    left = np.asarray(tree["left_children"])
-    conditions = np.asarray(tree["split_conditions"], dtype=np.float32)
+    conditions = np.asarray(tree["split_conditions"], dtype=np.float32)  # of leaves: their values
     below = np.nextafter(conditions, np.float32(-np.inf))  # x < t is x ≤ the number before t
+    left, right, column = tree["left_children"], tree["right_children"], tree["split_indices"]
+    nan_left, value, cover = tree["default_left"], conditions.astype(np.float64) * weight, tree["sum_hessian"]
     names = "categories_nodes", "categories_segments", "categories_sizes"
-    sets = zip(*(tree.get(name, []) for name in names), strict=True)
-    return Tree(
-        left,
-        tree["right_children"],
-        tree["split_indices"],
-        below.astype(np.float64),
-        np.asarray(tree["default_left"], dtype=bool),
-        np.where(left < 0, conditions.astype(np.float64) * weight, 0.0),
-        tree["sum_hessian"],
-        categories={node: tree["categories"][begin : begin + size] for node, begin, size in sets},
-        categories_left=False,
-    )
+    nodes = zip(*(tree.get(name, []) for name in names), strict=True)
+    sets = {node: tree["categories"][begin : begin + size] for node, begin, size in nodes}
+    return Tree(left, right, column, below, nan_left, value, cover, categories=sets, categories_left=False)
 
 
 # CatBoost ------------------------------------------------------------------------------------------
@@ -266,8 +258,10 @@ def read_catboost(model: Any, rows: Any) -> ReadModel:
     columns = {f["feature_index"]: f for f in dump["features_info"].get("float_features", [])}
     scale, biases = dump["scale_and_bias"]
     k = max(len(np.atleast_1d(biases)), 1)
-    nested = dump.get("trees", []) + [_nested(tree, k) for tree in dump.get("oblivious_trees", [])]
-    trees = [_catboost_trees(tree, columns, k) for tree in nested]
+    oblivious = [
+        _nested(t["splits"] or [], t["leaf_values"], t["leaf_weights"]) for t in dump.get("oblivious_trees", [])
+    ]
+    trees = [_catboost_trees(tree, columns, k) for tree in oblivious or dump.get("trees", [])]
     loss = str(model.get_all_params().get("loss_function", "")) if model.is_fitted() else ""
     return ReadModel(
         tuple(pack([tree[output] for tree in trees], scale, single=True) for output in range(k)),
@@ -276,17 +270,13 @@ def read_catboost(model: Any, rows: Any) -> ReadModel:
     )
 
 
-def _nested(tree: Node, k: int) -> Node:
-    """An oblivious tree, which asks one question on each level, as a nested one; its last split stands at the root."""
-    level: list[Node] = [
-        {"value": tree["leaf_values"][k * leaf : k * (leaf + 1)], "weight": weight}
-        for leaf, weight in enumerate(tree["leaf_weights"])
-    ]
-    for split in tree["splits"] or []:
-        level = [
-            {"split": split, "left": left, "right": right} for left, right in zip(level[::2], level[1::2], strict=True)
-        ]
-    return level[0]
+def _nested(splits: Sequence[Node], values: Sequence[float], weights: Sequence[float]) -> Node:
+    """An oblivious tree, with one split for each level, as a nested one; the last split stands at the root."""
+    if not splits:
+        return {"value": values, "weight": weights}
+    v, w = len(values) // 2, len(weights) // 2
+    left, right = _nested(splits[:-1], values[:v], weights[:w]), _nested(splits[:-1], values[v:], weights[w:])
+    return {"split": splits[-1], "left": left, "right": right}
 
 
 def _catboost_trees(tree: Node, columns: Mapping[int, Any], k: int) -> list[Tree]:
@@ -348,15 +338,8 @@ def _read_forest(model: Any, members: Sequence[Any], classifier: bool) -> ReadMo
 def _sklearn_tree(tree: Any, output: int = 0, classifier: bool = False) -> Tree:
     """A scikit-learn ``tree_``; class shares for a classifier."""
     table = tree.value[:, 0, :] / tree.value[:, 0, :].sum(axis=1, keepdims=True) if classifier else tree.value[:, :, 0]
-    return Tree(
-        tree.children_left,
-        tree.children_right,
-        np.maximum(tree.feature, 0),
-        tree.threshold,
-        tree.missing_go_to_left,
-        table[:, output],
-        tree.weighted_n_node_samples,
-    )
+    left, right, nan_left = tree.children_left, tree.children_right, tree.missing_go_to_left
+    return Tree(left, right, tree.feature, tree.threshold, nan_left, table[:, output], tree.weighted_n_node_samples)
 
 
 def _histogram_ensembles(model: Any, classifier: bool) -> list[Ensemble]:
@@ -370,15 +353,9 @@ def _histogram_ensembles(model: Any, classifier: bool) -> list[Ensemble]:
 
 
 def _histogram_tree(nodes: Any) -> Tree:
-    return Tree(
-        np.where(nodes["is_leaf"], -1, nodes["left"].astype(np.int64)),
-        nodes["right"],
-        nodes["feature_idx"],
-        nodes["num_threshold"],
-        nodes["missing_go_to_left"],
-        nodes["value"],
-        nodes["count"],
-    )
+    left = np.where(nodes["is_leaf"], -1, nodes["left"].astype(np.int64))
+    names = "right", "feature_idx", "num_threshold", "missing_go_to_left", "value", "count"
+    return Tree(left, *(nodes[name] for name in names))
 
 
 READERS: Mapping[str, Callable[[Any, Any], ReadModel | None]] = {
