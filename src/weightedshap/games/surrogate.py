@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.inputs import Column, Model, Table, column_of
@@ -135,14 +136,11 @@ def _means(code: IntArray, target: FloatArray, weights: FloatArray, n: int) -> F
 
 def _ranks(column: Column, f: FloatArray, weights: FloatArray) -> dict[Any, float]:
     """Categories from the lowest to the highest mean prediction; ties by their text."""
-    totals: dict[Any, list[float]] = {}
-    for category, share, value in zip(column.tolist(), weights.tolist(), (weights * f).tolist(), strict=True):
-        if category is not None:
-            total = totals.setdefault(category, [0.0, 0.0])
-            total[0], total[1] = total[0] + share, total[1] + value
-    means = {category: total / share if share > 0 else 0.0 for category, (share, total) in totals.items()}
-    ordered = sorted(means, key=lambda category: (means[category], str(category)))
-    return {category: float(rank) for rank, category in enumerate(ordered)}
+    code, categories = pd.factorize(column)  # −1 for a missing value
+    seen = code >= 0
+    means = np.nan_to_num(_means(code[seen], (weights * f)[seen], weights[seen], len(categories)))
+    order = sorted(range(len(categories)), key=lambda c: (means[c], str(categories[c])))
+    return {categories[c]: float(rank) for rank, c in enumerate(order)}
 
 
 def _below(column: FloatArray) -> float:

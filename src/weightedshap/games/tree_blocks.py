@@ -112,7 +112,7 @@ class PathBlock(TreeBlock):
         return cls(tuple((e.directions(X), *e.paths) for e in ensembles), offsets, coefficients, len(X))
 
 
-def mask_game(ensembles: Sequence[Ensemble], d: int, axis: bool = False) -> ExactGame:
+def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:
     """The game whose value of a coalition is what ensembles trained on 0/1 masks predict for it.
 
     Player i is column i; known players are 1 and hidden ones 0. Its Δ is exact, so an ensemble fitted to
@@ -120,4 +120,4 @@ def mask_game(ensembles: Sequence[Ensemble], d: int, axis: bool = False) -> Exac
     """
     absent = Absent.of(ensembles, np.zeros((1, d)), np.ones(1))
     coefficients = coefficient_table(d, max(e.widest for e in ensembles))
-    return ExactGame(LeafBlock.of(absent, np.ones((1, d)), coefficients), axis)
+    return ExactGame(LeafBlock.of(absent, np.ones((1, d)), coefficients), axis=False)

@@ -125,18 +125,16 @@ class Ensemble:
         return Paths(*path_kernels.leaf_paths(*trees, self.cover, self.n_players, self.depth))
 
     @cached_property
-    def plain(self) -> bool:
-        """Whether splits only compare numbers."""
-        return not self.zero_missing.any() and bool((self.cat_slot < 0).all())
+    def special(self) -> IntArray:
+        """The inner nodes that do more than compare numbers."""
+        return np.flatnonzero(self.zero_missing | (self.cat_slot >= 0))
 
     def directions(self, X: FloatArray) -> BoolArray:
         """(n, nodes): whether each row goes left at each inner node."""
         rows = np.ascontiguousarray(X.astype(np.float32).astype(np.float64) if self.single else X)
-        if self.plain:
-            return np.asarray(leaf_kernels.plain_directions(rows, self.column, self.threshold, self.nan_left))
+        numbers = self.column, self.threshold, self.nan_left
         categories = self.cat_slot, self.cat_start, self.cat_words, self.member_left
-        numbers = self.column, self.threshold, self.nan_left, self.zero_missing
-        return np.asarray(leaf_kernels.any_directions(rows, *numbers, *categories))
+        return np.asarray(leaf_kernels.directions(rows, *numbers, self.special, *categories))
 
     def predict(self, X: FloatArray) -> FloatArray:
         """(n,) values of whole rows, by walking the trees."""

@@ -22,31 +22,24 @@ KNOWN, HIDDEN = 1, 2
 
 
 @njit(nogil=True, cache=True)
-def plain_directions(X, column, threshold, nan_left):
-    """(n, nodes): whether each row goes left at each inner node, where splits only compare numbers."""
+def directions(X, column, threshold, nan_left, special, cat_slot, cat_start, cat_words, member_left):
+    """(n, nodes): whether each row goes left at each inner node.
+
+    All nodes compare numbers at first, in a loop without branches; then those in `special` are set right, which ask
+    about categories or take LightGBM's zero (at most 1e-35) for missing.
+    """
     out = np.empty((X.shape[0], column.shape[0]), np.bool_)
     for r in range(X.shape[0]):
         x, row = X[r], out[r]
         for node in range(column.shape[0]):
             v = x[column[node]]
             row[node] = (v <= threshold[node]) | (np.isnan(v) & nan_left[node])
-    return out
-
-
-@njit(nogil=True, cache=True)
-def any_directions(X, column, threshold, nan_left, zero_missing, cat_slot, cat_start, cat_words, member_left):
-    """(n, nodes): whether each row goes left at each inner node, for every kind of split."""
-    out = np.empty((X.shape[0], column.shape[0]), np.bool_)
-    for r in range(X.shape[0]):
-        for node in range(column.shape[0]):
-            v, slot = X[r, column[node]], cat_slot[node]
-            if np.isnan(v) or (slot < 0 and zero_missing[node] and abs(v) <= 1e-35):  # LightGBM's zero
-                out[r, node] = nan_left[node]
-            elif slot >= 0:
-                words = cat_words[cat_start[slot] : cat_start[slot + 1]]
-                out[r, node] = is_member(v, words) == member_left[slot]
-            else:
-                out[r, node] = v <= threshold[node]
+        for node in special:
+            v, slot = x[column[node]], cat_slot[node]
+            if slot < 0 and abs(v) <= 1e-35:
+                row[node] = nan_left[node]
+            elif slot >= 0 and not np.isnan(v):
+                row[node] = is_member(v, cat_words[cat_start[slot] : cat_start[slot + 1]]) == member_left[slot]
     return out
 
 
@@ -142,7 +135,8 @@ def semivalues_of_leaves(first, c, n_known, start, member, table, out):
     hidden member −c · K(s, a + 1), where K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1) and row
     ``level(s) + t − 1`` of `table` is K(s, t) times the weight vectors.
     """
-    gathered, slot, met = gathering(table.shape[0], out.shape[2])
+    d = out.shape[2]
+    gathered, slot, met = np.zeros((table.shape[0], d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
     for r in range(out.shape[0]):
         widest, n_met = 0, 0
         for leaf in range(first[r], first[r + 1]):
@@ -170,18 +164,12 @@ def level(s):
 
 
 @njit(nogil=True, cache=True)
-def gathering(n_cells, d):
-    """Room for leaf values by (s, t) and player, and the players met so far: slot of each, and who they are."""
-    return np.zeros((n_cells, d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
-
-
-@njit(nogil=True, cache=True)
 def spread(gathered, widest, table, slot, met, out):
     """``out[q, met[i]] = Σ_{s,t} gathered[level(s) + t − 1, i] · table[level(s) + t − 1, q]``, 0 for others.
 
-    Leaves `gathered` and `slot` as `gathering` made them. By Pascal's rule
-    K(s, t) = K(s + 1, t) + K(s + 1, t + 1), so all that was gathered is first carried up to the widest leaf,
-    and only its rows of the table are needed.
+    Column i of `gathered` and ``slot[p] = i`` are those of the i-th player p that was met, ``met[i]``; they are left
+    as before the first one, 0 and −1. By Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1), so all that was
+    gathered is first carried up to the widest leaf, and only its rows of the table are needed.
     """
     n_met = met.shape[0]
     line = np.empty(n_met)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from weightedshap.trees.leaf_kernels import add_running_sums, gathering, grown, level, spread
+from weightedshap.trees.leaf_kernels import add_running_sums, grown, level, spread
 
 
 @njit(nogil=True, cache=True)
@@ -113,7 +113,7 @@ def background_patterns(z_left, z_weight, start, edge_start, edge, most):
         room = min(z_left.shape[0], 1 << min(size, 30))
         if patterns + room > mask.shape[0]:
             mask, weight = grown(mask, patterns + room), grown(weight, patterns + room)
-        if size <= 12:
+        if size <= 12:  # 4,096 patterns fit into a small table; more are sorted
             for b in range(z_left.shape[0]):
                 counted[seen[b]] += z_weight[b]
             for bits in range(1 << size):
@@ -210,7 +210,8 @@ def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, w
     Δ_j(i) gains c (a_i − r_i) Σ_t q_t K(p, t + 1)[j]. Only members with a_k = 1 carry y; of the others
     only the product of their r_k is needed, because a_i − r_i = −r_i completes it.
     """
-    gathered, slot, met = gathering(table.shape[0], out.shape[2])
+    d = out.shape[2]
+    gathered, slot, met = np.zeros((table.shape[0], d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
     active = np.empty(widest, np.bool_)
     product, quotient = np.empty(widest + 1), np.empty(widest + 1)
     for r in range(out.shape[0]):
