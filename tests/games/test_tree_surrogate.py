@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 
 import weightedshap as ws
+from tests.games.trees import assert_reads_out
 from weightedshap.coalitions import all_coalitions, random_coalitions
-from weightedshap.curves import along
-from weightedshap.estimators.exact import enumerate_game
-from weightedshap.games import FunctionGame, TreeSurrogate
+from weightedshap.games import TreeSurrogate
 from weightedshap.games.surrogate import Encoding, fit_quality, split_rows
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.inputs import as_table
@@ -36,14 +35,6 @@ def two_outputs(X):
 @functools.cache
 def fitted(n=400):
     return small().fit(f, rows(n), np.random.default_rng(0))
-
-
-def assert_reads_out(game):
-    by_call = FunctionGame(game, game.d)
-    delta = enumerate_game(by_call).mean
-    np.testing.assert_allclose(game.contributions().mean, delta, atol=1e-10 * max(np.abs(delta).max(), 1e-12))
-    orders = np.array([np.random.default_rng(5).permutation(game.d) for _ in range(4)])
-    np.testing.assert_allclose(game.along(orders), along(by_call, orders), atol=1e-12)
 
 
 def test_contributions_and_walks_equal_the_games_own_values():

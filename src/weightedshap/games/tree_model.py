@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, one_of
+from weightedshap.checks import FloatArray, look_up
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, wrapped
@@ -42,9 +42,8 @@ class TreeModel:
 
     def fit(self, model: Any, background: Any, rng: np.random.Generator | int | None = None) -> FittedTreeModel:
         """Read the trees, and for "interventional" sort the background rows by what they pass."""
-        one_of("removal", self.removal, ("interventional", "path"))
+        fitted = look_up("removal", self.removal, {"interventional": FittedInterventional, "path": FittedPath})
         model, table, _ = wrapped(model, background, rng)
-        fitted = FittedPath if self.removal == "path" else FittedInterventional
         return fitted(model, table, _explained(model, table))
 
 
@@ -100,7 +99,7 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
             "space": self.space,
             "background_rows": len(self.background),
             "trees": sum(len(e.roots) for e in self.ensembles),
-            "leaves": sum(e.n_leaves for e in self.ensembles),
+            "leaves": sum(len(e.value) for e in self.ensembles),
         }
 
     def predict(self, rows: Any) -> FloatArray:
@@ -159,8 +158,7 @@ class FittedInterventional(FittedTreeModel):
     @property
     def row_bytes(self) -> int:
         """About how much the lists of one row take."""
-        per_leaf = 64 * max(1, min(len(self.background), 16))
-        return per_leaf * sum(e.n_leaves for e in self.ensembles)
+        return 64 * min(len(self.background), 16) * sum(len(e.value) for e in self.ensembles)
 
     def block(self, rows: Any) -> LeafBlock:
         """The interventional games of many rows."""

@@ -158,7 +158,7 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
             "space": self.space,
             "background_rows": len(self.background),
             "trees": sum(len(e.roots) for e in self.ensembles),
-            "leaves": sum(e.n_leaves for e in self.ensembles),
+            "leaves": sum(len(e.value) for e in self.ensembles),
             **self.quality,
         }
 
@@ -187,7 +187,7 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
     @property
     def row_bytes(self) -> int:
         """About how much the lists of one row take."""
-        return 16 * sum(e.n_leaves for e in self.ensembles)
+        return 16 * sum(len(e.value) for e in self.ensembles)
 
     def stored(self) -> dict[str, Any]:
         """The boosters in LightGBM's own text, and what stands around them."""

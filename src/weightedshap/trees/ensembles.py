@@ -95,11 +95,6 @@ class Ensemble:
         """The ensemble times a constant."""
         return replace(self, value=self.value * factor, offset=self.offset * factor)
 
-    @property
-    def n_leaves(self) -> int:
-        """Leaves of all trees."""
-        return len(self.value)
-
     @cached_property
     def n_players(self) -> int:
         """Players up to the last one that a split asks about."""
@@ -143,7 +138,7 @@ class Ensemble:
         return total
 
 
-def pack(trees: Sequence[Tree], scale: float = 1.0, offset: float = 0.0, single: bool = False) -> Ensemble:
+def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ensemble:
     """The nodes of `trees`, inner ones first, leaf values times `scale`.
 
     Inner nodes come first so that arrays about splits have no room for leaves, and ``node < len(left)`` tells them
@@ -180,7 +175,6 @@ def pack(trees: Sequence[Tree], scale: float = 1.0, offset: float = 0.0, single:
         member_left=member_left,
         value=joined((t.value for t in trees), np.float64)[leaf] * scale,
         cover=joined((t.cover for t in trees), np.float64)[order],
-        offset=offset,
         single=single,
     )
 

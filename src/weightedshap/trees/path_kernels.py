@@ -57,10 +57,7 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
                 for k in range(length):
                     if player[way[k]] == member[q]:
                         went = left[way[k]] if turn[k] == 1 else right[way[k]]
-                        if cover[way[k]] > 0:
-                            ratio[q] *= cover[went] / cover[way[k]]
-                        else:
-                            ratio[q] = 0.0
+                        ratio[q] *= cover[went] / cover[way[k]] if cover[way[k]] > 0 else 0.0
                         edge[edges] = 2 * way[k] + turn[k]
                         edges += 1
                 edge_start[q + 1] = edges
