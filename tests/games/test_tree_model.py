@@ -14,9 +14,8 @@ from sklearn import ensemble as forests
 from sklearn import linear_model, tree
 
 import weightedshap as ws
-from weightedshap.curves import along
-from weightedshap.estimators.exact import enumerate_game
-from weightedshap.games import FunctionGame, TreeModel
+from tests.games.trees import assert_reads_out
+from weightedshap.games import TreeModel
 
 QUIET = {"verbose": -1, "n_jobs": 1, "random_state": 0}
 CAT = {"verbose": 0, "allow_writing_files": False, "thread_count": 1, "random_seed": 0}
@@ -93,15 +92,6 @@ MODELS = {
 read = functools.cache(lambda name: MODELS[name]())
 every_model = pytest.mark.parametrize("name", MODELS)
 both_removals = pytest.mark.parametrize("removal", ["interventional", "path"])
-
-
-def assert_reads_out(game, seed=0):
-    by_call = FunctionGame(game, game.d)
-    delta = enumerate_game(by_call).mean
-    scale = max(np.abs(delta).max(), 1e-300)
-    np.testing.assert_allclose(game.contributions().mean / scale, delta / scale, atol=1e-10)
-    orders = np.array([np.random.default_rng(seed).permutation(game.d) for _ in range(3)])
-    np.testing.assert_allclose(game.along(orders), along(by_call, orders), rtol=1e-12, atol=1e-12)
 
 
 @every_model

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import weightedshap as ws
+from tests.games.trees import assert_reads_out
 from weightedshap.coalitions import all_coalitions, random_coalitions
-from weightedshap.curves import along
-from weightedshap.estimators.exact import enumerate_game
-from weightedshap.games import FunctionGame, TreeSurrogate
+from weightedshap.games import TreeSurrogate
 from weightedshap.games.surrogate import Encoding, fit_quality, split_rows
+from weightedshap.games.wrappers import ExactGame
 from weightedshap.inputs import as_table
 
 D = 6
@@ -35,14 +35,6 @@ def two_outputs(X):
 @functools.cache
 def fitted(n=400):
     return small().fit(f, rows(n), np.random.default_rng(0))
-
-
-def assert_reads_out(game):
-    by_call = FunctionGame(game, game.d)
-    delta = enumerate_game(by_call).mean
-    np.testing.assert_allclose(game.contributions().mean, delta, atol=1e-10 * max(np.abs(delta).max(), 1e-12))
-    orders = np.array([np.random.default_rng(5).permutation(game.d) for _ in range(4)])
-    np.testing.assert_allclose(game.along(orders), along(by_call, orders), atol=1e-12)
 
 
 def test_contributions_and_walks_equal_the_games_own_values():
@@ -100,7 +92,7 @@ def test_each_output_has_its_own_ensemble():
     explanation = explainer(rows(4, seed=5))
     assert len(explainer.game.boosters) == 2
     assert explanation.contributions.shape == (4, D, D, 2)
-    assert_reads_out(explainer.game.at(rows(1, seed=5)[0]).output(1))
+    assert_reads_out(ExactGame(explainer.game.block(rows(1, seed=5)).output(1), axis=False))
 
 
 def test_the_same_seed_learns_the_same_trees():

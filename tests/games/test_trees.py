@@ -2,6 +2,7 @@
 
 import functools
 from math import comb
+from unittest import mock
 
 import lightgbm
 import numpy as np
@@ -9,48 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.games.trees import deepest, random_ensemble, reference_value
+from tests.games.trees import assert_reads_out, deepest, random_ensemble, reference_value
 from weightedshap.coalitions import all_coalitions
-from weightedshap.curves import along
-from weightedshap.estimators.exact import enumerate_game
-from weightedshap.games import FunctionGame
-from weightedshap.trees import leaf_kernels as _tree_kernels
-from weightedshap.trees import path_kernels as _path_kernels
-from weightedshap.trees.ensembles import Coefficients, LeafBlock, PathBlock, Paths, RowGame, mask_game, pack
-from weightedshap.trees.readers import lightgbm_tree
+from weightedshap.games.tree_blocks import LeafBlock, PathBlock, mask_game
+from weightedshap.games.wrappers import ExactGame
+from weightedshap.trees import ensembles, path_kernels
+from weightedshap.trees.ensembles import Absent, coefficient_table
+from weightedshap.trees.leaf_kernels import level
+from weightedshap.trees.readers import lightgbm_ensembles
 
 seeds = st.integers(0, 2**32 - 1)
 
 
 def leaf_game(ensemble, x, Z, weights, d, patterns=False):
     """The game of hidden features taken from the rows of Z, by walking trees or by background patterns."""
-    goes, absent = ensemble.directions(x[None]), ensemble.directions(Z)
-    player = ensemble.column
-    if patterns:
-        p = Paths.of(ensemble, player, d)
-        found = _path_kernels.background_patterns(absent, weights, p.start, p.edge_start, p.edge, 2**20)
-        part = _path_kernels.list_pattern_leaves(goes, p.value, p.start, p.member, p.edge_start, p.edge, *found)
-    else:
-        e = ensemble
-        part = _tree_kernels.list_leaves(goes, absent, weights, e.roots, e.left, e.right, player, e.value, d, e.depth)
-    widest = ensemble.widest(player, d)
-    return RowGame(LeafBlock((part,), (ensemble.offset,), Coefficients.of(d, widest), d, 1, False))
+    (absent,) = Absent.of([ensemble], Z, weights)
+    with mock.patch.object(ensembles, "FEW_ROWS", 0 if patterns else len(Z)):
+        block = LeafBlock.of([absent], x[None], coefficient_table(d, ensemble.widest))
+    assert (absent.patterns is not None) == patterns
+    return ExactGame(block, axis=False)
 
 
 def path_game(ensemble, x, d):
-    paths = Paths.of(ensemble, ensemble.column, d)
-    part = (ensemble.directions(x[None]), *paths.arrays)
-    return RowGame(PathBlock((part,), (ensemble.offset,), Coefficients.of(d, paths.widest), d, 1, False))
-
-
-def assert_reads_out(game, rng):
-    """Δ and walks of `game` agree with its own values on coalitions."""
-    by_call = FunctionGame(game, game.d)
-    delta = enumerate_game(by_call).mean
-    scale = max(np.abs(delta).max(), 1e-300)
-    np.testing.assert_allclose(game.contributions().mean / scale, delta / scale, atol=1e-10)
-    orders = np.array([rng.permutation(game.d) for _ in range(3)])
-    np.testing.assert_allclose(game.along(orders), along(by_call, orders), rtol=1e-12, atol=1e-12)
+    coefficients = coefficient_table(d, ensemble.paths.widest)
+    return ExactGame(PathBlock.of([ensemble], x[None], coefficients), axis=False)
 
 
 @given(seed=seeds, d=st.integers(1, 8), depth=st.integers(0, 12))
@@ -65,7 +48,7 @@ def test_interventional_values_and_contributions_equal_the_definition(seed, d, d
     for patterns in (False, True):
         game = leaf_game(ensemble, x, Z, weights, d, patterns)
         np.testing.assert_allclose(game(coalitions), expected, rtol=1e-12, atol=1e-12)
-        assert_reads_out(game, rng)
+        assert_reads_out(game, seed)
 
 
 @given(seed=seeds, d=st.integers(1, 8), depth=st.integers(0, 12))
@@ -77,7 +60,7 @@ def test_path_dependent_values_and_contributions_equal_the_definition(seed, d, d
     coalitions = all_coalitions(d)
     expected = [reference_value(ensemble, x, known) for known in coalitions]
     np.testing.assert_allclose(game(coalitions), expected, rtol=1e-12, atol=1e-12)
-    assert_reads_out(game, rng)
+    assert_reads_out(game, seed)
 
 
 @given(seed=seeds, d=st.integers(1, 10))
@@ -90,18 +73,18 @@ def test_uniform_weights_add_up_to_the_gap_between_the_ends(seed, d):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 12])
 def test_coefficients_are_ratios_of_binomials(d):
-    table = Coefficients.of(d, d)
+    table = coefficient_table(d, d)
     for s in range(1, d + 1):
         for t in range(1, s + 1):
             expected = [comb(d - s, j - t) / comb(d - 1, j - 1) if j >= t else 0.0 for j in range(1, d + 1)]
-            np.testing.assert_allclose(table.table[table.level[s] + t - 1], expected, rtol=1e-13)
+            np.testing.assert_allclose(table[level(s) + t - 1], expected, rtol=1e-13)
 
 
 def test_coefficients_neither_overflow_nor_lose_digits_at_three_thousand_players():
     d, s, t = 3000, 60, 30
-    table = Coefficients.of(d, 60)
+    table = coefficient_table(d, 60)
     exact = [float(comb(d - s, j - t) * 10**40 // comb(d - 1, j - 1)) / 1e40 for j in (100, 1500, 2900)]
-    ours = table.table[table.level[s] + t - 1][[99, 1499, 2899]]
+    ours = table[level(s) + t - 1][[99, 1499, 2899]]
     np.testing.assert_allclose(ours, exact, rtol=1e-12, atol=1e-38)
 
 
@@ -109,8 +92,8 @@ def test_a_very_deep_chain_of_splits_keeps_its_digits():
     d = 14
     ensemble = deepest(d, repeats=5)
     x = np.ones(d)
-    assert_reads_out(path_game(ensemble, x, d), np.random.default_rng(0))
-    assert_reads_out(leaf_game(ensemble, x, np.zeros((1, d)), np.ones(1), d), np.random.default_rng(0))
+    assert_reads_out(path_game(ensemble, x, d))
+    assert_reads_out(leaf_game(ensemble, x, np.zeros((1, d)), np.ones(1), d))
 
 
 def test_division_of_polynomials_keeps_all_digits_near_one_and_near_zero():
@@ -121,7 +104,7 @@ def test_division_of_polynomials_keeps_all_digits_near_one_and_near_zero():
             for r in (ratios, np.delete(ratios, left_out))
         )
         quotient = np.empty(len(ratios) + 1)
-        _path_kernels.divide(np.append(product, 0.0), len(ratios), ratios[left_out], quotient)
+        path_kernels.divide(np.append(product, 0.0), len(ratios), ratios[left_out], quotient)
         np.testing.assert_allclose(quotient[: len(ratios)], expected, rtol=1e-9, atol=1e-300)
 
 
@@ -131,17 +114,15 @@ def test_trees_on_masks_are_read_out_as_the_game_they_predict():
     values = masks[:, 0] * masks[:, 1] * 2.0 + masks[:, 2] - masks[:, 3] * masks[:, 4] * masks[:, 5]
     parameters = {"objective": "regression", "num_leaves": 12, "min_data_in_leaf": 3, "verbose": -1, "num_threads": 1}
     booster = lightgbm.train(parameters, lightgbm.Dataset(masks.astype(float), values), 15)
-    trees = [lightgbm_tree(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]
-    game = mask_game([pack(trees)], d)
+    game = mask_game(lightgbm_ensembles(booster.dump_model()), d)
     coalitions = all_coalitions(d)
     np.testing.assert_allclose(game(coalitions), booster.predict(coalitions.astype(float)), atol=1e-12)
-    assert_reads_out(game, rng)
+    assert_reads_out(game)
 
 
-def test_a_background_with_too_many_patterns_says_so():
+def test_a_background_with_too_many_patterns_is_walked():
     rng, d = np.random.default_rng(0), 6
     ensemble = random_ensemble(rng, d, 6)
-    paths = Paths.of(ensemble, ensemble.column, d)
-    absent = ensemble.directions(rng.normal(size=(50, d)))
-    found = _path_kernels.background_patterns(absent, np.full(50, 0.02), paths.start, paths.edge_start, paths.edge, 3)
-    assert found[0][0] == -1
+    (absent,) = Absent.of([ensemble], rng.normal(size=(50, d)), np.full(50, 0.02))
+    with mock.patch.object(ensembles, "MOST_PATTERNS", 3):
+        assert absent.patterns is None

@@ -1,10 +1,26 @@
-"""Random ensembles, and what they predict by the plainest walk one can write."""
+"""Random ensembles, what they predict by the plainest walk one can write, and how games on them are read out."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from weightedshap.curves import along
+from weightedshap.estimators.exact import enumerate_game
+from weightedshap.games import FunctionGame
 from weightedshap.trees.ensembles import Tree, pack
+
+
+def assert_reads_out(game, seed=0):
+    """Δ and walks of `game` agree with its own values on coalitions."""
+    by_call = FunctionGame(game, game.d)
+    delta = enumerate_game(by_call).mean
+    scale = max(np.abs(delta).max(), 1e-300)
+    np.testing.assert_allclose(game.contributions().mean / scale, delta / scale, atol=1e-10)
+    rng = np.random.default_rng(seed)
+    orders = np.array([rng.permutation(game.d) for _ in range(4)])
+    np.testing.assert_allclose(game.along(orders), along(by_call, orders), rtol=1e-12, atol=1e-12)
 
 
 def random_tree(rng, d, depth):
@@ -35,7 +51,8 @@ def random_tree(rng, d, depth):
 
 
 def random_ensemble(rng, d, depth, trees=3):
-    return pack([random_tree(rng, d, depth) for _ in range(trees)], offset=float(rng.normal()))
+    ensemble = pack([random_tree(rng, d, depth) for _ in range(trees)])
+    return replace(ensemble, offset=float(rng.normal()))
 
 
 def deepest(d, repeats):

@@ -13,8 +13,6 @@ from weightedshap.estimators.plan import refuse_small_budget
 from weightedshap.estimators.strata import Fit, Sample, estimate
 from weightedshap.estimators.stratified import Polynomials, default_budget
 from weightedshap.games.wrappers import checked
-from weightedshap.trees.ensembles import pack
-from weightedshap.trees.readers import lightgbm_tree
 
 __all__ = ["proxy"]
 
@@ -76,6 +74,7 @@ class BoostedTrees:
         import lightgbm
 
         from weightedshap.games.tree_blocks import mask_game
+        from weightedshap.trees.readers import lightgbm_ensembles
 
         masks = sample.coalitions.astype(np.float32)
         scale = float(np.sqrt(np.mean(y[seen] ** 2))) or 1.0
@@ -99,7 +98,5 @@ class BoostedTrees:
             valid_sets=[train.create_valid(masks[held], y[held] / scale)],
             callbacks=[lightgbm.early_stopping(20, verbose=False)],
         )
-        best = booster.best_iteration or None
-        structures = booster.dump_model(num_iteration=best)["tree_info"]
-        game = mask_game([pack([lightgbm_tree(tree["tree_structure"]) for tree in structures], scale)], sample.d)
+        game = mask_game(lightgbm_ensembles(booster.dump_model(), scale), sample.d)
         return game.contributions().mean, game(sample.coalitions)

@@ -23,6 +23,7 @@ from weightedshap.explainer import Explainer
 from weightedshap.files import archive
 from weightedshap.games.protocols import Fitted
 from weightedshap.games.rows import Rows
+from weightedshap.games.surrogate import copies_of
 from weightedshap.inputs import Data, Table
 from weightedshap.utilities import masked_inclusion
 
@@ -268,8 +269,7 @@ def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:
 def halves(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
     """Two tables with half of the distinct rows each; copies of one row stay together."""
     codes = np.stack([pd.factorize(table.column(c))[0] for c in range(len(table.names))], axis=1)
-    _, copy_of = np.unique(codes, axis=0, return_inverse=True)
-    copy_of = copy_of.ravel()
+    copy_of = copies_of(codes)
     distinct = int(copy_of.max()) + 1
     if distinct < 4:
         raise ValueError(

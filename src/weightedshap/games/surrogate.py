@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import random_coalitions
@@ -85,12 +86,13 @@ class Encoding:
         }
         if not codes:
             return X
-        _, first, row = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        copy_of = copies_of(X)
+        _, first = np.unique(copy_of, return_index=True)
         rare = {c: _is_rare(code, first, len(self.ranks[c])) for c, code in codes.items()}
         if not any(rows.any() for rows in rare.values()):
             return X
         fitted, total = X.copy(), weights * f.mean(axis=1)
-        part = rng.integers(PARTS, size=len(first))[row.ravel()]
+        part = rng.integers(PARTS, size=len(first))[copy_of]
         for c, code in codes.items():
             n = len(self.ranks[c])
             everywhere = np.nan_to_num(_means(code, total, weights, n))  # ascending, as ranks are
@@ -136,14 +138,11 @@ def _means(code: IntArray, target: FloatArray, weights: FloatArray, n: int) -> F
 
 def _ranks(column: Column, f: FloatArray, weights: FloatArray) -> dict[Any, float]:
     """Categories from the lowest to the highest mean prediction; ties by their text."""
-    totals: dict[Any, list[float]] = {}
-    for category, share, value in zip(column.tolist(), weights.tolist(), (weights * f).tolist(), strict=True):
-        if category is not None:
-            total = totals.setdefault(category, [0.0, 0.0])
-            total[0], total[1] = total[0] + share, total[1] + value
-    means = {category: total / share if share > 0 else 0.0 for category, (share, total) in totals.items()}
-    ordered = sorted(means, key=lambda category: (means[category], str(category)))
-    return {category: float(rank) for rank, category in enumerate(ordered)}
+    code, categories = pd.factorize(column)  # −1 for a missing value
+    seen = code >= 0
+    means = np.nan_to_num(_means(code[seen], (weights * f)[seen], weights[seen], len(categories)))
+    order = sorted(range(len(categories)), key=lambda c: (means[c], str(categories[c])))
+    return {categories[c]: float(rank) for rank, c in enumerate(order)}
 
 
 def _below(column: FloatArray) -> float:
@@ -164,6 +163,11 @@ def refuse_other_outputs(n: int, model: Model) -> None:
         )
 
 
+def copies_of(X: FloatArray | IntArray) -> IntArray:
+    """(n,) for each row (n, c) which of the distinct rows, in ascending order, it is a copy of."""
+    return np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
+
+
 def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Rows to learn from and rows held out; copies of one row never stand on both sides.
 
@@ -171,8 +175,8 @@ def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[I
     copies is learned from. With fewer than three distinct rows nothing can be held out, and all serve for
     both.
     """
-    _, copy_of, copies = np.unique(X, axis=0, return_inverse=True, return_counts=True)
-    copy_of = copy_of.ravel()
+    copy_of = copies_of(X)
+    copies = np.bincount(copy_of)
     if len(copies) < 3:
         return np.arange(len(X)), np.arange(len(X))
     order = rng.permutation(len(copies))

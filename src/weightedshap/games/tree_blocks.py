@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,36 +12,49 @@ from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import ends
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import leaf_kernels, path_kernels
-from weightedshap.trees.ensembles import Coefficients, Ensemble
+from weightedshap.trees.ensembles import Absent, Ensemble, coefficient_table
+
+Kernel = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class TreeBlock(ABC):
-    """The games of n rows, read off trees.
+class TreeBlock:
+    """The games of n rows, read off trees; a subclass names the kernels.
 
     Attributes
     ----------
-    lists : for each output the arrays that the kernels of the subclass read
+    lists : for each output the arrays that the kernels read
     offsets : for each output what is added to the leaves
+    coefficients : the table of K(s, t), see `coefficient_table`
     """
+
+    fill_values: ClassVar[Kernel]
+    fill_along: ClassVar[Kernel]
+    fill_semivalues: ClassVar[Kernel]
 
     lists: tuple[tuple[Any, ...], ...]
     offsets: tuple[float, ...]
-    coefficients: Coefficients
-    d: int
+    coefficients: FloatArray
     n: int
 
-    @abstractmethod
+    @property
+    def d(self) -> int:
+        """How many players there are."""
+        return int(self.coefficients.shape[1])
+
     def values(self, coalitions: BoolArray) -> FloatArray:
         """(m, d) → (n, m, k) values of coalitions at every row."""
+        return self._filled(self.fill_values, self._room(len(coalitions)), np.ascontiguousarray(coalitions))
 
-    @abstractmethod
     def along(self, orders: IntArray) -> FloatArray:
         """(n, m, d) orders → (n, m, d + 1, k)."""
+        return self._filled(self.fill_along, self._room(orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
 
-    @abstractmethod
     def semivalues(self, vectors: FloatArray) -> FloatArray:
         """(m, d) weight vectors → (n, m, d, k) exact φ_w; the unit vectors give Δ itself."""
+        out = np.empty((len(self.lists), self.n, len(vectors), self.d))
+        table = np.ascontiguousarray(self.coefficients @ vectors.T)
+        return self._filled(self.fill_semivalues, out, table)
 
     def ends(self) -> FloatArray:
         """(n, 2, k) game(∅) and game([d])."""
@@ -62,72 +74,50 @@ class TreeBlock(ABC):
         room[:] = np.reshape(self.offsets, (-1,) + (1,) * (room.ndim - 1))
         return room
 
-    def _table(self, vectors: FloatArray) -> FloatArray:
-        """The coefficients K(s, t) times the weight vectors."""
-        return np.ascontiguousarray(self.coefficients.table @ vectors.T)
+    def _filled(self, kernel: Kernel, out: FloatArray, *given: Any) -> FloatArray:
+        """(k, n, …) filled by the kernel → (n, …, k)."""
+        for lists, one_output in zip(self.lists, out, strict=True):
+            kernel(*lists, *given, one_output)
+        return np.moveaxis(out, 0, -1)
 
 
 class LeafBlock(TreeBlock):
-    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅]; lists are those that `leaf_kernels` makes."""
+    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅]; lists are those that `leaf_kernels` describes."""
 
-    def values(self, coalitions: BoolArray) -> FloatArray:
-        out = self._room(len(coalitions))
-        for lists, values in zip(self.lists, out, strict=True):
-            leaf_kernels.values_of_leaves(*lists, np.ascontiguousarray(coalitions), values)
-        return np.moveaxis(out, 0, -1)
+    fill_values = staticmethod(leaf_kernels.values_of_leaves)
+    fill_along = staticmethod(leaf_kernels.along_leaves)
+    fill_semivalues = staticmethod(leaf_kernels.semivalues_of_leaves)
+
+    @classmethod
+    def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: FloatArray) -> LeafBlock:
+        """The games of rows X (n, c) whose hidden features take the values of absent rows."""
+        offsets = tuple(one.ensemble.offset for one in absent)
+        return cls(tuple(one.leaves(X) for one in absent), offsets, coefficients, len(X))
 
     def ends(self) -> FloatArray:
-        out = self._room(2)
-        for (first, c, n_known, start, _), values in zip(self.lists, out, strict=True):
-            leaf_kernels.ends_of_leaves(first, c, n_known, start, values)
-        return np.moveaxis(out, 0, -1)
-
-    def along(self, orders: IntArray) -> FloatArray:
-        out = self._room(orders.shape[1], self.d + 1)
-        for lists, values in zip(self.lists, out, strict=True):
-            leaf_kernels.along_leaves(*lists, np.ascontiguousarray(orders), values)
-        return np.moveaxis(out, 0, -1)
-
-    def semivalues(self, vectors: FloatArray) -> FloatArray:
-        out, table = np.empty((len(self.lists), self.n, len(vectors), self.d)), self._table(vectors)
-        for lists, phi in zip(self.lists, out, strict=True):
-            leaf_kernels.semivalues_of_leaves(*lists, table, self.coefficients.level, phi)
-        return np.moveaxis(out, 0, -1)
+        return self._filled(leaf_kernels.ends_of_leaves, self._room(2))
 
 
 class PathBlock(TreeBlock):
-    """Path-dependent games; lists are the directions of the rows and the arrays of `Paths`."""
+    """Path-dependent games; lists are the directions of the rows and the `Paths`."""
 
-    def values(self, coalitions: BoolArray) -> FloatArray:
-        out = self._room(len(coalitions))
-        for lists, values in zip(self.lists, out, strict=True):
-            path_kernels.values_of_paths(*lists, np.ascontiguousarray(coalitions), values)
-        return np.moveaxis(out, 0, -1)
+    fill_values = staticmethod(path_kernels.values_of_paths)
+    fill_along = staticmethod(path_kernels.along_paths)
+    fill_semivalues = staticmethod(path_kernels.semivalues_of_paths)
 
-    def along(self, orders: IntArray) -> FloatArray:
-        out = self._room(orders.shape[1], self.d + 1)
-        for lists, values in zip(self.lists, out, strict=True):
-            path_kernels.along_paths(*lists, np.ascontiguousarray(orders), values)
-        return np.moveaxis(out, 0, -1)
-
-    def semivalues(self, vectors: FloatArray) -> FloatArray:
-        out, table = np.empty((len(self.lists), self.n, len(vectors), self.d)), self._table(vectors)
-        for lists, phi in zip(self.lists, out, strict=True):
-            path_kernels.semivalues_of_paths(*lists, table, self.coefficients.level, phi)
-        return np.moveaxis(out, 0, -1)
+    @classmethod
+    def of(cls, ensembles: Sequence[Ensemble], X: FloatArray, coefficients: FloatArray) -> PathBlock:
+        """The games of rows X (n, c)."""
+        offsets = tuple(e.offset for e in ensembles)
+        return cls(tuple((e.directions(X), *e.paths) for e in ensembles), offsets, coefficients, len(X))
 
 
-def mask_game(ensembles: Sequence[Ensemble], d: int, axis: bool = False) -> ExactGame:
+def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:
     """The game whose value of a coalition is what ensembles trained on 0/1 masks predict for it.
 
     Player i is column i; known players are 1 and hidden ones 0. Its Δ is exact, so an ensemble fitted to
     sampled evaluations of a costly game can be read out at once.
     """
-    lists, widest = [], 0
-    for e in ensembles:
-        known, hidden = e.directions(np.ones((1, d))), e.directions(np.zeros((1, d)))
-        trees = e.roots, e.left, e.right, e.column, e.value, d, e.depth
-        lists.append(leaf_kernels.list_leaves(known, hidden, np.ones(1), *trees))
-        widest = max(widest, e.widest(e.column, d))
-    offsets = tuple(e.offset for e in ensembles)
-    return ExactGame(LeafBlock(tuple(lists), offsets, Coefficients.of(d, widest), d, 1), axis)
+    absent = Absent.of(ensembles, np.zeros((1, d)), np.ones(1))
+    coefficients = coefficient_table(d, max(e.widest for e in ensembles))
+    return ExactGame(LeafBlock.of(absent, np.ones((1, d)), coefficients), axis=False)

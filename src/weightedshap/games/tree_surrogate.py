@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import Encoding, Split, fit_quality, refuse_other_outputs
 from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
-from weightedshap.trees.ensembles import Coefficients, Ensemble, pack, players_of
-from weightedshap.trees.readers import lightgbm_tree
 
 if TYPE_CHECKING:
     from weightedshap.games.tree_blocks import LeafBlock
+    from weightedshap.trees.ensembles import Absent, Ensemble
 
 SMALL = 2_000_000  # cells below which threads cost more than they bring
 
@@ -71,8 +70,8 @@ class TreeSurrogate:
         """Learn from rows that are split already."""
         f, train, test = split.f, split.train, split.test
         X = split.encoding.cross_fitted(split.X, f, table.weights, rng)
-        seen = _masked(X, table, train, _masks_per_row(self.masks, self.max_rows, len(train)), rng)
-        held = _masked(X, table, test, _masks_per_row(self.masks // 2, self.max_rows // 10, len(test)), rng)
+        seen = Masked.of(X, table, train, self.masks, self.max_rows, rng)
+        held = Masked.of(X, table, test, self.masks // 2, self.max_rows // 10, rng)
         boosters = tuple(self._boost(seen, held, column, table.weights, rng) for column in f.T)
         game = np.stack([booster.predict(held.X) for booster in boosters], axis=1)
         quality = fit_quality(game, f[held.row], held.coalition, f, table.weights)
@@ -126,17 +125,15 @@ class Masked:
     coalition: BoolArray
     masks: int
 
-
-def _masks_per_row(masks: int, most: int, n: int) -> int:
-    return max(1, min(masks, most // n))
-
-
-def _masked(X: FloatArray, table: Table, rows: IntArray, masks: int, rng: np.random.Generator) -> Masked:
-    repeated = np.repeat(rows, masks)
-    coalitions = random_coalitions(len(repeated), table.d, rng)
-    hidden = X[repeated]
-    hidden[~table.known_columns(coalitions)] = np.nan
-    return Masked(hidden, repeated, coalitions, masks)
+    @classmethod
+    def of(cls, X: FloatArray, table: Table, rows: IntArray, masks: int, most: int, rng: np.random.Generator) -> Masked:
+        """Some rows of X, each `masks` times, or less often where that would be more than `most`."""
+        masks = max(1, min(masks, most // len(rows)))
+        row = np.repeat(rows, masks)
+        coalition = random_coalitions(len(row), table.d, rng)
+        shown = X[row]
+        shown[~table.known_columns(coalition)] = np.nan
+        return cls(shown, row, coalition, masks)
 
 
 @dataclass(frozen=True)
@@ -162,35 +159,41 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
             "space": self.space,
             "background_rows": len(self.background),
             "trees": sum(len(e.roots) for e in self.ensembles),
-            "leaves": sum(e.n_leaves for e in self.ensembles),
+            "leaves": sum(len(e.value) for e in self.ensembles),
             **self.quality,
         }
 
     @cached_property
     def ensembles(self) -> tuple[Ensemble, ...]:
         """The boosters as flat arrays."""
-        return tuple(_read(booster) for booster in self.boosters)
+        from weightedshap.trees.readers import lightgbm_ensembles
+
+        owner = self.background.player_of_column
+        return tuple(e.of_players(owner) for b in self.boosters for e in lightgbm_ensembles(b.dump_model()))
 
     @cached_property
-    def players(self) -> tuple[Any, ...]:
-        """For each output, the player that every inner node asks about."""
-        return players_of(self.ensembles, self.background.player_of_column)
+    def absent(self) -> tuple[Absent, ...]:
+        """The row without any value, as each ensemble sees it."""
+        from weightedshap.trees.ensembles import Absent
+
+        return Absent.of(self.ensembles, np.full((1, len(self.background.names)), np.nan), np.ones(1))
 
     @cached_property
-    def hidden(self) -> tuple[BoolArray, ...]:
-        """(1, nodes) for each output: whether a hidden feature goes left."""
-        nothing = np.full((1, len(self.background.names)), np.nan)
-        return tuple(e.directions(nothing) for e in self.ensembles)
+    def coefficients(self) -> FloatArray:
+        """The table of K(s, t) that the blocks share."""
+        from weightedshap.trees.ensembles import coefficient_table
+
+        return coefficient_table(self.background.d, max(e.widest for e in self.ensembles))
 
     @cached_property
-    def coefficients(self) -> Coefficients:
-        pairs = zip(self.ensembles, self.players, strict=True)
-        return Coefficients.of(self.background.d, max(e.widest(p, self.background.d) for e, p in pairs))
-
-    @property
     def row_bytes(self) -> int:
         """About how much the lists of one row take."""
-        return 16 * sum(e.n_leaves for e in self.ensembles)
+        return 16 * sum(len(e.value) for e in self.ensembles)
+
+    def ready(self) -> Self:
+        """The same game, its trees read and sorted out."""
+        _ = self.absent, self.coefficients, self.row_bytes
+        return super().ready()
 
     def stored(self) -> dict[str, Any]:
         """The boosters in LightGBM's own text, and what stands around them."""
@@ -206,17 +209,5 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
     def block(self, rows: Data) -> LeafBlock:
         """The games of many rows."""
         from weightedshap.games.tree_blocks import LeafBlock
-        from weightedshap.trees.leaf_kernels import list_leaves
 
-        X, d = self.encoding(rows), self.background.d
-        lists = tuple(
-            list_leaves(e.directions(X), hidden, np.ones(1), e.roots, e.left, e.right, player, e.value, d, e.depth)
-            for e, player, hidden in zip(self.ensembles, self.players, self.hidden, strict=True)
-        )
-        offsets = tuple(e.offset for e in self.ensembles)
-        return LeafBlock(lists, offsets, self.coefficients, d, len(X))
-
-
-def _read(booster: Any) -> Ensemble:
-    dump = booster.dump_model()
-    return pack([lightgbm_tree(tree["tree_structure"]) for tree in dump["tree_info"]])
+        return LeafBlock.of(self.absent, self.encoding(rows), self.coefficients)

@@ -1,4 +1,4 @@
-"""Ensembles of trees as flat arrays, and the games that are read off their leaves.
+"""Ensembles of trees as flat arrays, and what the games need of them.
 
 Three games share this: hidden features take the missing-value side (the tree surrogate), hidden
 features take the values of background rows (interventional), and splits on hidden features are
@@ -7,19 +7,22 @@ averaged by cover (path-dependent).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.trees import leaf_kernels, path_kernels
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-MOST_PATTERNS = 2**25
+FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
+MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
+PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,21 @@ class Tree:
     nan_left: npt.ArrayLike
     value: npt.ArrayLike
     cover: npt.ArrayLike
-    zero_missing: npt.ArrayLike | None = None
-    categories: dict[int, Sequence[int]] | None = None
+    zero_missing: npt.ArrayLike = False
+    categories: Mapping[int, Sequence[int]] = field(default_factory=dict)
     categories_left: bool = True
+
+
+class Paths(NamedTuple):
+    """The ways to all leaves of an ensemble, grouped by player; described in `path_kernels.leaf_paths`."""
+
+    value: FloatArray
+    start: Int64
+    member: Int32
+    ratio: FloatArray
+    edge_start: Int64
+    edge: Int32
+    widest: int
 
 
 @dataclass(frozen=True)
@@ -49,16 +64,17 @@ class Ensemble:
     Attributes
     ----------
     roots : (T,) root of each tree
-    left, right, column, threshold, nan_left, zero_missing, cat_slot : (I,) of inner nodes
+    left, right, column, player, threshold, nan_left, zero_missing, cat_slot : (I,) of inner nodes
     cat_start, cat_words, member_left : sets of categories as bits, and which side their members go
     value : (L,) of leaves · cover : (I + L,) training weight of all nodes
-    single : whether values are compared after rounding to float32
+    single : whether values are rounded to float32 before they are compared, as the model's own library does
     """
 
     roots: Int32
     left: Int32
     right: Int32
     column: Int32
+    player: Int32
     threshold: FloatArray
     nan_left: BoolArray
     zero_missing: BoolArray
@@ -71,102 +87,105 @@ class Ensemble:
     offset: float = 0.0
     single: bool = False
 
-    @property
-    def n_leaves(self) -> int:
-        """Leaves of all trees."""
-        return len(self.value)
-
-    @cached_property
-    def depth(self) -> int:
-        """Splits on the longest path."""
-        from weightedshap.trees import leaf_kernels as kernels
-
-        return int(kernels.longest_path(self.roots, self.left, self.right))
-
-    def widest(self, player: Int32, d: int) -> int:
-        """An upper bound on the distinct players that one path asks about."""
-        used = np.unique(player).size
-        return min(self.depth, used, d)
-
-    def directions(self, X: FloatArray) -> BoolArray:
-        """(n, nodes): whether each row goes left at each inner node."""
-        from weightedshap.trees import leaf_kernels as kernels
-
-        rows = np.ascontiguousarray(X.astype(np.float32).astype(np.float64) if self.single else X)
-        if self.plain:
-            return np.asarray(kernels.plain_directions(rows, self.column, self.threshold, self.nan_left))
-        return np.asarray(kernels.any_directions(rows, *self._splits))
-
-    def predict(self, X: FloatArray) -> FloatArray:
-        """(n,) values of whole rows, by walking the trees."""
-        from weightedshap.trees import leaf_kernels as kernels
-
-        total = np.full(len(X), self.offset)
-        for start in range(0, len(X), 1024):
-            goes = self.directions(X[start : start + 1024])
-            kernels.walk_trees(goes, self.roots, self.left, self.right, self.value, total[start : start + 1024])
-        return total
+    def of_players(self, owner: IntArray) -> Ensemble:
+        """The ensemble whose splits ask about the player of each column."""
+        return replace(self, player=owner.astype(np.int32)[self.column])
 
     def scaled(self, factor: float) -> Ensemble:
         """The ensemble times a constant."""
         return replace(self, value=self.value * factor, offset=self.offset * factor)
 
     @cached_property
-    def plain(self) -> bool:
-        """Whether splits only compare numbers."""
-        return not self.zero_missing.any() and bool((self.cat_slot < 0).all())
+    def n_players(self) -> int:
+        """Players up to the last one that a split asks about."""
+        return int(self.player.max(initial=-1)) + 1
+
+    @cached_property
+    def depth(self) -> int:
+        """Splits on the longest path."""
+        depth, level = 0, self.roots
+        while len(inner := level[level < len(self.left)]):
+            depth, level = depth + 1, np.concatenate([self.left[inner], self.right[inner]])
+        return depth
 
     @property
-    def _splits(self) -> tuple[Any, ...]:
-        return (
-            self.column, self.threshold, self.nan_left, self.zero_missing, self.cat_slot, self.cat_start,
-            self.cat_words, self.member_left,
-        )  # fmt: skip
+    def widest(self) -> int:
+        """An upper bound on the distinct players that one path asks about."""
+        return min(self.depth, np.unique(self.player).size)
+
+    @cached_property
+    def paths(self) -> Paths:
+        """The ways to all leaves."""
+        trees = self.roots, self.left, self.right, self.player, self.value
+        return Paths(*path_kernels.leaf_paths(*trees, self.cover, self.n_players, self.depth))
+
+    @cached_property
+    def special(self) -> IntArray:
+        """The inner nodes that do more than compare numbers."""
+        return np.flatnonzero(self.zero_missing | (self.cat_slot >= 0))
+
+    def directions(self, X: FloatArray) -> BoolArray:
+        """(n, nodes): whether each row goes left at each inner node."""
+        rows = np.ascontiguousarray(X.astype(np.float32).astype(np.float64) if self.single else X)
+        numbers = self.column, self.threshold, self.nan_left
+        categories = self.cat_slot, self.cat_start, self.cat_words, self.member_left
+        return np.asarray(leaf_kernels.directions(rows, *numbers, self.special, *categories))
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """(n,) values of whole rows, by walking the trees."""
+        total = np.full(len(X), self.offset)
+        leaf_kernels.walk_trees(self.directions(X), self.roots, self.left, self.right, self.value, total)
+        return total
 
 
-def pack(trees: Sequence[Tree], scale: float = 1.0, offset: float = 0.0, single: bool = False) -> Ensemble:
-    """The nodes of `trees`, inner ones first, leaf values times `scale`."""
-    sizes = [np.size(tree.left) for tree in trees]
-    roots = np.cumsum([0, *sizes])[:-1]
+def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ensemble:
+    """The nodes of `trees`, inner ones first, leaf values times `scale`.
 
-    def joined(parts: Any, dtype: Any) -> Any:
-        return np.concatenate([np.zeros(0, dtype), *(np.asarray(part, dtype=dtype) for part in parts)])
+    Inner nodes come first so that arrays about splits have no room for leaves, and ``node < len(left)`` tells them
+    apart.
+    """
+    sizes = np.array([np.size(tree.left) for tree in trees], dtype=np.intp)
+    roots = np.cumsum(sizes) - sizes
 
-    def children(name: str) -> Any:
-        return joined((np.asarray(getattr(tree, name)) + r for tree, r in zip(trees, roots, strict=True)), np.int64)
+    def joined(values: Iterable[npt.ArrayLike], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """One value for each node of each tree, in the order of `trees`."""
+        arrays = (np.broadcast_to(np.asarray(v, dtype=dtype), n) for v, n in zip(values, sizes, strict=True))
+        return np.concatenate([np.zeros(0, dtype), *arrays])
 
-    is_leaf = joined((np.asarray(tree.left) < 0 for tree in trees), np.bool_)
-    inner, leaf = np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)
-    number = np.empty(len(is_leaf), dtype=np.int32)
-    number[inner], number[leaf] = np.arange(len(inner)), len(inner) + np.arange(len(leaf))
-    zero = (np.zeros(n) if t.zero_missing is None else t.zero_missing for t, n in zip(trees, sizes, strict=True))
-    slots, cat_start, cat_words, member_left = _packed_categories(trees, roots, len(is_leaf))
+    left, right = joined((t.left for t in trees), np.intp), joined((t.right for t in trees), np.intp)
+    inner, leaf = np.flatnonzero(left >= 0), np.flatnonzero(left < 0)
+    order = np.concatenate([inner, leaf])
+    number = np.empty(len(order), dtype=np.int32)
+    number[order] = np.arange(len(order))
+    first = np.repeat(roots, sizes)[inner]  # children are counted from the root of their own tree
+    column = joined((t.column for t in trees), np.int32)[inner]
+    cat_slot, cat_start, cat_words, member_left = _packed_categories(trees, roots, len(order))
     return Ensemble(
-        number[roots.astype(np.intp)],
-        number[children("left")[inner]],
-        number[children("right")[inner]],
-        joined((tree.column for tree in trees), np.int32)[inner],
-        joined((tree.threshold for tree in trees), np.float64)[inner],
-        joined((tree.nan_left for tree in trees), np.bool_)[inner],
-        joined(zero, np.bool_)[inner],
-        slots[inner],
-        cat_start,
-        cat_words,
-        member_left,
-        joined((tree.value for tree in trees), np.float64)[leaf] * scale,
-        joined((tree.cover for tree in trees), np.float64)[np.concatenate([inner, leaf])],
-        offset,
-        single,
+        roots=number[roots],
+        left=number[left[inner] + first],
+        right=number[right[inner] + first],
+        column=column,
+        player=column,
+        threshold=joined((t.threshold for t in trees), np.float64)[inner],
+        nan_left=joined((t.nan_left for t in trees), np.bool_)[inner],
+        zero_missing=joined((t.zero_missing for t in trees), np.bool_)[inner],
+        cat_slot=cat_slot[inner],
+        cat_start=cat_start,
+        cat_words=cat_words,
+        member_left=member_left,
+        value=joined((t.value for t in trees), np.float64)[leaf] * scale,
+        cover=joined((t.cover for t in trees), np.float64)[order],
+        single=single,
     )
 
 
-def _packed_categories(trees: Sequence[Tree], roots: Any, n_nodes: int) -> tuple[Int32, Int64, Any, BoolArray]:
+def _packed_categories(trees: Sequence[Tree], roots: IntArray, n_nodes: int) -> tuple[Any, ...]:
     """Sets of categories as bits: slot of each node, where each slot's words begin, the words, the side."""
     slots = np.full(n_nodes, -1, dtype=np.int32)
     starts, words = [0], [np.zeros(0, np.uint32)]
     sides: list[bool] = []
     for root, tree in zip(roots, trees, strict=True):
-        for node, codes in (tree.categories or {}).items():
+        for node, codes in tree.categories.items():
             slots[root + node] = len(sides)
             bits = np.zeros(max(codes, default=0) // 32 + 1, dtype=np.uint32)
             for code in codes:
@@ -177,51 +196,57 @@ def _packed_categories(trees: Sequence[Tree], roots: Any, n_nodes: int) -> tuple
     return slots, np.array(starts, np.int64), np.concatenate(words), np.array(sides, dtype=np.bool_)
 
 
-def players_of(ensembles: Sequence[Ensemble], owner: IntArray) -> tuple[Int32, ...]:
-    """For each output, the player that every inner node asks about, given the player of each column."""
-    return tuple(owner.astype(np.int32)[e.column] for e in ensembles)
-
-
 @dataclass(frozen=True)
-class Paths:
-    """The ways to all leaves of an ensemble, grouped by player; described in `_path_kernels.leaf_paths`."""
+class Absent:
+    """Rows whose values stand in for hidden features, as one ensemble sees them.
 
-    value: FloatArray
-    start: Int64
-    member: Int32
-    ratio: FloatArray
-    edge_start: Int64
-    edge: Int32
-
-    @classmethod
-    def of(cls, ensemble: Ensemble, player: Int32, d: int) -> Paths:
-        from weightedshap.trees import path_kernels as kernels
-
-        e = ensemble
-        return cls(*kernels.leaf_paths(e.roots, e.left, e.right, player, e.value, e.cover, d, e.depth))
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        return self.value, self.start, self.member, self.ratio, self.edge_start, self.edge
-
-    @property
-    def widest(self) -> int:
-        """The most distinct players on one path."""
-        return int(np.diff(self.start).max(initial=0))
-
-
-@dataclass(frozen=True)
-class Coefficients:
-    """K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1), the share of a leaf that size j sees.
-
-    K(s, t) is row ``level[s] + t − 1`` of `table`.
+    Attributes
+    ----------
+    goes : (B, nodes) whether each row goes left at each inner node
+    weights : (B,)
     """
 
-    table: FloatArray
-    level: Int64
+    ensemble: Ensemble
+    goes: BoolArray
+    weights: FloatArray
 
     @classmethod
-    def of(cls, d: int, widest: int) -> Coefficients:
-        from weightedshap.trees import leaf_kernels as kernels
+    def of(cls, ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray) -> tuple[Absent, ...]:
+        """The rows Z (B, c) as each ensemble sees them."""
+        return tuple(cls(e, e.directions(Z), weights) for e in ensembles)
 
-        return cls(*kernels.coefficient_table(d, widest))
+    @cached_property
+    def patterns(self) -> tuple[Any, ...] | None:
+        """For each leaf which of its members the rows pass, equal rows counted once; None where that does not pay."""
+        if len(self.weights) <= FEW_ROWS or self.ensemble.paths.widest > PATTERN_BITS:
+            return None
+        p = self.ensemble.paths
+        found = path_kernels.background_patterns(self.goes, self.weights, p.start, p.edge_start, p.edge, MOST_PATTERNS)
+        return None if found[0][0] < 0 else tuple(found)
+
+    def leaves(self, X: FloatArray) -> tuple[Any, ...]:
+        """The living leaves of the rows X (n, c), as `leaf_kernels` describes them."""
+        e, goes = self.ensemble, self.ensemble.directions(X)
+        if self.patterns is None:
+            trees = e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth
+            return tuple(leaf_kernels.list_leaves(goes, self.goes, self.weights, *trees))
+        p = e.paths
+        ways = p.value, p.start, p.member, p.edge_start, p.edge
+        return tuple(path_kernels.list_pattern_leaves(goes, *ways, *self.patterns))
+
+
+def coefficient_table(d: int, widest: int) -> FloatArray:
+    """K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1), the share of a leaf that size j sees, for 1 ≤ t ≤ s ≤ `widest`.
+
+    K(s, t) is row ``level(s) + t − 1``, see `leaf_kernels.level`. Built as a product of ratios at most one,
+    K(s, t) = K(s−1, t) · (d−j−s+t+1) / (d−s+1) and K(s, s) = K(s−1, s−1) · (j−s+1) / (d−s+1), so it neither
+    overflows nor loses digits at any d.
+    """
+    table = np.ones((leaf_kernels.level(widest + 1), d))
+    j = np.arange(1, d + 1, dtype=np.float64)
+    for s in range(2, widest + 1):
+        here, before = leaf_kernels.level(s), table[leaf_kernels.level(s - 1) :]
+        for t in range(1, s):
+            table[here + t - 1] = before[t - 1] * np.maximum(d - j - (s - t - 1), 0) / (d - s + 1)
+        table[here + s - 1] = before[s - 2] * np.maximum(j - s + 1, 0) / (d - s + 1)
+    return table

@@ -22,16 +22,25 @@ KNOWN, HIDDEN = 1, 2
 
 
 @njit(nogil=True, cache=True)
-def goes_left(node, v, threshold, nan_left, zero_missing, cat_slot, cat_start, cat_words, member_left):
-    """Whether value `v` goes left at `node`."""
-    if np.isnan(v):
-        return nan_left[node]
-    slot = cat_slot[node]
-    if slot >= 0:
-        return is_member(v, cat_words[cat_start[slot] : cat_start[slot + 1]]) == member_left[slot]
-    if zero_missing[node] and abs(v) <= 1e-35:
-        return nan_left[node]
-    return v <= threshold[node]
+def directions(X, column, threshold, nan_left, special, cat_slot, cat_start, cat_words, member_left):
+    """(n, nodes): whether each row goes left at each inner node.
+
+    All nodes compare numbers at first, in a loop without branches; then those in `special` are set right, which ask
+    about categories or take LightGBM's zero (at most 1e-35) for missing.
+    """
+    out = np.empty((X.shape[0], column.shape[0]), np.bool_)
+    for r in range(X.shape[0]):
+        x, row = X[r], out[r]
+        for node in range(column.shape[0]):
+            v = x[column[node]]
+            row[node] = (v <= threshold[node]) | (np.isnan(v) & nan_left[node])
+        for node in special:
+            v, slot = x[column[node]], cat_slot[node]
+            if slot < 0 and abs(v) <= 1e-35:
+                row[node] = nan_left[node]
+            elif slot >= 0 and not np.isnan(v):
+                row[node] = is_member(v, cat_words[cat_start[slot] : cat_start[slot + 1]]) == member_left[slot]
+    return out
 
 
 @njit(nogil=True, cache=True)
@@ -41,31 +50,6 @@ def is_member(v, words):
         return False
     code = np.uint32(v)
     return (words[code >> np.uint32(5)] >> (code & np.uint32(31))) & np.uint32(1) == np.uint32(1)
-
-
-@njit(nogil=True, cache=True)
-def plain_directions(X, column, threshold, nan_left):
-    """(n, nodes): whether each row goes left at each inner node, where splits only compare numbers."""
-    out = np.empty((X.shape[0], column.shape[0]), np.bool_)
-    for r in range(X.shape[0]):
-        x, row = X[r], out[r]
-        for node in range(column.shape[0]):
-            v = x[column[node]]
-            row[node] = (v <= threshold[node]) | (np.isnan(v) & nan_left[node])
-    return out
-
-
-@njit(nogil=True, cache=True)
-def any_directions(X, column, threshold, nan_left, zero_missing, cat_slot, cat_start, cat_words, member_left):
-    """(n, nodes): whether each row goes left at each inner node, for every kind of split."""
-    out = np.empty((X.shape[0], column.shape[0]), np.bool_)
-    for r in range(X.shape[0]):
-        for node in range(column.shape[0]):
-            out[r, node] = goes_left(
-                node, X[r, column[node]], threshold, nan_left, zero_missing, cat_slot, cat_start, cat_words,
-                member_left,
-            )  # fmt: skip
-    return out
 
 
 @njit(nogil=True, cache=True)
@@ -79,25 +63,6 @@ def walk_trees(goes, roots, left, right, value, out):
                 node = left[node] if goes[r, node] else right[node]
             total += value[node - left.shape[0]]
         out[r] += total
-
-
-@njit(nogil=True, cache=True)
-def longest_path(roots, left, right):
-    """Splits on the longest way from a root to a leaf."""
-    n_inner = left.shape[0]
-    waiting, level = np.empty(n_inner + 2, np.int32), np.empty(n_inner + 2, np.int32)
-    longest = 0
-    for root in roots:
-        waiting[0], level[0], top = root, 0, 1
-        while top > 0:
-            top -= 1
-            node, depth = waiting[top], level[top]
-            longest = max(longest, depth)
-            if node < n_inner:
-                waiting[top], waiting[top + 1] = left[node], right[node]
-                level[top], level[top + 1] = depth + 1, depth + 1
-                top += 2
-    return longest
 
 
 @njit(nogil=True, cache=True)
@@ -116,8 +81,7 @@ def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_p
     """
     n, n_inner = x_left.shape[0], left.shape[0]
     side = np.zeros(n_players, np.uint8)
-    path, known = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int64)
-    stack_node, stack_length = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int64)
+    path, known, other_way = np.empty(depth, np.int32), np.empty(depth, np.int64), np.empty(depth, np.int32)
     first = np.zeros(n + 1, np.int64)
     c, n_known, start = np.empty(1024), np.empty(1024, np.int32), np.zeros(1025, np.int64)
     member = np.empty(8192, np.int32)
@@ -127,7 +91,7 @@ def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_p
         for b in range(z_left.shape[0]):
             absent = z_left[b]
             for root in roots:
-                node, length, top = root, 0, 0
+                node, length = root, 0
                 while True:
                     while node < n_inner:
                         if present[node] == absent[node]:
@@ -136,17 +100,13 @@ def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_p
                         x_way, z_way = (left[node], right[node]) if present[node] else (right[node], left[node])
                         p = player[node]
                         if side[p] == 0:
-                            stack_node[top], stack_length[top] = z_way, length
-                            top += 1
-                            path[length], known[length], side[p] = p, 1, KNOWN
+                            path[length], known[length], other_way[length], side[p] = p, 1, z_way, KNOWN
                             length += 1
-                            node = x_way
-                        else:
-                            node = x_way if side[p] == KNOWN else z_way
+                        node = x_way if side[p] == KNOWN else z_way
                     if leaves == c.shape[0]:
                         c, n_known, start = grown(c, leaves + 1), grown(n_known, leaves + 1), grown(start, leaves + 2)
-                    if members + length >= member.shape[0]:
-                        member = grown(member, members + length + 1)
+                    if members + length > member.shape[0]:
+                        member = grown(member, members + length)
                     low, high = members, members + length
                     for q in range(length):
                         member[low if known[q] else high - 1] = path[q]
@@ -156,31 +116,27 @@ def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_p
                     members += length
                     leaves += 1
                     start[leaves] = members
-                    if top == 0:
-                        break
-                    top -= 1
-                    branch = stack_length[top]
-                    while length > branch + 1:
+                    while length > 0 and not known[length - 1]:
                         length -= 1
                         side[path[length]] = 0
-                    known[branch], side[path[branch]] = 0, HIDDEN
-                    node = stack_node[top]
-                while length > 0:
-                    length -= 1
-                    side[path[length]] = 0
+                    if length == 0:
+                        break
+                    known[length - 1], side[path[length - 1]] = 0, HIDDEN
+                    node = other_way[length - 1]
         first[r + 1] = leaves
     return first, c[:leaves].copy(), n_known[:leaves].copy(), start[: leaves + 1].copy(), member[:members].copy()
 
 
 @njit(nogil=True, cache=True)
-def semivalues_of_leaves(first, c, n_known, start, member, table, level, out):
+def semivalues_of_leaves(first, c, n_known, start, member, table, out):
     """``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
     A leaf with a known and b hidden members, s = a + b, gives each known member +c · K(s, a) and each
     hidden member −c · K(s, a + 1), where K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1) and row
-    ``level[s] + t − 1`` of `table` is K(s, t) times the weight vectors.
+    ``level(s) + t − 1`` of `table` is K(s, t) times the weight vectors.
     """
-    gathered, slot, met = gathering(level, out.shape[2])
+    d = out.shape[2]
+    gathered, slot, met = np.zeros((table.shape[0], d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
     for r in range(out.shape[0]):
         widest, n_met = 0, 0
         for leaf in range(first[r], first[r + 1]):
@@ -188,7 +144,7 @@ def semivalues_of_leaves(first, c, n_known, start, member, table, level, out):
             if size == 0:
                 continue
             widest = max(widest, size)
-            cell = level[size] + a - 1
+            cell = level(size) + a - 1
             for q in range(start[leaf], start[leaf + 1]):
                 p = member[q]
                 if slot[p] < 0:
@@ -198,34 +154,34 @@ def semivalues_of_leaves(first, c, n_known, start, member, table, level, out):
                     gathered[cell, slot[p]] += c[leaf]
                 else:
                     gathered[cell + 1, slot[p]] -= c[leaf]
-        spread(gathered, widest, table, level, slot, met[:n_met], out[r])
+        spread(gathered, widest, table, slot, met[:n_met], out[r])
 
 
 @njit(nogil=True, cache=True)
-def gathering(level, d):
-    """Room for leaf values by (s, t) and player, and the players met so far: slot of each, and who they are."""
-    return np.zeros((level[-1] + 1, d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
+def level(s):
+    """Where the rows K(s, 1), …, K(s, s) of the table of coefficients begin."""
+    return s * (s - 1) // 2
 
 
 @njit(nogil=True, cache=True)
-def spread(gathered, widest, table, level, slot, met, out):
-    """``out[q, met[i]] = Σ_{s,t} gathered[level[s] + t − 1, i] · table[level[s] + t − 1, q]``, 0 for others.
+def spread(gathered, widest, table, slot, met, out):
+    """``out[q, met[i]] = Σ_{s,t} gathered[level(s) + t − 1, i] · table[level(s) + t − 1, q]``, 0 for others.
 
-    Leaves `gathered` and `slot` as `gathering` made them. By Pascal's rule
-    K(s, t) = K(s + 1, t) + K(s + 1, t + 1), so all that was gathered is first carried up to the widest leaf,
-    and only its rows of the table are needed.
+    Column i of `gathered` and ``slot[p] = i`` are those of the i-th player p that was met, ``met[i]``; they are left
+    as before the first one, 0 and −1. By Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1), so all that was
+    gathered is first carried up to the widest leaf, and only its rows of the table are needed.
     """
     n_met = met.shape[0]
     line = np.empty(n_met)
     for s in range(1, widest):
         for t in range(s):
-            here, below, above = gathered[level[s] + t], gathered[level[s + 1] + t], gathered[level[s + 1] + t + 1]
+            here, below, above = gathered[level(s) + t], gathered[level(s + 1) + t], gathered[level(s + 1) + t + 1]
             for i in range(n_met):
                 g = here[i]
                 below[i] += g
                 above[i] += g
                 here[i] = 0.0
-    top = level[widest]
+    top = level(widest)
     for q in range(out.shape[0]):
         line[:] = 0.0
         for t in range(widest):
@@ -285,7 +241,7 @@ def along_leaves(first, c, n_known, start, member, orders, out):
 
 
 @njit(nogil=True, cache=True)
-def ends_of_leaves(first, c, n_known, start, out):
+def ends_of_leaves(first, c, n_known, start, member, out):
     """Add to ``out[r]`` the values of no players and of all players at row r."""
     for r in range(out.shape[0]):
         for leaf in range(first[r], first[r + 1]):
@@ -310,22 +266,3 @@ def values_of_leaves(first, c, n_known, start, member, coalitions, out):
                 if on:
                     total += c[leaf]
             out[r, q] += total
-
-
-def coefficient_table(d: int, widest: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
-    """K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1) for 1 ≤ t ≤ s ≤ `widest`, and where each s begins.
-
-    Built as a product of ratios at most one, K(s, t) = K(s−1, t) · (d−j−s+t+1) / (d−s+1) and
-    K(s, s) = K(s−1, s−1) · (j−s+1) / (d−s+1), so it neither overflows nor loses digits at any d.
-    """
-    first_row = np.array([s * (s - 1) // 2 for s in range(widest + 2)], dtype=np.int64)
-    table = np.zeros((int(first_row[-1]), d))
-    j = np.arange(1, d + 1, dtype=np.float64)
-    if widest:
-        table[0] = 1.0
-    for s in range(2, widest + 1):
-        before = table[first_row[s - 1] : first_row[s]]
-        for t in range(1, s):
-            table[first_row[s] + t - 1] = before[t - 1] * np.maximum(d - j - (s - t - 1), 0) / (d - s + 1)
-        table[first_row[s + 1] - 1] = before[-1] * np.maximum(j - s + 1, 0) / (d - s + 1)
-    return table, first_row

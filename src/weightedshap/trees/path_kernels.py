@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from weightedshap.trees.leaf_kernels import add_running_sums, gathering, grown, spread
+from weightedshap.trees.leaf_kernels import add_running_sums, grown, level, spread
 
 
 @njit(nogil=True, cache=True)
@@ -23,6 +23,7 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
     member, ratio : the player, and the product of the shares of cover that its splits send this way
     edge_start, edge : the splits of member q are ``edge[edge_start[q] : edge_start[q + 1]]``, each written
         as 2·node + (1 if the way goes left)
+    widest : the most members of a leaf
     """
     n_inner = left.shape[0]
     slot = np.full(n_players, -1, np.int32)
@@ -30,7 +31,7 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
     c, start = np.empty(1024), np.zeros(1025, np.int64)
     member, ratio, edge_start = np.empty(8192, np.int32), np.empty(8192), np.zeros(8193, np.int64)
     edge = np.empty(8192, np.int32)
-    leaves, members, edges = 0, 0, 0
+    leaves, members, edges, widest = 0, 0, 0, 0
     for root in roots:
         node, length = root, 0
         while True:
@@ -56,15 +57,12 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
                 for k in range(length):
                     if player[way[k]] == member[q]:
                         went = left[way[k]] if turn[k] == 1 else right[way[k]]
-                        if cover[way[k]] > 0:
-                            ratio[q] *= cover[went] / cover[way[k]]
-                        else:
-                            ratio[q] = 0.0
+                        ratio[q] *= cover[went] / cover[way[k]] if cover[way[k]] > 0 else 0.0
                         edge[edges] = 2 * way[k] + turn[k]
                         edges += 1
                 edge_start[q + 1] = edges
                 slot[member[q]] = -1
-            c[leaves] = value[node - n_inner]
+            c[leaves], widest = value[node - n_inner], max(widest, members - base)
             leaves += 1
             start[leaves] = members
             while length > 0 and turn[length - 1] == 0:
@@ -75,7 +73,7 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
             node = right[way[length - 1]]
     return (
         c[:leaves].copy(), start[: leaves + 1].copy(), member[:members].copy(), ratio[:members].copy(),
-        edge_start[: members + 1].copy(), edge[:edges].copy(),
+        edge_start[: members + 1].copy(), edge[:edges].copy(), widest,
     )  # fmt: skip
 
 
@@ -112,7 +110,7 @@ def background_patterns(z_left, z_weight, start, edge_start, edge, most):
         room = min(z_left.shape[0], 1 << min(size, 30))
         if patterns + room > mask.shape[0]:
             mask, weight = grown(mask, patterns + room), grown(weight, patterns + room)
-        if size <= 12:
+        if size <= 12:  # 4,096 patterns fit into a small table; more are sorted
             for b in range(z_left.shape[0]):
                 counted[seen[b]] += z_weight[b]
             for bits in range(1 << size):
@@ -201,7 +199,7 @@ def divide(product, degree, r, out):
 
 
 @njit(nogil=True, cache=True)
-def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, table, level, out):
+def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, widest, table, out):
     """Path-dependent: ``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
     A leaf with p members multiplies, for each member k, a_k (1 if x passes its splits) when k is known and
@@ -209,10 +207,8 @@ def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, t
     Δ_j(i) gains c (a_i − r_i) Σ_t q_t K(p, t + 1)[j]. Only members with a_k = 1 carry y; of the others
     only the product of their r_k is needed, because a_i − r_i = −r_i completes it.
     """
-    gathered, slot, met = gathering(level, out.shape[2])
-    widest = 0
-    for leaf in range(value.shape[0]):
-        widest = max(widest, start[leaf + 1] - start[leaf])
+    d = out.shape[2]
+    gathered, slot, met = np.zeros((table.shape[0], d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
     active = np.empty(widest, np.bool_)
     product, quotient = np.empty(widest + 1), np.empty(widest + 1)
     for r in range(out.shape[0]):
@@ -235,7 +231,7 @@ def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, t
                 degree += 1
             if scale == 0.0:
                 continue
-            cell = level[size]
+            cell = level(size)
             for q in range(size):
                 p = member[base + q]
                 if slot[p] < 0:
@@ -250,17 +246,14 @@ def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, t
                 else:
                     for t in range(degree + 1):
                         gathered[cell + t, i] -= scale * product[t]
-        spread(gathered, widest, table, level, slot, met[:n_met], out[r])
+        spread(gathered, widest, table, slot, met[:n_met], out[r])
 
 
 @njit(nogil=True, cache=True)
-def along_paths(x_left, value, start, member, ratio, edge_start, edge, orders, out):
+def along_paths(x_left, value, start, member, ratio, edge_start, edge, widest, orders, out):
     """Path-dependent: add to ``out[r, q, k]`` the value when the first k players of order q are known."""
     m, d = orders.shape[1], orders.shape[2]
     rank = np.empty((m, d), np.int64)
-    widest = 0
-    for leaf in range(value.shape[0]):
-        widest = max(widest, start[leaf + 1] - start[leaf])
     active, place = np.empty(widest, np.bool_), np.empty(widest, np.int64)
     rest = np.empty(widest + 1)
     steps = np.empty((m, d + 1))
@@ -296,7 +289,7 @@ def along_paths(x_left, value, start, member, ratio, edge_start, edge, orders, o
 
 
 @njit(nogil=True, cache=True)
-def values_of_paths(x_left, value, start, member, ratio, edge_start, edge, coalitions, out):
+def values_of_paths(x_left, value, start, member, ratio, edge_start, edge, widest, coalitions, out):
     """Path-dependent: add to ``out[r, q]`` the value of coalition q at row r."""
     for r in range(out.shape[0]):
         for leaf in range(value.shape[0]):
