@@ -184,9 +184,9 @@ class Call:
     def explanation(self, data: Data, names: tuple[str, ...], notes: tuple[str, ...] = ()) -> Explanation:
         """All blocks, put together."""
         method, explained, keep = self.method, self.explained, self._keeps()
-        parts = explained.parts(method.family.d, method.estimator.takes_own and not method.utility.one_row)
         work = partial(self._block, self._judge(method.utility), keep)
-        result = Assembled(len(explained), method.family, method.select)
+        result = Assembled(len(self.ids), method.family, method.select)
+        parts = explained.parts(method.family.d, method.estimator.takes_own and not method.utility.one_row)
         evaluations: list[int] = []
         stopped: list[str] = []
         for part, (estimate, found) in zip(parts, each_block(work, parts, method, "explaining"), strict=True):

@@ -100,7 +100,7 @@ def best_weight(scores: FloatArray, family: WeightFamily) -> IntArray:
     if np.isneginf(best).any():
         raise ValueError("No weight of the family has a score. Raise `evaluations` so that every size is visited.")
     tied = usable >= best - 1e-12 * np.abs(best)
-    return np.asarray(np.where(tied, family.nearness, len(family)).argmin(axis=-1))
+    return np.asarray(np.where(tied, family.nearness, len(family.labels)).argmin(axis=-1))
 
 
 def shared_weight(scores: FloatArray, family: WeightFamily) -> int:
@@ -118,9 +118,9 @@ def careful_weight(scores: FloatArray, family: WeightFamily) -> int:
     best = shared_weight(scores, family)
     behind = scores[:, [best]] - scores  # (n, m)
     n = len(scores)
-    error = behind.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(family), np.inf)
+    error = behind.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(family.labels), np.inf)
     near = usable & (behind.mean(axis=0) <= error)
-    return int(np.where(near, family.nearness, len(family)).argmin())
+    return int(np.where(near, family.nearness, len(family.labels)).argmin())
 
 
 Shared = Callable[[FloatArray, WeightFamily], int]

@@ -192,7 +192,7 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
 
     def ready(self) -> Self:
         """The same game, its trees read and sorted out."""
-        _ = self.absent, self.coefficients, self.row_bytes
+        _ = [absent.patterns for absent in self.absent], self.coefficients, self.row_bytes
         return super().ready()
 
     def stored(self) -> dict[str, Any]:

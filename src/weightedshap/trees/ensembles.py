@@ -226,13 +226,12 @@ class Absent:
 
     def leaves(self, X: FloatArray) -> tuple[Any, ...]:
         """The living leaves of the rows X (n, c), as `leaf_kernels` describes them."""
-        e, goes = self.ensemble, self.ensemble.directions(X)
+        e = self.ensemble
         if self.patterns is None:
             trees = e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth
-            return tuple(leaf_kernels.list_leaves(goes, self.goes, self.weights, *trees))
-        p = e.paths
-        ways = p.value, p.start, p.member, p.edge_start, p.edge
-        return tuple(path_kernels.list_pattern_leaves(goes, *ways, *self.patterns))
+            return tuple(leaf_kernels.list_leaves(e.directions(X), self.goes, self.weights, *trees))
+        ways = e.paths.value, e.paths.start, e.paths.member, e.paths.edge_start, e.paths.edge
+        return tuple(path_kernels.list_pattern_leaves(e.directions(X), *ways, *self.patterns))
 
 
 def coefficient_table(d: int, widest: int) -> FloatArray:
