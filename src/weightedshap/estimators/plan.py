@@ -9,9 +9,7 @@ from math import comb
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
-
-__all__ = ["Plan", "least_budget", "need", "refuse_small_budget"]
+from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
 
 FEWEST_FOLDS, MOST_FOLDS = 3, 10
 WORTH_ALL = 0.6
@@ -89,7 +87,7 @@ class Plan:
         drawn = self.counts[~self.whole]
         return int(min(MOST_FOLDS, drawn.min())) if len(drawn) else 0
 
-    def known(self) -> BoolArray:
+    def whole_sizes(self) -> BoolArray:
         """(m, d) all coalitions of the sizes that are taken whole."""
         sets = [members for s in np.flatnonzero(self.whole) for members in combinations(range(self.d), int(s))]
         coalitions = np.zeros((len(sets), self.d), dtype=np.bool_)
@@ -136,14 +134,16 @@ def _rounded(share: FloatArray, total: int) -> IntArray:
     return counts
 
 
-def refuse_small_budget(budget: int, d: int, who: str) -> None:
-    """Raise an error that names the least budget, if `budget` is smaller."""
+def budget_of(evaluations: int | None, d: int, who: str) -> int:
+    """`evaluations`, or max(2,000, 100 d); an error names the least budget where they are fewer."""
+    budget = max(2_000, 100 * d) if evaluations is None else positive_integer("evaluations", evaluations)
     least = least_budget(d)
     if budget < least:
         raise ValueError(
             f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {least:,}, all "
             "coalitions of sizes 0, 1, d − 1 and d and three of every other size."
         )
+    return budget
 
 
 def least_budget(d: int) -> int:

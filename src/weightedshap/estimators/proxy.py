@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, as_generator, positive_integer
+from weightedshap.checks import FloatArray, IntArray, as_generator
 from weightedshap.contributions import Contributions
-from weightedshap.estimators.plan import refuse_small_budget
+from weightedshap.estimators.plan import budget_of
 from weightedshap.estimators.strata import Fit, Sample, estimate
-from weightedshap.estimators.stratified import Polynomials, default_budget
+from weightedshap.estimators.stratified import Polynomials
 from weightedshap.games.wrappers import checked
 from weightedshap.trees.ensembles import pack
 from weightedshap.trees.readers import lightgbm_tree
-
-__all__ = ["proxy"]
 
 
 def proxy(
@@ -44,8 +42,7 @@ def proxy(
     trees, leaves, rate : of LightGBM; fewer trees where the error on a part of the others stops falling
     """
     game, rng = checked(game), as_generator(rng)
-    budget = default_budget(game.d) if evaluations is None else positive_integer("evaluations", evaluations)
-    refuse_small_budget(budget, game.d, "the proxy")
+    budget = budget_of(evaluations, game.d, "the proxy")
     return estimate(game, budget, rng, rough=Polynomials(1), crossfit=BoostedTrees(trees, leaves, rate), who="proxy")
 
 
@@ -57,18 +54,16 @@ class BoostedTrees:
     leaves: int
     rate: float
 
-    def __call__(self, sample: Sample) -> Fit:
-        start = Polynomials(order=1)(sample)
-        groups = sample.groups
-        first = [int(np.flatnonzero(sample.group_of_fold == g)[0]) for g in range(len(groups) - 1)]
+    def __call__(self, sample: Sample, y: FloatArray) -> Fit:
+        start = Polynomials(order=1)(sample, y)
+        whole, *groups = sample.groups
         delta, predicted = [], []
-        for g, fold in enumerate(first):
-            others = [part for h, part in enumerate(groups[1:]) if h != g]
+        for g in range(len(groups)):  # fold g is the first of group g
+            others = [rows for h, rows in enumerate(groups) if h != g]
             held = others.pop(g % len(others))
-            seen = np.concatenate([groups[0], *others])
-            one, all_values = self._boost(sample, sample.values - start.predicted[fold], seen, held)
-            delta.append(start.delta[fold] + one)
-            predicted.append(start.predicted[fold] + all_values)
+            found = self._boost(sample, y - start.predicted[g], np.concatenate([whole, *others]), held)
+            delta.append(start.delta[g] + found[0])
+            predicted.append(start.predicted[g] + found[1])
         return Fit(np.stack(delta)[sample.group_of_fold], np.stack(predicted)[sample.group_of_fold])
 
     def _boost(self, sample: Sample, y: FloatArray, seen: IntArray, held: IntArray) -> tuple[FloatArray, FloatArray]:
