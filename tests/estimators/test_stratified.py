@@ -9,7 +9,7 @@ import scipy.stats
 
 from tests.oracles import CountingGame, additive, delta_by_definition, moebius, random_game
 from weightedshap.estimators import exact, permutation, proxy, stratified
-from weightedshap.estimators.plan import Plan, least_budget
+from weightedshap.estimators.strata import Plan, least_budget
 from weightedshap.estimators.stratified import Basis
 from weightedshap.games import FunctionGame
 

@@ -42,8 +42,7 @@ def enumerate_game(game: Any) -> Contributions:
     values = all_values(game)
     sizes = np.bitwise_count(np.arange(2 ** (d - 1), dtype=np.uint32)).astype(np.intp)
     mean = np.stack([_average_by_size(differences(values, i), sizes, d) for i in range(d)], axis=1)
-    reason = f"exact: all {2**d:,} coalitions evaluated"
-    return Contributions.known(mean, evaluations=2**d, stopped=reason)
+    return Contributions.known(mean, 2**d, f"exact: all {2**d:,} coalitions evaluated")
 
 
 def all_values(game: CheckedGame) -> FloatArray:

@@ -45,14 +45,9 @@ def with_noise(table: Contributions, variance: FloatArray | None) -> Contributio
     chains = table.chains or Chains(np.ones((2, table.d, table.d)), np.stack([table.mean] * 2), np.zeros(1))
     spread = _spread(len(chains.mean)).reshape(-1, *[1] * table.mean.ndim)
     mean = np.where(exact, table.mean + spread * error, chains.mean)
-    return Contributions.sampled(
-        Chains(chains.counts, mean, np.zeros_like(mean)),
-        np.full_like(table.mean, np.nan),
-        table.evaluations,
-        f"{table.stopped}; the game is noisy",
-        table.draws,
-        np.where(exact, error, table.standard_error),
-    )
+    chains, errors = Chains(chains.counts, mean, np.zeros_like(mean)), np.where(exact, error, table.standard_error)
+    nothing, stopped = np.full_like(table.mean, np.nan), f"{table.stopped}; the game is noisy"
+    return Contributions.sampled(chains, nothing, table.evaluations, stopped, table.draws, errors)
 
 
 def _spread(n: int) -> FloatArray:

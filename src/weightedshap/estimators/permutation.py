@@ -14,10 +14,10 @@ import numpy as np
 from weightedshap import coalitions
 from weightedshap.checks import FloatArray, IntArray, as_generator, as_outputs, look_up, positive_integer
 from weightedshap.contributions import Chains, Contributions
+from weightedshap.estimators import stopping
 from weightedshap.estimators.exact import enumerate_game
 from weightedshap.estimators.noise import REPEATS, fingerprint, keep_partial, noise, with_noise
-from weightedshap.estimators.stopping import Progress, Rule, as_rule, standard_error
-from weightedshap.estimators.stopping import evaluations as evaluation_budget
+from weightedshap.estimators.stopping import Progress, Rule, as_rule
 from weightedshap.games.wrappers import CheckedGame, checked
 
 BATCH_BYTES = 2**25  # masks in one call of the game
@@ -63,19 +63,16 @@ def permutation(
     game, rng = checked(game), as_generator(rng)
     d, one = game.d, look_up("kind of orders", orders, ORDERS)(game.d)
     rule = _rule(stop, evaluations, d)
+    _refuse_small_budget(rule, d, one)
     if d <= 3:  # sizes 0, 1, d−1 and d are all there is
-        _refuse_small_budget(rule, d, 2**d)
         return enumerate_game(game)
-    # an order by itself misses most cells, so independent ones are not asked to visit all
-    _refuse_small_budget(rule, d, 2 * d + 2 + (one.cost if one.walks > 1 else 0))
     draws, started, before = fingerprint(rng), time.monotonic(), game.evaluations
     ends = Ends.of(game)  # step 1
     state = Chains.empty(rule.chains or positive_integer("chains", chains), d, ends.out)
     drawn: list[tuple[IntArray, FloatArray]] = []
 
     def progress() -> Progress:
-        seconds = time.monotonic() - started
-        return Progress(_added(state, drawn), ends.contributions, game.evaluations - before, seconds)
+        return Progress(_added(state, drawn), ends.contributions, game.evaluations - before, time.monotonic() - started)
 
     def table(reason: str) -> Contributions:
         return replace(progress().contributions, stopped=reason, draws=draws)
@@ -95,18 +92,12 @@ def permutation(
 
 @dataclass(frozen=True)
 class Ends:
-    """Values of the coalitions of size 0, 1, d − 1 and d: 2d + 2 evaluations that every walk shares.
+    """Values of the coalitions of size 0, 1, d − 1 and d: 2d + 2 evaluations that every walk shares."""
 
-    Attributes
-    ----------
-    empty, full : ([k]) values of ∅ and [d]
-    single, without : (d[, k]) values of {i} and of [d] without i
-    """
-
-    empty: FloatArray
-    full: FloatArray
-    single: FloatArray
-    without: FloatArray
+    empty: FloatArray  # ([k]) value of ∅
+    full: FloatArray  # ([k]) value of [d]
+    single: FloatArray  # (d[, k]) values of {i}
+    without: FloatArray  # (d[, k]) values of [d] without i
 
     @classmethod
     def of(cls, game: CheckedGame) -> Ends:
@@ -125,12 +116,11 @@ class Ends:
         """(2, d[, k]) the exact Δ_1 and Δ_d."""
         return np.stack([self.single - self.empty, self.full - self.without])
 
-    def around(self, middle: FloatArray, orders: IntArray) -> FloatArray:
-        """(m, d − 3[, k]) values of sizes 2 … d − 2 along (m, d) orders → (m, d + 1[, k]) values of all sizes."""
+    def along(self, orders: IntArray) -> FloatArray:
+        """(m, d) orders → (m, d + 1[, k]) values along them; those of sizes 2 … d − 2 are still to be filled in."""
         m, d = orders.shape
         values = np.empty((m, d + 1, *self.out))
         values[:, 0], values[:, 1] = self.empty, self.single[orders[:, 0]]
-        values[:, 2 : d - 1] = middle
         values[:, d - 1], values[:, d] = self.without[orders[:, -1]], self.full
         return values
 
@@ -139,20 +129,15 @@ class Ends:
 class Orders:
     """What one draw in one chain consists of, at d players.
 
-    Attributes
-    ----------
-    walks : how many orders it has
-    cost : how many evaluations they take
-    draw : (n, d, rng) → (n · walks, d) orders, and the player that each step adds, (n · walks, d) or (n · walks, 1)
-    walk : (game, ends, orders) → (n · walks, d[, k]) steps
-    at_once : how many chains one call of the game may serve: one that raises loses the draws of the call
+    `draw` gives the orders of n chains and the player that each step adds, (n · walks, d) or (n · walks, 1); `walk`
+    gives the steps along orders.
     """
 
-    walks: int
-    cost: int
+    walks: int  # orders
+    cost: int  # evaluations
     draw: Callable[[int, int, np.random.Generator], tuple[IntArray, IntArray]]
     walk: Callable[[CheckedGame, Ends, IntArray], FloatArray]
-    at_once: int = MOST_STEPS
+    at_once: int = MOST_STEPS  # chains that one call of the game may serve: one that raises loses the call's draws
 
 
 def shifted(walks: int, n: int, d: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
@@ -165,7 +150,7 @@ def shifted(walks: int, n: int, d: int, rng: np.random.Generator) -> tuple[IntAr
 def each_apart(n: int, d: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """n times every player, each followed by a random order of the others; every step adds this player."""
     players = np.tile(np.arange(d), n)[:, None]
-    others = np.stack([np.delete(np.arange(d), i) for i in range(d)])  # (d, d − 1)
+    others = np.arange(d - 1) + (np.arange(d - 1) >= np.arange(d)[:, None])  # (d, d − 1)
     return np.concatenate([players, rng.permuted(np.tile(others, (n, 1)), axis=1)], axis=1), players
 
 
@@ -177,29 +162,29 @@ def walk(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     """
     if game.along is None:
         return np.diff(_values_along(game, ends, orders), axis=1)
-    m, d = orders.shape
+    (m, d), values = orders.shape, ends.along(orders)
     found = as_outputs(np.reshape(game.along(orders), (m * (d + 1), *ends.out)), m * (d + 1), "The game")
+    values[:, 2 : d - 1] = found.reshape(values.shape)[:, 2 : d - 1]
     game.evaluations += m * (d - 3)
-    return np.diff(ends.around(found.reshape(m, d + 1, *ends.out)[:, 2 : d - 1], orders), axis=1)
+    return np.diff(values, axis=1)
 
 
 def walk_apart(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     """(m, d) orders → (m, d[, k]): step t adds the first player to the t players that follow it."""
     m, d = orders.shape
-    last_and_first = np.stack([np.roll(orders, -1, axis=1), orders], axis=1).reshape(-1, d)
+    last_and_first = orders[:, (np.arange(d) + [[1], [0]]) % d].reshape(-1, d)  # where the player stands
     values = _values_along(game, ends, last_and_first).reshape(m, 2, d + 1, *ends.out)
     return np.asarray(values[:, 1, 1:] - values[:, 0, :-1])
 
 
 def _values_along(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     """(m, d) orders → (m, d + 1[, k]) by evaluations of the first 2 … d − 2 players of each."""
-    m, d = orders.shape
-    middle = np.empty((m, d - 3, *ends.out))
+    (m, d), values = orders.shape, ends.along(orders)
     for start in range(0, m, per_batch := max(1, BATCH_BYTES // (d * d))):
         batch = slice(start, start + per_batch)
         masks = coalitions.prefixes(orders[batch])[:, 2 : d - 1]
-        middle[batch] = game(masks.reshape(-1, d)).reshape(-1, d - 3, *ends.out)
-    return ends.around(middle, orders)
+        values[batch, 2 : d - 1] = game(masks.reshape(-1, d)).reshape(-1, d - 3, *ends.out)
+    return values
 
 
 ORDERS: Mapping[str, Callable[[int], Orders]] = {
@@ -232,12 +217,16 @@ def _after_noise(game: CheckedGame, ends: Ends, table: Callable[[], Contribution
 
 def _rule(stop: Any, evaluations: int | None, d: int) -> Rule:
     if evaluations is not None:
-        budget = evaluation_budget(evaluations)
+        budget = stopping.evaluations(evaluations)
         return budget if stop is None else as_rule(stop) | budget
-    return standard_error(0.01) | evaluation_budget(max(20_000, 20 * d * d)) if stop is None else as_rule(stop)
+    if stop is not None:
+        return as_rule(stop)
+    return stopping.standard_error(0.01) | stopping.evaluations(max(20_000, 20 * d * d))
 
 
-def _refuse_small_budget(rule: Rule, d: int, least: int) -> None:
+def _refuse_small_budget(rule: Rule, d: int, one: Orders) -> None:
+    visit = one.cost if one.walks > 1 else 0  # an order by itself misses most cells, so it is not asked for
+    least = 2**d if d <= 3 else 2 * d + 2 + visit
     if rule.left(0) < least:
         raise ValueError(
             f"A budget of {rule.budget:,} evaluations is too small: at d = {d} permutation sampling needs at "
@@ -249,8 +238,7 @@ def _reason(rule: Rule, progress: Progress, cost: int) -> str | None:
     """The rule's reason to stop, or that the budget has no room for one more draw."""
     if (reason := rule(progress)) or rule.left(progress.evaluations) >= cost:
         return reason
-    spent = f"{progress.evaluations:,}; one more draw costs {cost:,}"
-    return f"budget of {rule.budget:,} evaluations used ({spent})"
+    return f"budget of {rule.budget:,} evaluations used ({progress.evaluations:,}; one more draw costs {cost:,})"
 
 
 def _calls(game: CheckedGame, rule: Rule, one: Orders, n: int, spent: int) -> list[IntArray]:

@@ -9,12 +9,15 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray, as_generator
 from weightedshap.contributions import Contributions
-from weightedshap.estimators.plan import budget_of
-from weightedshap.estimators.strata import Fit, Sample, estimate
+from weightedshap.estimators.strata import Fit, Sample, budget_of, estimate
 from weightedshap.estimators.stratified import Polynomials
 from weightedshap.games.wrappers import checked
 from weightedshap.trees.ensembles import pack
 from weightedshap.trees.readers import lightgbm_tree
+
+BINS = {"max_bin": 3, "verbosity": -1}  # a mask has two values
+LEARNING = {"objective": "regression", "min_data_in_leaf": 5, "lambda_l2": 1.0, **BINS}
+REPEATABLE = {"num_threads": 1, "deterministic": True, "force_col_wise": True, "seed": 0}
 
 
 def proxy(
@@ -57,14 +60,13 @@ class BoostedTrees:
     def __call__(self, sample: Sample, y: FloatArray) -> Fit:
         start = Polynomials(order=1)(sample, y)
         whole, *groups = sample.groups
-        delta, predicted = [], []
-        for g in range(len(groups)):  # fold g is the first of group g
+        found = []
+        for g, predicted in enumerate(start.predicted):
             others = [rows for h, rows in enumerate(groups) if h != g]
             held = others.pop(g % len(others))
-            found = self._boost(sample, y - start.predicted[g], np.concatenate([whole, *others]), held)
-            delta.append(start.delta[g] + found[0])
-            predicted.append(start.predicted[g] + found[1])
-        return Fit(np.stack(delta)[sample.group_of_fold], np.stack(predicted)[sample.group_of_fold])
+            found.append(self._boost(sample, y - predicted, np.concatenate([whole, *others]), held))
+        delta, values = map(np.stack, zip(*found, strict=True))
+        return Fit(start.delta + delta, start.predicted + values)
 
     def _boost(self, sample: Sample, y: FloatArray, seen: IntArray, held: IntArray) -> tuple[FloatArray, FloatArray]:
         """Δ of an ensemble fitted to the rows `seen` and stopped by the rows `held`, and its values everywhere."""
@@ -74,26 +76,11 @@ class BoostedTrees:
 
         masks = sample.coalitions.astype(np.float32)
         scale = float(np.sqrt(np.mean(y[seen] ** 2))) or 1.0
-        train = lightgbm.Dataset(masks[seen], y[seen] / scale, params={"verbosity": -1, "max_bin": 3})
-        booster = lightgbm.train(
-            {
-                "objective": "regression",
-                "num_leaves": self.leaves,
-                "learning_rate": self.rate,
-                "min_data_in_leaf": 5,
-                "lambda_l2": 1.0,
-                "max_bin": 3,
-                "num_threads": 1,
-                "deterministic": True,
-                "force_col_wise": True,
-                "seed": 0,
-                "verbosity": -1,
-            },
-            train,
-            self.trees,
-            valid_sets=[train.create_valid(masks[held], y[held] / scale)],
-            callbacks=[lightgbm.early_stopping(20, verbose=False)],
-        )
+        train = lightgbm.Dataset(masks[seen], y[seen] / scale, params=BINS)
+        valid = train.create_valid(masks[held], y[held] / scale)
+        settings = LEARNING | REPEATABLE | {"num_leaves": self.leaves, "learning_rate": self.rate}
+        patience = lightgbm.early_stopping(20, verbose=False)
+        booster = lightgbm.train(settings, train, self.trees, valid_sets=[valid], callbacks=[patience])
         best = booster.best_iteration or None
         structures = booster.dump_model(num_iteration=best)["tree_info"]
         game = mask_game([pack([lightgbm_tree(tree["tree_structure"]) for tree in structures], scale)], sample.d)

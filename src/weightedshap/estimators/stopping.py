@@ -21,18 +21,7 @@ from weightedshap.checks import FloatArray, positive_integer
 from weightedshap.contributions import Chains, Contributions, with_outputs
 from weightedshap.weights import WeightFamily
 
-__all__ = [
-    "Progress",
-    "Rule",
-    "as_rule",
-    "by_feature",
-    "evaluations",
-    "gelman_rubin",
-    "rhat",
-    "seconds",
-    "standard_error",
-    "visited",
-]
+__all__ = ["Progress", "Rule", "evaluations", "gelman_rubin", "rhat", "seconds", "standard_error", "visited"]
 
 
 @dataclass(frozen=True)
@@ -87,21 +76,18 @@ class Rule:
 
     def __or__(self, other: Any) -> Rule:
         other = as_rule(other)
-        budget = min(_given(self.budget, other.budget), default=None)
-        return self._joined(other, lambda progress: self(progress) or other(progress), budget)
+        return self._joined(other, lambda progress: self(progress) or other(progress), min)
 
     def __and__(self, other: Any) -> Rule:
         other = as_rule(other)
-        budgets = _given(self.budget, other.budget)
-        budget = max(budgets) if len(budgets) == 2 else None
-        return self._joined(other, lambda progress: _both(self(progress), other(progress)), budget)
+        return self._joined(other, lambda progress: _both(self(progress), other(progress)), max)
 
     __ror__ = __or__
     __rand__ = __and__
 
-    def _joined(self, other: Rule, decide: Callable[[Progress], str | None], budget: int | None) -> Rule:
-        chains = max(_given(self.chains, other.chains), default=None)
-        return Rule(decide, budget, chains, gcd(self.every, other.every))
+    def _joined(self, other: Rule, decide: Callable[[Progress], str | None], pick: Callable[..., float]) -> Rule:
+        budget, chains = pick(self.left(0), other.left(0)), max(self.chains or 0, other.chains or 0)
+        return Rule(decide, None if budget == inf else int(budget), chains or None, gcd(self.every, other.every))
 
 
 def as_rule(rule: Any) -> Rule:
@@ -146,7 +132,7 @@ def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = Fals
     def decide(progress: Progress) -> str | None:
         if round(progress.chains.counts[:, :, 0].sum()) % every:
             return None
-        inner = rhat(by_feature(progress.chains)) if pooled else rhat(progress.chains)[1:-1]
+        inner = rhat(progress.chains.pooled(axis=1)) if pooled else rhat(progress.chains)[1:-1]
         largest = float(inner.max()) if inner.size else 1.0
         if not largest < threshold:
             return None
@@ -154,11 +140,6 @@ def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = Fals
         return f"largest R-hat {largest:.5f} < {threshold} over {seen}"
 
     return Rule(decide, chains=chains, every=every)
-
-
-def by_feature(chains: Chains) -> Chains:
-    """(c, 1, d[, k]) the draws of each feature at all sizes as one series."""
-    return chains.pooled(axis=1)
 
 
 def rhat(chains: Chains) -> FloatArray:
@@ -169,7 +150,7 @@ def rhat(chains: Chains) -> FloatArray:
     some chain has R̂ = ∞.
     """
     n = with_outputs(chains.counts, chains.mean)
-    least = np.broadcast_to(n, chains.mean.shape).min(axis=0)
+    least = n.min(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         within = (chains.squares / (n - 1)).mean(axis=0)
         between = chains.mean.var(axis=0, ddof=1)
@@ -228,7 +209,3 @@ def seconds(s: float) -> Rule:
 
 def _both(one: str | None, other: str | None) -> str | None:
     return f"{one} and {other}" if one and other else None
-
-
-def _given(*numbers: int | None) -> list[int]:
-    return [number for number in numbers if number is not None]

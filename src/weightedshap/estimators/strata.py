@@ -14,35 +14,158 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
+from math import comb
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
 from weightedshap.contributions import Chains, Contributions, with_outputs
 from weightedshap.estimators.noise import REPEATS, fingerprint, keep_partial, noise, with_noise
-from weightedshap.estimators.plan import FEWEST_FOLDS, Plan, least_budget, need
 from weightedshap.games.wrappers import CheckedGame
 
-MOST_GROUPS = 5
-BORROWED = 3
-FLOOR = 0.05
-WINDOW = 0.05
+FEWEST_FOLDS, MOST_FOLDS = 3, 10
+WORTH_ALL = 0.6  # of a size's coalitions: rather than so many draws, all are taken
+PILOT = 4  # one draw in four
+MOST_GROUPS = 5  # models that are fitted, whatever the number of folds
+BORROWED = 3  # draws of the average feature behind the error of every feature
+FLOOR, WINDOW = 0.05, 0.05  # of the mean variance, and of d: for the spread by size
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many coalitions of each size are evaluated."""
+
+    counts: IntArray  # (d + 1,) coalitions of each size
+    whole: BoolArray  # (d + 1,) whether these are all coalitions of that size
+
+    @classmethod
+    def of(cls, d: int, budget: int) -> Plan:
+        """Share `budget` out over the sizes.
+
+        Sizes 0, 1, d − 1 and d are always taken whole. The variance of Δ is Σ_s σ_s² d (1/s + 1/(d−s)) / n_s, so
+        the others get shares n_s ∝ √(1/s + 1/(d−s)); a size whose share comes near the number of its
+        coalitions is taken whole as well, which leaves no error.
+        """
+        every = np.array([min(comb(d, s), 2**62) for s in range(d + 1)], dtype=np.float64)
+        sizes = np.arange(d + 1)
+        whole = (sizes <= 1) | (sizes >= d - 1)
+        needed = need(d)
+        while not whole.all():
+            left = budget - every[whole].sum()
+            share = left * np.where(whole, 0, needed) / needed[~whole].sum()
+            covered = np.where(whole, 0, share / every)
+            s = int(covered.argmax())
+            if covered[s] < WORTH_ALL or every[s] > left - FEWEST_FOLDS * ((~whole).sum() - 1):
+                break
+            whole[s] = True
+        counts = np.where(whole, every, 0.0)
+        if not whole.all():
+            counts[~whole] = _rounded(share[~whole], int(left))
+        return cls(counts.astype(np.intp), whole)
+
+    def pilot(self) -> Plan:
+        """The first quarter of the draws, if it has ten of every size; else all of them."""
+        few = self.counts[~self.whole] // PILOT
+        return self if len(few) == 0 or few.min() < MOST_FOLDS else self.drawing(self.counts // PILOT)
+
+    def drawing(self, counts: IntArray) -> Plan:
+        """A plan with other numbers of draws."""
+        return replace(self, counts=np.where(self.whole, self.counts, counts))
+
+    def rest(self, pilot: Plan, spread: FloatArray) -> Plan:
+        """What is to be drawn after the pilot, so that in all n_s ∝ σ_s (1/s + 1/(d−s)).
+
+        The best for Δ as a whole would be the root of the last factor. Without it the small and large sizes, on which
+        the weights of most families dwell, get more, at hardly a loss for Δ.
+        """
+        drawn = ~self.whole
+        wanted = np.where(drawn, need(self.d) ** 2 * spread, 0.0)
+        total = self.counts[drawn].sum()
+        counts = np.maximum(total * wanted / wanted.sum() - pilot.counts, 0) * drawn
+        left = total - pilot.counts[drawn].sum()
+        return self.drawing(np.floor(counts * left / counts.sum()).astype(np.intp))
+
+    @property
+    def d(self) -> int:
+        """How many players there are."""
+        return int(len(self.counts) - 1)
+
+    @property
+    def folds(self) -> int:
+        """As many as every size can fill, at most ten; 0 if nothing is drawn."""
+        drawn = self.counts[~self.whole]
+        return int(min(MOST_FOLDS, drawn.min())) if len(drawn) else 0
+
+    def whole_sizes(self) -> BoolArray:
+        """(m, d) all coalitions of the sizes that are taken whole."""
+        sets = [members for s in np.flatnonzero(self.whole) for members in combinations(range(self.d), int(s))]
+        coalitions = np.zeros((len(sets), self.d), dtype=np.bool_)
+        for row, members in zip(coalitions, sets, strict=True):
+            row[list(members)] = True
+        return coalitions
+
+    def drawn(self, rng: np.random.Generator, folds: int, paired: bool) -> Iterator[BoolArray]:
+        """The coalitions of one fold after the other, drawn uniformly within each size.
+
+        Draws are independent, except that with `paired` each brings its complement, which frees symmetric weights from
+        the error of all interactions of even order.
+        """
+        d, s = self.d, np.arange(self.d + 1)
+        for fold in range(folds):
+            counts = np.where(self.whole, 0, (self.counts + (fold + np.minimum(s, d - s)) % folds) // folds)
+            pairs = np.where(2 * s < d - 1, np.minimum(counts, counts[::-1]), 0)
+            pairs[s == d / 2] = counts[s == d / 2] // 2
+            pairs *= paired
+            first = _random(pairs, rng)
+            yield np.concatenate([first, ~first, _random(counts - pairs - pairs[::-1], rng)])
+
+
+def need(d: int) -> FloatArray:
+    """(d + 1,) √(1/s + 1/(d−s)): how the error of Δ depends on the size of the coalitions."""
+    s = np.arange(d + 1)
+    return np.asarray(np.sqrt(1 / np.maximum(s, 1) + 1 / np.maximum(d - s, 1)))
+
+
+def _random(counts: IntArray, rng: np.random.Generator) -> BoolArray:
+    """(Σ counts, d) so many random coalitions of each size."""
+    sizes = np.repeat(np.arange(len(counts)), counts)
+    rank = rng.random((len(sizes), len(counts) - 1)).argsort(axis=1).argsort(axis=1)
+    return np.asarray(rank < sizes[:, None])
+
+
+def _rounded(share: FloatArray, total: int) -> IntArray:
+    """Whole numbers of at least three near `share`, adding up to at most `total`."""
+    counts = np.maximum(np.floor(share).astype(np.intp), FEWEST_FOLDS)
+    while counts.sum() > total:
+        counts[counts.argmax()] -= 1
+    return counts
+
+
+def budget_of(evaluations: int | None, d: int, who: str) -> int:
+    """`evaluations`, or max(2,000, 100 d); an error names the least budget where they are fewer."""
+    budget = max(2_000, 100 * d) if evaluations is None else positive_integer("evaluations", evaluations)
+    least = least_budget(d)
+    if budget < least:
+        raise ValueError(
+            f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {least:,}, all "
+            "coalitions of sizes 0, 1, d − 1 and d and three of every other size."
+        )
+    return budget
+
+
+def least_budget(d: int) -> int:
+    """The fewest evaluations with which every Δ_j(x_i) and its error can be estimated."""
+    return int(min(2**d, 2 * d + 2 + FEWEST_FOLDS * max(d - 3, 0)))
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Coalitions and the folds they belong to.
+    """Coalitions and the folds they belong to."""
 
-    Attributes
-    ----------
-    coalitions : (n, d)
-    fold : (n,) −1 for the coalitions of a size taken whole
-    whole : (d + 1,) the sizes taken whole
-    """
-
-    coalitions: BoolArray
-    fold: IntArray
-    whole: BoolArray
+    coalitions: BoolArray  # (n, d)
+    fold: IntArray  # (n,), −1 for the coalitions of a size taken whole
+    whole: BoolArray  # (d + 1,) the sizes taken whole
 
     def take(self, rows: BoolArray | IntArray) -> Sample:
         """Some of the coalitions."""
@@ -77,34 +200,24 @@ class Sample:
         weights = ((need(self.d)[nearest] / n[nearest]) ** 2)[self.sizes]
         return np.asarray(weights / weights.mean())
 
-    @property
-    def group_of_fold(self) -> IntArray:
-        """(c,) the folds are joined into at most five groups, each of which gets one model."""
-        return np.arange(self.folds) % min(self.folds, MOST_GROUPS)
-
     @cached_property
     def groups(self) -> list[IntArray]:
-        """Rows of the sizes known in full, then of every group of folds."""
-        group = np.where(self.fold >= 0, self.group_of_fold[self.fold], -1)
-        return [np.flatnonzero(group == g) for g in range(-1, int(group.max()) + 1)]
+        """Rows of the sizes known in full, then of every group of folds; fold c is in group c mod 5."""
+        group = np.where(self.fold >= 0, self.fold % MOST_GROUPS, -1)
+        return [np.flatnonzero(group == g) for g in range(-1, min(self.folds, MOST_GROUPS))]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A model of v for every fold, fitted without it.
+    """A model of v for every group of folds, fitted without it."""
 
-    Attributes
-    ----------
-    delta : (c, d, d) exact Δ of the model of each fold
-    predicted : (c, n) its values of all coalitions
-    """
-
-    delta: FloatArray
-    predicted: FloatArray
+    delta: FloatArray  # (groups, d, d) exact Δ of each model
+    predicted: FloatArray  # (groups, n) its values of all coalitions
 
     def remainder(self, sample: Sample, y: FloatArray) -> FloatArray:
-        """(m,) what it leaves of the values y (n,) in the folds."""
-        return np.asarray(y[sample.drawn] - self.predicted[sample.fold[sample.drawn], sample.drawn])
+        """(m,) what the models leave of the values y (n,) in the folds."""
+        rows = sample.drawn
+        return np.asarray(y[rows] - self.predicted[sample.fold[rows] % MOST_GROUPS, rows])
 
 
 Crossfit = Callable[[Sample, FloatArray], Fit]
@@ -141,8 +254,8 @@ def estimate(
         spread = _spread_by_size(*_gathered(calls, plan.whole), rough)
         evaluate(plan.rest(pilot, spread).drawn(rng, folds, paired=False))
     sample, values = _gathered(calls, plan.whole)
-    room = budget - (game.evaluations - before)
-    variance = noise(game, sample.coalitions, values) if room >= REPEATS else None
+    room = budget - (game.evaluations - before) >= REPEATS
+    variance = noise(game, sample.coalitions, values) if room else None
     return with_noise(table(f"{who}: budget of {budget:,} evaluations used"), variance)
 
 
@@ -164,19 +277,13 @@ def _table(
     if sample.folds == 0:
         reason = f"exact: all {2**sample.d:,} coalitions evaluated"
         return Contributions.known(_means(sample, values), evaluations, reason)
-    fits = [(y, crossfit(sample, y)) for y in _outputs(values)]
+    fits = [(y, crossfit(sample, y)) for y in values.reshape(len(values), -1).T]
     mean = np.stack([_fold_deltas(sample, y, fit) for y, fit in fits], axis=-1)
     errors = np.stack([_errors(sample, y, fit) for y, fit in fits], axis=-1)
     exact = _means(sample.take(sample.fold < 0), values[sample.fold < 0])
     mean, errors = mean.reshape(sample.folds, *exact.shape), errors.reshape(exact.shape)
     counts = np.stack([_informing(sample) / sample.folds] * sample.folds)
-    chains = Chains(counts, mean, np.zeros_like(mean))
-    return Contributions.sampled(chains, exact, evaluations, reason, draws, errors)
-
-
-def _outputs(values: FloatArray) -> FloatArray:
-    """(n[, k]) values → (k, n), output by output."""
-    return values.reshape(len(values), -1).T
+    return Contributions.sampled(Chains(counts, mean, np.zeros_like(mean)), exact, evaluations, reason, draws, errors)
 
 
 def _spread_by_size(sample: Sample, values: FloatArray, crossfit: Crossfit) -> FloatArray:
@@ -185,7 +292,7 @@ def _spread_by_size(sample: Sample, values: FloatArray, crossfit: Crossfit) -> F
     near = np.exp(-0.5 * ((s[:, None] - sample.sizes[sample.drawn]) / max(1.0, WINDOW * sample.d)) ** 2)
     near /= near.sum(axis=1, keepdims=True)
     total = np.full(sample.d + 1, 1e-300)
-    for y in _outputs(values):
+    for y in values.reshape(len(values), -1).T:
         variance = near @ crossfit(sample, y).remainder(sample, y) ** 2
         total += (variance + FLOOR * variance.mean()) / max(variance.mean(), 1e-300)
     return np.asarray(np.sqrt(total))
@@ -193,8 +300,11 @@ def _spread_by_size(sample: Sample, values: FloatArray, crossfit: Crossfit) -> F
 
 def _fold_deltas(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
     """(c, d, d) Δ(g) + Δ(v − g), the remainder taken from each fold and from the sizes known in full."""
-    seen = [(sample.fold == c) | (sample.fold < 0) for c in range(sample.folds)]
-    return fit.delta + np.stack([_means(sample.take(rows), (y - g)[rows]) for rows, g in zip(seen, fit.predicted)])
+    deltas = []
+    for c in range(sample.folds):
+        seen, g = (sample.fold == c) | (sample.fold < 0), c % MOST_GROUPS
+        deltas.append(fit.delta[g] + _means(sample.take(seen), (y - fit.predicted[g])[seen]))
+    return np.stack(deltas)
 
 
 def _means(sample: Sample, values: FloatArray) -> FloatArray:
@@ -212,13 +322,16 @@ def _means(sample: Sample, values: FloatArray) -> FloatArray:
 
 def _sums(sample: Sample, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(d + 1, d[, k]) Σ v(S) over i ∈ S and over i ∉ S by size, and (d + 1,) the number of coalitions."""
-    order = np.argsort(sample.sizes, kind="stable")
+    by_size = np.argsort(sample.sizes, kind="stable")
+    coalitions, values = sample.coalitions[by_size], values[by_size]
     n = np.bincount(sample.sizes, minlength=sample.d + 1)
+    stop = n.cumsum()
     total = np.zeros((sample.d + 1, *values.shape[1:]))
     inside = np.zeros((sample.d + 1, sample.d, *values.shape[1:]))
-    for s, rows in enumerate(np.split(order, n.cumsum()[:-1])):
+    for s in np.flatnonzero(n):
+        rows = slice(stop[s] - n[s], stop[s])
         total[s] = values[rows].sum(axis=0)
-        inside[s] = np.einsum("ni,n...->i...", sample.coalitions[rows].astype(np.float64), values[rows])
+        inside[s] = np.einsum("ni,n...->i...", coalitions[rows].astype(np.float64), values[rows])
     return inside, total[:, None] - inside, n.astype(np.float64)
 
 

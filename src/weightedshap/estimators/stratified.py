@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator
 from weightedshap.contributions import Contributions
-from weightedshap.estimators.plan import budget_of
-from weightedshap.estimators.strata import Fit, Sample, estimate
+from weightedshap.estimators.strata import Fit, Sample, budget_of, estimate
 from weightedshap.games.wrappers import checked
 
 DEGREE = 2
@@ -85,8 +84,7 @@ class Polynomials:
                 models = [basis.models(np.searchsorted(union, pairs)) for pairs in ranked]
                 X, beta = _regress(sample, y, basis, models)
             predicted = beta @ X.T
-        delta = np.stack([basis.delta(b) for b in beta])
-        return Fit(delta[sample.group_of_fold], predicted[sample.group_of_fold])
+        return Fit(np.stack([basis.delta(b) for b in beta]), predicted)
 
 
 def _regress(
@@ -187,9 +185,7 @@ class Basis:
         u = coalitions - s / self.d
         pairs = u[:, self.pairs[:, 0]] * u[:, self.pairs[:, 1]]
         mains = [u * z**t for t in range(DEGREE + 1)]
-        return np.concatenate(
-            [z ** np.arange(SIZE_TERMS), s == np.arange(self.d + 1), *mains, pairs, pairs * z], axis=1
-        )
+        return np.hstack([z ** np.arange(SIZE_TERMS), s == np.arange(self.d + 1), *mains, pairs, pairs * z])
 
     def delta(self, beta: FloatArray) -> FloatArray:
         """(d, d) exact Δ of the polynomial with coefficients `beta`.
