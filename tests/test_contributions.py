@@ -26,9 +26,9 @@ def chains_of(draws):
 
 
 def table_of(chains, ends=0.0):
-    out = chains.mean.shape[3:]
-    end = np.full((chains.mean.shape[1], *out), ends)
-    return Contributions.sampled(chains, end, end, 10, "enough", frozenset([str(chains.mean.sum())]))
+    exact = np.full(chains.mean.shape[1:], np.nan)
+    exact[[0, -1]] = ends
+    return Contributions.sampled(chains, exact, 10, "enough", frozenset([str(chains.mean.sum())]))
 
 
 def sample(seed=0, evaluations=200, game=None, **choices):

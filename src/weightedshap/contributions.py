@@ -49,31 +49,30 @@ class Chains:
             return np.stack(totals, axis=-1).reshape(size, *out)
 
         counts = np.bincount(cells, minlength=size).astype(np.float64)
-        mean = sums(draws) / _like(np.maximum(counts, 1), draws)
+        mean = sums(draws) / with_outputs(np.maximum(counts, 1), draws)
         squares = sums((draws - mean[cells]) ** 2)
         return cls(*(array.reshape(n_chains, d, d, *array.shape[1:]) for array in (counts, mean, squares)))
 
     def __add__(self, other: Chains) -> Chains:
         """Both sets of draws, chain by chain (Chan's pairwise update)."""
         counts = self.counts + other.counts
-        share = _like(np.divide(other.counts, counts, out=np.zeros_like(counts), where=counts > 0), self.mean)
+        share = with_outputs(np.divide(other.counts, counts, out=np.zeros_like(counts), where=counts > 0), self.mean)
         gap = other.mean - self.mean
-        squares = self.squares + other.squares + gap**2 * share * _like(self.counts, self.mean)
+        squares = self.squares + other.squares + gap**2 * share * with_outputs(self.counts, self.mean)
         return Chains(counts, self.mean + gap * share, squares)
 
     def stack(self, other: Chains) -> Chains:
         """The chains of both, side by side."""
-        pairs = zip((self.counts, self.mean, self.squares), (other.counts, other.mean, other.squares), strict=True)
-        return Chains(*(np.concatenate(pair) for pair in pairs))
+        pairs = (self.counts, other.counts), (self.mean, other.mean), (self.squares, other.squares)
+        return Chains(*map(np.concatenate, pairs))
 
-    def pooled(self) -> Chains:
-        """All draws as one chain (1, d, d[, k])."""
-        counts = self.counts.sum(0, keepdims=True)
-        weights = _like(self.counts, self.mean)
-        total = _like(np.maximum(counts, 1), self.mean)
-        mean = (weights * self.mean).sum(0, keepdims=True) / total
-        between = (weights * (self.mean - mean) ** 2).sum(0, keepdims=True)
-        return Chains(counts, mean, self.squares.sum(0, keepdims=True) + between)
+    def pooled(self, axis: int = 0) -> Chains:
+        """All draws along an axis as one: of the chains (1, d, d[, k]), or of the sizes (c, 1, d[, k])."""
+        counts = self.counts.sum(axis, keepdims=True)
+        weights = with_outputs(self.counts, self.mean)
+        mean = (weights * self.mean).sum(axis, keepdims=True) / with_outputs(np.maximum(counts, 1), self.mean)
+        between = (weights * (self.mean - mean) ** 2).sum(axis, keepdims=True)
+        return Chains(counts, mean, self.squares.sum(axis, keepdims=True) + between)
 
 
 @dataclass(frozen=True)
@@ -123,31 +122,20 @@ class Contributions:
 
     @classmethod
     def sampled(
-        cls, chains: Chains, first: FloatArray, last: FloatArray, evaluations: int, stopped: str, draws: frozenset[str]
-    ) -> Contributions:
-        """The table behind `chains`, with Δ_1 = `first` and Δ_d = `last` (each (d[, k])) known exactly."""
-        pool = chains.pooled()
-        counts = np.broadcast_to(_like(pool.counts[0], pool.mean[0]), pool.mean[0].shape).copy()
-        mean = np.where(counts > 0, pool.mean[0], np.nan)
-        mean[0], mean[-1], counts[0], counts[-1] = first, last, np.inf, np.inf
-        return cls(mean, counts, evaluations, stopped, chains, draws)
-
-    @classmethod
-    def adjusted_table(
         cls,
         chains: Chains,
         exact: FloatArray,
-        cell_errors: FloatArray,
         evaluations: int,
-        stopped: str,
-        draws: frozenset[str],
+        stopped: str = "",
+        draws: frozenset[str] = frozenset(),
+        cell_errors: FloatArray | None = None,
     ) -> Contributions:
-        """The table behind `chains` whose errors the sampler knows; `exact` holds the cells without error, else NaN."""
-        pool = chains.pooled()
-        known = ~np.isnan(exact)
-        counts = np.where(known, np.inf, _like(pool.counts[0], exact))
-        mean = np.where(known, exact, pool.mean[0])
-        return cls(mean, counts, evaluations, stopped, chains, draws, np.where(known, 0.0, cell_errors))
+        """The table behind `chains`; `exact` (d, d[, k]) holds the cells that are known without error, else NaN."""
+        pool, known = chains.pooled(), ~np.isnan(exact)
+        counts = np.where(known, np.inf, with_outputs(pool.counts[0], exact))
+        mean = np.where(known, exact, np.where(counts > 0, pool.mean[0], np.nan))
+        errors = None if cell_errors is None else np.where(known, 0.0, cell_errors)
+        return cls(mean, counts, evaluations, stopped, chains, draws, errors)
 
     @property
     def d(self) -> int:
@@ -169,7 +157,7 @@ class Contributions:
         """(c, d, d[, k]) Δ from each chain by itself, NaN where it has no draws; None for an exact table."""
         if self.chains is None:
             return None
-        drawn = np.where(_like(self.chains.counts, self.chains.mean) > 0, self.chains.mean, np.nan)
+        drawn = np.where(with_outputs(self.chains.counts, self.chains.mean) > 0, self.chains.mean, np.nan)
         return np.where(np.isinf(self.counts), self.mean, drawn)
 
     @property
@@ -177,11 +165,10 @@ class Contributions:
         """(d, d[, k]) standard error of every cell: 0 where exact, NaN with fewer than two draws."""
         if self.cell_errors is not None:
             return self.cell_errors
-        error = np.zeros_like(self.mean)
         if self.chains is None:
-            return error
+            return np.zeros_like(self.mean)
         pool = self.chains.pooled()
-        n = _like(pool.counts[0], self.mean)
+        n = with_outputs(pool.counts[0], self.mean)
         with np.errstate(invalid="ignore", divide="ignore"):
             sampled = np.where(n > 1, np.sqrt(pool.squares[0] / (n - 1) / n), np.nan)
         return np.where(np.isinf(self.counts), 0.0, sampled)
@@ -195,38 +182,32 @@ class Contributions:
         have visited every cell that w uses.
         """
         w = np.asarray(w, dtype=np.float64)
-        if self.chains is None:
-            return np.zeros(self.mean.shape[1:])
         sampled = ~np.isinf(self.counts.reshape(self.d, -1)).all(axis=1) & (w > 0)
-        full = (self.chains.counts[:, sampled] > 0).all(axis=(1, 2))
-        if not sampled.any():
+        if self.chains is None or not sampled.any():
             return np.zeros(self.mean.shape[1:])
+        full = (self.chains.counts[:, sampled] > 0).all(axis=(1, 2))
         if full.sum() < 2:
             return np.full(self.mean.shape[1:], np.nan)
         phi = np.einsum("j,cj...->c...", w[sampled], self.chains.mean[full][:, sampled])
         share = self.chains.counts[full][:, sampled].mean(axis=(1, 2))
-        share = share / share.sum()
-        return weighted_error(phi, share)
+        return weighted_error(phi, share / share.sum())
 
     def __add__(self, other: Contributions) -> Contributions:
         """The pooled table of two independent sets of draws on the same game."""
         if not isinstance(other, Contributions):
             return NotImplemented
-        self._refuse_unpoolable(other)
-        assert self.chains is not None
-        assert other.chains is not None
-        chains = self.chains.stack(other.chains)
+        chains = self._chains_of_both(other)
         evaluations, draws = self.evaluations + other.evaluations, self.draws | other.draws
         stopped = self.stopped if self.stopped == other.stopped else f"{self.stopped}; {other.stopped}"
-        if not (self.adjusted or other.adjusted):
-            return Contributions.sampled(chains, self.mean[0], self.mean[-1], evaluations, stopped, draws)
-        known = np.where(np.isinf(self.counts), self.mean, np.where(np.isinf(other.counts), other.mean, np.nan))
-        sampled = np.isnan(known)
-        n, m = (np.where(sampled, table.counts, 1.0) for table in (self, other))
-        errors = np.hypot(n * self.standard_error, m * other.standard_error) / (n + m)
-        return Contributions.adjusted_table(chains, known, errors, evaluations, stopped, draws)
+        exact = np.where(np.isinf(self.counts), self.mean, np.where(np.isinf(other.counts), other.mean, np.nan))
+        errors = None
+        if self.adjusted or other.adjusted:
+            n, m = (np.where(np.isnan(exact), table.counts, 1.0) for table in (self, other))
+            errors = np.hypot(n * self.standard_error, m * other.standard_error) / (n + m)
+        return Contributions.sampled(chains, exact, evaluations, stopped, draws, errors)
 
-    def _refuse_unpoolable(self, other: Contributions) -> None:
+    def _chains_of_both(self, other: Contributions) -> Chains:
+        """The chains of two tables, or an error that says why they must not be pooled."""
         if self.mean.shape != other.mean.shape:
             raise ValueError(
                 f"Cannot pool contributions of shape {self.mean.shape} with {other.mean.shape}: "
@@ -242,6 +223,7 @@ class Contributions:
         ends = np.stack([self.mean[[0, -1]], other.mean[[0, -1]]])
         if not np.allclose(ends[0], ends[1], rtol=1e-6, atol=1e-9 * (1 + np.abs(ends).max())):
             raise ValueError("Cannot pool these tables: their exact Δ_1 and Δ_d differ, so the games differ.")
+        return self.chains.stack(other.chains)
 
 
 def weighted_error(estimates: FloatArray, share: FloatArray) -> FloatArray:
@@ -255,6 +237,6 @@ def weighted_error(estimates: FloatArray, share: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(spread / (len(share) - 1)))
 
 
-def _like(cells: FloatArray, values: FloatArray) -> FloatArray:
+def with_outputs(cells: FloatArray, values: FloatArray) -> FloatArray:
     """`cells` with axes of length one appended until it broadcasts against `values`."""
     return cells.reshape(cells.shape + (1,) * (values.ndim - cells.ndim))

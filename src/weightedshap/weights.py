@@ -8,15 +8,16 @@ To add a family, write a function ``d → WeightFamily`` and add one line to `FA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from weightedshap.checks import FloatArray, IntArray, look_up, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up, positive_integer
 
 __all__ = [
     "FAMILIES",
@@ -78,12 +79,9 @@ class WeightFamily:
             return NotImplemented
         if other.d != self.d:
             raise ValueError(f"Cannot join weights for d = {self.d} with weights for d = {other.d}.")
-        labels, vectors = list(self.labels), list(self.vectors)
-        for label, vector in zip(other.labels, other.vectors, strict=True):
-            if _index_of(vector, vectors) is None:
-                labels.append(label)
-                vectors.append(vector)
-        return WeightFamily(tuple(labels), np.array(vectors))
+        labels, vectors = self.labels + other.labels, np.concatenate([self.vectors, other.vectors])
+        kept = [m for m in range(len(labels)) if m < len(self) or not _equal(vectors[m], vectors[:m]).any()]
+        return WeightFamily(tuple(labels[m] for m in kept), vectors[kept])
 
     @cached_property
     def with_references(self) -> WeightFamily:
@@ -93,12 +91,9 @@ class WeightFamily:
     @cached_property
     def reference_positions(self) -> tuple[int, int, int]:
         """Where the Shapley, first and last weights stand in `with_references`."""
-        known = self.with_references
-        uniform, one, all_but_one = (known.index(make(self.d).vectors[0]) for make in REFERENCES.values())
-        assert uniform is not None
-        assert one is not None
-        assert all_but_one is not None
-        return uniform, one, all_but_one
+        vectors = self.with_references.vectors
+        uniform, alone, left_out = (_equal(make(self.d).vectors[0], vectors).argmax() for make in REFERENCES.values())
+        return int(uniform), int(alone), int(left_out)
 
     @cached_property
     def nearness(self) -> IntArray:
@@ -115,7 +110,8 @@ class WeightFamily:
 
     def index(self, vector: FloatArray) -> int | None:
         """Where `vector` stands in the family, or None."""
-        return _index_of(vector, self.vectors)
+        found = np.flatnonzero(_equal(vector, self.vectors))
+        return int(found[0]) if len(found) else None
 
     def phi(self, delta: FloatArray) -> FloatArray:
         """φ_w(x_i) = Σ_j w_j Δ_j(x_i) for every w (Equation 5): (…, d, d) → (…, m, d).
@@ -150,11 +146,9 @@ def _check_vectors(labels: tuple[str, ...], vectors: FloatArray) -> None:
         )
 
 
-def _index_of(vector: FloatArray, vectors: Iterable[FloatArray]) -> int | None:
-    for index, known in enumerate(vectors):
-        if np.abs(known - vector).max() < 1e-12:
-            return index
-    return None
+def _equal(vector: FloatArray, vectors: FloatArray) -> BoolArray:
+    """(m,) which of `vectors` (m, d) are `vector`, up to rounding."""
+    return np.asarray(np.abs(vectors - vector).max(axis=1) < 1e-12)
 
 
 def beta(d: int, alpha: float, beta: float) -> WeightFamily:
@@ -186,7 +180,7 @@ def _from_log(log_weights: FloatArray) -> FloatArray:
 def beta_grid(d: int, values: Sequence[float] = (1, 2, 4, 8, 16, 32)) -> WeightFamily:
     """Beta(α, β) for all pairs of `values`, from small coalitions to large ones."""
     pairs = sorted(((a, b) for a in values for b in values), key=lambda pair: (pair[1] / pair[0], sum(pair)))
-    return _joined(beta(d, a, b) for a, b in pairs)
+    return reduce(or_, (beta(d, a, b) for a, b in pairs))
 
 
 def banzhaf(d: int, p: float = 0.5) -> WeightFamily:
@@ -229,20 +223,12 @@ def paper(d: int) -> WeightFamily:
 
     For d = 1 they are all the same vector, and one label stays.
     """
-    return first(d) | _joined(beta(d, a, b) for a, b in PAPER_PAIRS) | last(d)
+    return first(d) | reduce(or_, (beta(d, a, b) for a, b in PAPER_PAIRS)) | last(d)
 
 
 def wide(d: int) -> WeightFamily:
     """The paper's 13, a grid of two-sided Beta weights, and weighted Banzhaf for p = 0.1 … 0.9."""
-    return paper(d) | beta_grid(d) | _joined(banzhaf(d, p) for p in np.linspace(0.1, 0.9, 9).round(1))
-
-
-def _joined(families: Iterable[WeightFamily]) -> WeightFamily:
-    families = iter(families)
-    joined = next(families)
-    for family in families:
-        joined = joined | family
-    return joined
+    return paper(d) | beta_grid(d) | reduce(or_, (banzhaf(d, p) for p in np.linspace(0.1, 0.9, 9).round(1)))
 
 
 REFERENCES: Mapping[str, Callable[[int], WeightFamily]] = {"shapley": shapley, "first": first, "last": last}

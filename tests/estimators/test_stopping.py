@@ -7,7 +7,6 @@ from weightedshap.contributions import Chains
 from weightedshap.estimators.stopping import (
     Progress,
     as_rule,
-    by_feature,
     evaluations,
     gelman_rubin,
     rhat,
@@ -222,7 +221,7 @@ def test_pooled_gelman_rubin_is_its_definition_on_each_features_draws_of_all_siz
     n = series.shape[1]
     within, between = series.var(axis=1, ddof=1).mean(axis=0), series.mean(axis=1).var(axis=0, ddof=1)
     expected = np.sqrt((n - 1) / n + between / within)
-    np.testing.assert_allclose(rhat(by_feature(chains_of(draws)))[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(rhat(chains_of(draws).pooled(axis=1))[0], expected, rtol=1e-12)
     largest = expected.max()
     assert gelman_rubin(largest * 0.9999, chains=4, pooled=True)(progress(draws)) is None
     assert "over 5 features in 4 chains" in gelman_rubin(largest * 1.0001, chains=4, pooled=True)(progress(draws))

@@ -9,7 +9,7 @@ import scipy.stats
 
 from tests.oracles import CountingGame, additive, delta_by_definition, moebius, random_game
 from weightedshap.estimators import exact, permutation, proxy, stratified
-from weightedshap.estimators.plan import Plan, least_budget
+from weightedshap.estimators.strata import Plan, least_budget
 from weightedshap.estimators.stratified import Basis
 from weightedshap.games import FunctionGame
 
@@ -46,7 +46,7 @@ def test_a_plan_keeps_within_its_budget_and_takes_the_ends_whole(d, times):
 @pytest.mark.parametrize("d", [8, 9])
 def test_the_whole_of_a_size_and_the_draws_have_that_size(d, paired):
     plan = Plan.of(d, 120)
-    known, drawn = plan.known(), np.concatenate(list(plan.drawn(np.random.default_rng(0), plan.folds, paired)))
+    known, drawn = plan.whole_sizes(), np.concatenate(list(plan.drawn(np.random.default_rng(0), plan.folds, paired)))
     counts = np.bincount(np.concatenate([known, drawn]).sum(axis=1), minlength=d + 1)
     np.testing.assert_array_equal(counts, plan.counts)
     assert len(np.unique(known, axis=0)) == len(known)

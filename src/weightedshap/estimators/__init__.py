@@ -6,10 +6,10 @@ to `ESTIMATORS`.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,9 @@ __all__ = ["ESTIMATORS", "algorithm_2", "authors", "auto", "exact", "permutation
 
 Function = Callable[..., Contributions]
 
+ENUMERATE_UP_TO = 12  # players
+PROXY_FROM = 100  # evaluations for each player
+
 
 @dataclass(frozen=True)
 class Estimator:
@@ -37,10 +40,6 @@ class Estimator:
 
     def __call__(self, game: Any, rng: np.random.Generator) -> Contributions:
         return self.function(game, rng=rng)
-
-
-ENUMERATE_UP_TO = 12
-PROXY_FROM = 100
 
 
 def auto(game: Any, *, evaluations: int | None = None, rng: Any = None) -> Contributions:
@@ -64,16 +63,13 @@ def auto(game: Any, *, evaluations: int | None = None, rng: Any = None) -> Contr
     return stratified(game, evaluations=evaluations, rng=rng)
 
 
-algorithm_2: Function = functools.partial(
-    permutation, orders="per_feature", stop=stopping.gelman_rubin(1.005, chains=10)
-)
+algorithm_2: Function = partial(permutation, orders="per_feature", stop=stopping.gelman_rubin(1.005, chains=10))
 """Algorithm 2 as printed: a fresh order for every feature, Gelman–Rubin on every Δ_j(x_i)."""
 
 AUTHORS_RULE = stopping.gelman_rubin(1.005, chains=10, pooled=True, every=100)
 
-authors: Function = functools.partial(permutation, orders="independent", stop=AUTHORS_RULE)
+authors: Function = partial(permutation, orders="independent", stop=AUTHORS_RULE)
 """The authors' program: shared orders, Gelman–Rubin on each feature's draws of all sizes, every 100 orders."""
-
 
 ESTIMATORS: Mapping[str, Function] = {
     "auto": auto,
@@ -83,19 +79,17 @@ ESTIMATORS: Mapping[str, Function] = {
     "proxy": proxy,
 }
 
-
 TAKE_OWN = (auto, exact)  # estimators that ask a game for its own Δ first
 
 
 def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
     """An estimator from a name or a function, with the budget bound if it takes one."""
-    if isinstance(estimator, str):
-        estimator = look_up("estimator", estimator, ESTIMATORS)
-    if not callable(estimator):
+    function = look_up("estimator", estimator, ESTIMATORS) if isinstance(estimator, str) else estimator
+    if not callable(function):
         raise TypeError(
             f"`estimator` must be a name or a function (game, *, rng) → Contributions; got {type(estimator).__name__}."
         )
-    return Estimator(_with_budget(estimator, evaluations), estimator in TAKE_OWN)
+    return Estimator(_with_budget(function, evaluations), function in TAKE_OWN)
 
 
 def _with_budget(estimator: Function, evaluations: int | None) -> Function:
@@ -109,4 +103,4 @@ def _with_budget(estimator: Function, evaluations: int | None) -> Function:
             f"The estimator {name_of(estimator)!r} takes no `evaluations`, so a budget of {evaluations:,} would be "
             "ignored. Leave it out, or bind the estimator's own budget with functools.partial."
         )
-    return functools.partial(estimator, evaluations=evaluations)
+    return partial(estimator, evaluations=evaluations)

@@ -14,23 +14,14 @@ from weightedshap.weights import WeightFamily
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is known of n rows after Algorithm 2.
+    """What is known of n rows after Algorithm 2."""
 
-    Attributes
-    ----------
-    phi : (n, M, d, k) under the weights of `family.with_references`
-    delta : (n, d, d, k); None where it is not kept
-    ends : (n, 2, k) game(∅) and game([d])
-    evaluations, stopped : for each row, its cost and why no more was spent
-    replicates : (n, c, d, d, k) Δ by chain; None where nothing was sampled
-    """
-
-    phi: FloatArray
-    delta: FloatArray | None
-    ends: FloatArray
-    evaluations: tuple[int, ...]
-    stopped: tuple[str, ...]
-    replicates: FloatArray | None = None
+    phi: FloatArray  # (n, M, d, k) under the weights of `family.with_references`
+    delta: FloatArray | None  # (n, d, d, k); None where it is not kept
+    ends: FloatArray  # (n, 2, k) game(∅) and game([d])
+    evaluations: tuple[int, ...]  # of each row
+    stopped: tuple[str, ...]  # why no more was spent on each row
+    replicates: FloatArray | None = None  # (n, c, d, d, k) Δ by chain; None where nothing was sampled
 
 
 def read_off(block: ExactBlock, family: WeightFamily, keep: bool) -> Estimate:

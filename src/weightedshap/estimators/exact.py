@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,20 +42,13 @@ def enumerate_game(game: Any) -> Contributions:
     values = all_values(game)
     sizes = np.bitwise_count(np.arange(2 ** (d - 1), dtype=np.uint32)).astype(np.intp)
     mean = np.stack([_average_by_size(differences(values, i), sizes, d) for i in range(d)], axis=1)
-    reason = f"exact: all {2**d:,} coalitions evaluated"
-    return Contributions.known(mean, evaluations=2**d, stopped=reason)
+    return Contributions.known(mean, 2**d, f"exact: all {2**d:,} coalitions evaluated")
 
 
 def all_values(game: CheckedGame) -> FloatArray:
     """(2^d[, k]) values of all coalitions, in the numbering of `all_coalitions`."""
-    total = 2**game.d
-    first = game(all_coalitions(game.d, 0, min(BATCH, total)))
-    values = np.empty((total, *first.shape[1:]))
-    values[: len(first)] = first
-    for start in range(len(first), total, BATCH):
-        stop = min(start + BATCH, total)
-        values[start:stop] = game(all_coalitions(game.d, start, stop))
-    return values
+    batches = pairwise([*range(0, 2**game.d, BATCH), 2**game.d])
+    return np.concatenate([game(all_coalitions(game.d, start, stop)) for start, stop in batches])
 
 
 def differences(values: FloatArray, i: int) -> FloatArray:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import gcd
 from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, one_of, positive_integer
-from weightedshap.coalitions import prefixes
+from weightedshap import coalitions
+from weightedshap.checks import FloatArray, IntArray, as_generator, as_outputs, look_up, positive_integer
 from weightedshap.contributions import Chains, Contributions
+from weightedshap.estimators import stopping
 from weightedshap.estimators.exact import enumerate_game
-from weightedshap.estimators.stopping import Progress, Rule, as_rule, standard_error
-from weightedshap.estimators.stopping import evaluations as evaluation_budget
-from weightedshap.estimators.strata import REPEATS, fingerprint, keep_partial, noise, with_noise
+from weightedshap.estimators.noise import REPEATS, fingerprint, keep_partial, noise, with_noise
+from weightedshap.estimators.stopping import Progress, Rule, as_rule
 from weightedshap.games.wrappers import CheckedGame, checked
 
-__all__ = ["permutation", "walk", "Ends"]
-
-BATCH_BYTES = 2**25
+BATCH_BYTES = 2**25  # masks in one call of the game
 MOST_STEPS = 2**20  # draws of Δ that are held before they are added up
 
 
@@ -62,60 +61,49 @@ def permutation(
     chains holds the noise of a game that does not; only Δ_1 and Δ_d, which are evaluated once, get wider errors.
     """
     game, rng = checked(game), as_generator(rng)
-    one_of("kind of orders", orders, ("cyclic", "independent", "per_feature"))
-    rule = _rule(stop, evaluations, game.d)
-    if game.d <= 3:  # sizes 0, 1, d−1 and d are all there is
-        _refuse_small_budget(rule, game.d, 2**game.d)
+    d, one = game.d, look_up("kind of orders", orders, ORDERS)(game.d)
+    rule = _rule(stop, evaluations, d)
+    _refuse_small_budget(rule, d, one)
+    if d <= 3:  # sizes 0, 1, d−1 and d are all there is
         return enumerate_game(game)
-    draws = frozenset([fingerprint(rng)])
-    started, before = time.monotonic(), game.evaluations
-    cost = _cost(orders, game.d)
-    _refuse_small_budget(rule, game.d, 2 * game.d + 2 + (0 if orders == "independent" else cost))
-    ends = Ends.of(game)
-    state = Chains.empty(rule.chains or positive_integer("chains", chains), game.d, ends.out)
-    n = len(state.mean)
+    draws, started, before = fingerprint(rng), time.monotonic(), game.evaluations
+    ends = Ends.of(game)  # step 1
+    state = Chains.empty(rule.chains or positive_integer("chains", chains), d, ends.out)
+    drawn: list[tuple[IntArray, FloatArray]] = []
+
+    def progress() -> Progress:
+        return Progress(_added(state, drawn), ends.contributions, game.evaluations - before, time.monotonic() - started)
 
     def table(reason: str) -> Contributions:
-        first, last = ends.contributions
-        return Contributions.sampled(state, first, last, game.evaluations - before, reason, draws)
+        return replace(progress().contributions, stopped=reason, draws=draws)
 
-    while True:
-        progress = Progress(state, ends.contributions, game.evaluations - before, time.monotonic() - started)
-        reason = rule(progress) or _no_room(rule, progress.evaluations, cost)
-        drawn = [(np.zeros(0, dtype=np.intp), np.zeros((0, *ends.out)))]
-        try:
-            if reason:
-                return _finished(game, ends, rule, reason, progress.evaluations, table)
-            for chain in _calls(game, orders, n, _chains_to_walk(rule, n, game.d, orders, progress.evaluations, cost)):
-                drawn += [_draw(game, ends, chain, orders, rng)]
-        except Exception as error:
-            state = state + _collected(drawn, n, game.d)
-            keep_partial(error, table(f"the game raised {type(error).__name__}: {error}"))
-            raise
-        state = state + _collected(drawn, n, game.d)
+    while not (reason := _reason(rule, progress(), one.cost)):  # step 4
+        with keep_partial(table):
+            for chain in _calls(game, rule, one, len(state.mean), game.evaluations - before):
+                walked, added = one.draw(len(chain), d, rng)  # step 2
+                steps = one.walk(game, ends, walked)  # step 3
+                cells = (np.repeat(chain, one.walks)[:, None] * d + np.arange(d)) * d + added
+                drawn.append((cells.ravel(), steps.reshape(-1, *ends.out)))
+        state, drawn = _added(state, drawn), []
+    with keep_partial(table):
+        room = rule.left(game.evaluations - before) >= 2 * REPEATS
+        return _after_noise(game, ends, partial(table, reason)) if room else table(reason)
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Values of the coalitions of size 0, 1, d − 1 and d: 2d + 2 evaluations that every walk shares.
+    """Values of the coalitions of size 0, 1, d − 1 and d: 2d + 2 evaluations that every walk shares."""
 
-    Attributes
-    ----------
-    empty, full : ([k]) values of ∅ and [d]
-    single, without : (d[, k]) values of {i} and of [d] without i
-    """
-
-    empty: FloatArray
-    full: FloatArray
-    single: FloatArray
-    without: FloatArray
+    empty: FloatArray  # ([k]) value of ∅
+    full: FloatArray  # ([k]) value of [d]
+    single: FloatArray  # (d[, k]) values of {i}
+    without: FloatArray  # (d[, k]) values of [d] without i
 
     @classmethod
     def of(cls, game: CheckedGame) -> Ends:
         """Evaluate them, in one call."""
-        d = game.d
-        eye = np.eye(d, dtype=np.bool_)
-        values = game(np.concatenate([np.zeros((1, d), bool), np.ones((1, d), bool), eye, ~eye]))
+        d, eye = game.d, np.eye(game.d, dtype=np.bool_)
+        values = game(np.concatenate([coalitions.ends(d), eye, ~eye]))
         return cls(values[0], values[1], values[2 : d + 2], values[d + 2 :])
 
     @property
@@ -128,6 +116,43 @@ class Ends:
         """(2, d[, k]) the exact Δ_1 and Δ_d."""
         return np.stack([self.single - self.empty, self.full - self.without])
 
+    def along(self, orders: IntArray) -> FloatArray:
+        """(m, d) orders → (m, d + 1[, k]) values along them; those of sizes 2 … d − 2 are still to be filled in."""
+        m, d = orders.shape
+        values = np.empty((m, d + 1, *self.out))
+        values[:, 0], values[:, 1] = self.empty, self.single[orders[:, 0]]
+        values[:, d - 1], values[:, d] = self.without[orders[:, -1]], self.full
+        return values
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What one draw in one chain consists of, at d players.
+
+    `draw` gives the orders of n chains and the player that each step adds, (n · walks, d) or (n · walks, 1); `walk`
+    gives the steps along orders.
+    """
+
+    walks: int  # orders
+    cost: int  # evaluations
+    draw: Callable[[int, int, np.random.Generator], tuple[IntArray, IntArray]]
+    walk: Callable[[CheckedGame, Ends, IntArray], FloatArray]
+    at_once: int = MOST_STEPS  # chains that one call of the game may serve: one that raises loses the call's draws
+
+
+def shifted(walks: int, n: int, d: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """n random orders with their first cyclic shifts, `walks` of each in all; each step adds the next player."""
+    base = rng.permuted(np.tile(np.arange(d), (n, 1)), axis=1)
+    orders = base[:, (np.arange(d) + np.arange(walks)[:, None]) % d].reshape(-1, d)
+    return orders, orders
+
+
+def each_apart(n: int, d: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """n times every player, each followed by a random order of the others; every step adds this player."""
+    players = np.tile(np.arange(d), n)[:, None]
+    others = np.arange(d - 1) + (np.arange(d - 1) >= np.arange(d)[:, None])  # (d, d − 1)
+    return np.concatenate([players, rng.permuted(np.tile(others, (n, 1)), axis=1)], axis=1), players
+
 
 def walk(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     """(m, d) orders → (m, d[, k]): step t adds ``orders[:, t]`` to the t players before it.
@@ -135,135 +160,92 @@ def walk(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     A game with its own ``along`` walks itself. Either way the d − 3 coalitions of a walk that the ends do not hold
     are counted.
     """
-    m, d = orders.shape
-    values = np.empty((m, d + 1, *ends.out))
-    if game.along is not None:
-        values[:] = as_outputs(
-            np.reshape(game.along(orders), (m * (d + 1), *ends.out)), m * (d + 1), "The game"
-        ).reshape(values.shape)
-        game.evaluations += m * (d - 3)
-    else:
-        per_batch = max(1, BATCH_BYTES // (d * d))
-        for start in range(0, m, per_batch):
-            part = slice(start, min(start + per_batch, m))
-            middle = middle_prefixes(orders[part])
-            values[part, 2 : d - 1] = game(middle).reshape(part.stop - start, d - 3, *ends.out)
-    values[:, 0], values[:, 1] = ends.empty, ends.single[orders[:, 0]]
-    values[:, d - 1], values[:, d] = ends.without[orders[:, -1]], ends.full
+    if game.along is None:
+        return np.diff(_values_along(game, ends, orders), axis=1)
+    (m, d), values = orders.shape, ends.along(orders)
+    found = as_outputs(np.reshape(game.along(orders), (m * (d + 1), *ends.out)), m * (d + 1), "The game")
+    values[:, 2 : d - 1] = found.reshape(values.shape)[:, 2 : d - 1]
+    game.evaluations += m * (d - 3)
     return np.diff(values, axis=1)
 
 
-def middle_prefixes(orders: IntArray) -> BoolArray:
-    """(m·(d − 3), d) the first 2 … d − 2 players of each order."""
-    d = orders.shape[1]
-    return prefixes(orders)[:, 2 : d - 1].reshape(-1, d)
+def walk_apart(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
+    """(m, d) orders → (m, d[, k]): step t adds the first player to the t players that follow it."""
+    m, d = orders.shape
+    last_and_first = orders[:, (np.arange(d) + [[1], [0]]) % d].reshape(-1, d)  # where the player stands
+    values = _values_along(game, ends, last_and_first).reshape(m, 2, d + 1, *ends.out)
+    return np.asarray(values[:, 1, 1:] - values[:, 0, :-1])
 
 
-def walk_apart(game: CheckedGame, ends: Ends, players: IntArray, others: IntArray) -> FloatArray:
-    """(m,) players and (m, d − 1) orders of the others → (m, d[, k]): step t adds the player to the first t others."""
-    m, d = len(players), game.d
-    rows = np.arange(m)
-    known = prefixes(np.concatenate([others, players[:, None]], axis=1))  # (m, d + 1, d)
-    joined = known[:, 1 : d - 2].copy()  # 1 … d − 3 others, and the player
-    joined[rows, :, players] = True
-    middle = np.concatenate([known[:, 2 : d - 1], joined], axis=1)
-    values = game(middle.reshape(-1, d)).reshape(m, 2 * (d - 3), *ends.out)
-    before, after = np.empty((m, d, *ends.out)), np.empty((m, d, *ends.out))
-    before[:, 0], before[:, 1], before[:, d - 1] = ends.empty, ends.single[others[:, 0]], ends.without[players]
-    before[:, 2 : d - 1] = values[:, : d - 3]
-    after[:, 0], after[:, d - 2], after[:, d - 1] = ends.single[players], ends.without[others[:, -1]], ends.full
-    after[:, 1 : d - 2] = values[:, d - 3 :]
-    return after - before
+def _values_along(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
+    """(m, d) orders → (m, d + 1[, k]) by evaluations of the first 2 … d − 2 players of each."""
+    (m, d), values = orders.shape, ends.along(orders)
+    for start in range(0, m, per_batch := max(1, BATCH_BYTES // (d * d))):
+        batch = slice(start, start + per_batch)
+        masks = coalitions.prefixes(orders[batch])[:, 2 : d - 1]
+        values[batch, 2 : d - 1] = game(masks.reshape(-1, d)).reshape(-1, d - 3, *ends.out)
+    return values
 
 
-def _walks(kind: str, d: int) -> int:
-    """Orders of one draw in one chain."""
-    return 1 if kind == "independent" else d
+ORDERS: Mapping[str, Callable[[int], Orders]] = {
+    "cyclic": lambda d: Orders(d, d * (d - 3), partial(shifted, d), walk),
+    "independent": lambda d: Orders(1, d - 3, partial(shifted, 1), walk),
+    "per_feature": lambda d: Orders(d, 2 * d * (d - 3), each_apart, walk_apart, at_once=1),
+}
 
 
-def _cost(kind: str, d: int) -> int:
-    """Evaluations of one draw in one chain."""
-    return _walks(kind, d) * (2 if kind == "per_feature" else 1) * (d - 3)
+def _added(state: Chains, drawn: Sequence[tuple[IntArray, FloatArray]]) -> Chains:
+    """`state` and what was drawn since: flat indices of cells (n,) and draws (n[, k]), call by call."""
+    if not drawn:
+        return state
+    cells, steps = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
+    return state + Chains.of(cells, steps, len(state.mean), state.mean.shape[1])
 
 
-def _draw(
-    game: CheckedGame, ends: Ends, chain: IntArray, kind: str, rng: np.random.Generator
-) -> tuple[IntArray, FloatArray]:
-    """One more draw in each of the given chains: the flat indices (n,) of its cells, and the draws (n[, k])."""
-    d = game.d
-    if kind == "per_feature":
-        others = np.stack([np.delete(np.arange(d), i) for i in range(d)])  # (d, d − 1)
-        players = np.tile(np.arange(d), len(chain))
-        steps = walk_apart(game, ends, players, rng.permuted(np.tile(others, (len(chain), 1)), axis=1))
-        added = np.repeat(players[:, None], d, axis=1)
-    else:
-        base = rng.permuted(np.tile(np.arange(d), (len(chain), 1)), axis=1)
-        shifts = (np.arange(d)[None, :] + np.arange(_walks(kind, d))[:, None]) % d  # (walks, d)
-        added = base[:, shifts].reshape(-1, d)  # (a·walks, d)
-        steps = walk(game, ends, added)
-    cells = (np.repeat(chain, _walks(kind, d))[:, None] * d + np.arange(d)) * d + added
-    return cells.ravel(), steps.reshape(-1, *ends.out)
-
-
-def _collected(drawn: list[tuple[IntArray, FloatArray]], n: int, d: int) -> Chains:
-    cells, values = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
-    return Chains.of(cells, values, n, d)
-
-
-def _finished(
-    game: CheckedGame, ends: Ends, rule: Rule, reason: str, spent: int, table: Callable[[str], Contributions]
-) -> Contributions:
-    """The table, after a look for noise where the budget has room: three coalitions of middle size, each twice."""
-    if not _has_room(rule, spent, 2 * REPEATS):
-        return table(reason)
+def _after_noise(game: CheckedGame, ends: Ends, table: Callable[[], Contributions]) -> Contributions:
+    """The table after a look for noise: three coalitions of middle size, each twice."""
     players = np.arange(game.d)
-    known = np.stack([players < 0, players >= 0, players % 2 == 0, players % 2 == 1, players < game.d // 2])
-    variance = noise(game, [(known, np.concatenate([[ends.empty, ends.full], game(known[2:])]))])
-    found = table(reason)
+    middle = np.stack([players % 2 == 0, players % 2 == 1, players < game.d // 2])
+    variance = noise(game, middle, np.concatenate([[ends.empty, ends.full], game(middle)]))
+    found = table()
     if variance is None or found.chains is None:
         return found
     counts = found.chains.counts.copy()
     counts[:, [0, -1]] = 1.0  # the ends are no longer exact: every chain has one draw of them
-    noisy = with_noise(replace(found, chains=replace(found.chains, counts=counts)), variance)
-    return replace(noisy, mean=np.where(noisy.counts > 0, noisy.mean, np.nan))
+    return with_noise(replace(found, chains=replace(found.chains, counts=counts)), variance)
 
 
 def _rule(stop: Any, evaluations: int | None, d: int) -> Rule:
     if evaluations is not None:
-        budget = evaluation_budget(evaluations)
+        budget = stopping.evaluations(evaluations)
         return budget if stop is None else as_rule(stop) | budget
-    return standard_error(0.01) | evaluation_budget(max(20_000, 20 * d * d)) if stop is None else as_rule(stop)
+    if stop is not None:
+        return as_rule(stop)
+    return stopping.standard_error(0.01) | stopping.evaluations(max(20_000, 20 * d * d))
 
 
-def _refuse_small_budget(rule: Rule, d: int, least: int) -> None:
-    if rule.budget is not None and rule.budget < least:
+def _refuse_small_budget(rule: Rule, d: int, one: Orders) -> None:
+    visit = one.cost if one.walks > 1 else 0  # an order by itself misses most cells, so it is not asked for
+    least = 2**d if d <= 3 else 2 * d + 2 + visit
+    if rule.left(0) < least:
         raise ValueError(
             f"A budget of {rule.budget:,} evaluations is too small: at d = {d} permutation sampling needs at "
             f"least {least:,} to visit every feature at every size once."
         )
 
 
-def _chains_to_walk(rule: Rule, n: int, d: int, kind: str, spent: int, cost: int) -> IntArray:
-    """The chains that draw before the rule is asked again, each in its turn, as far as the budget goes."""
-    together = n * _walks(kind, d)  # orders of one draw in every chain
-    most = max(1, MOST_STEPS // (together * d))
-    rounds = min(most, rule.every // gcd(rule.every, together)) if rule.every else most
-    draws = rounds * n if rule.budget is None else min(rounds * n, (rule.budget - spent) // cost)
-    return np.arange(draws) % n
+def _reason(rule: Rule, progress: Progress, cost: int) -> str | None:
+    """The rule's reason to stop, or that the budget has no room for one more draw."""
+    if (reason := rule(progress)) or rule.left(progress.evaluations) >= cost:
+        return reason
+    return f"budget of {rule.budget:,} evaluations used ({progress.evaluations:,}; one more draw costs {cost:,})"
 
 
-def _calls(game: CheckedGame, kind: str, n: int, chains: IntArray) -> list[IntArray]:
-    """`chains` in parts that are walked by one call: a game that raises loses one call's draws."""
-    whole = n if game.along is None else len(chains)
-    per_call = 1 if kind == "per_feature" else whole
+def _calls(game: CheckedGame, rule: Rule, one: Orders, n: int, spent: int) -> list[IntArray]:
+    """The chains that draw before the rule is asked again, each in its turn, as far as the budget goes: by calls."""
+    together = n * one.walks  # orders of one draw in every chain
+    most = max(1, MOST_STEPS // (together * game.d))
+    rounds = min(most, rule.every // gcd(rule.every, together) or most)
+    chains = np.arange(int(min(rounds * n, rule.left(spent) // one.cost))) % n
+    per_call = min(one.at_once, n if game.along is None else len(chains))
     return [chains[start : start + per_call] for start in range(0, len(chains), per_call)]
-
-
-def _has_room(rule: Rule, spent: int, cost: int) -> bool:
-    return rule.budget is None or rule.budget - spent >= cost
-
-
-def _no_room(rule: Rule, spent: int, cost: int) -> str | None:
-    if _has_room(rule, spent, cost):
-        return None
-    return f"budget of {rule.budget:,} evaluations used ({spent:,}; one more draw costs {cost:,})"

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, as_generator, positive_integer
+from weightedshap.checks import FloatArray, IntArray, as_generator
 from weightedshap.contributions import Contributions
-from weightedshap.estimators.plan import refuse_small_budget
-from weightedshap.estimators.strata import Fit, Sample, estimate
-from weightedshap.estimators.stratified import Polynomials, default_budget
+from weightedshap.estimators.strata import Fit, Sample, budget_of, estimate
+from weightedshap.estimators.stratified import Polynomials
 from weightedshap.games.wrappers import checked
 
-__all__ = ["proxy"]
+BINS = {"max_bin": 3, "verbosity": -1}  # a mask has two values
+LEARNING = {"objective": "regression", "min_data_in_leaf": 5, "lambda_l2": 1.0, **BINS}
+REPEATABLE = {"num_threads": 1, "deterministic": True, "force_col_wise": True, "seed": 0}
 
 
 def proxy(
@@ -42,8 +43,7 @@ def proxy(
     trees, leaves, rate : of LightGBM; fewer trees where the error on a part of the others stops falling
     """
     game, rng = checked(game), as_generator(rng)
-    budget = default_budget(game.d) if evaluations is None else positive_integer("evaluations", evaluations)
-    refuse_small_budget(budget, game.d, "the proxy")
+    budget = budget_of(evaluations, game.d, "the proxy")
     return estimate(game, budget, rng, rough=Polynomials(1), crossfit=BoostedTrees(trees, leaves, rate), who="proxy")
 
 
@@ -55,19 +55,16 @@ class BoostedTrees:
     leaves: int
     rate: float
 
-    def __call__(self, sample: Sample) -> Fit:
-        start = Polynomials(order=1)(sample)
-        groups = sample.groups
-        first = [int(np.flatnonzero(sample.group_of_fold == g)[0]) for g in range(len(groups) - 1)]
-        delta, predicted = [], []
-        for g, fold in enumerate(first):
-            others = [part for h, part in enumerate(groups[1:]) if h != g]
+    def __call__(self, sample: Sample, y: FloatArray) -> Fit:
+        start = Polynomials(order=1)(sample, y)
+        whole, *groups = sample.groups
+        found = []
+        for g, predicted in enumerate(start.predicted):
+            others = [rows for h, rows in enumerate(groups) if h != g]
             held = others.pop(g % len(others))
-            seen = np.concatenate([groups[0], *others])
-            one, all_values = self._boost(sample, sample.values - start.predicted[fold], seen, held)
-            delta.append(start.delta[fold] + one)
-            predicted.append(start.predicted[fold] + all_values)
-        return Fit(np.stack(delta)[sample.group_of_fold], np.stack(predicted)[sample.group_of_fold])
+            found.append(self._boost(sample, y - predicted, np.concatenate([whole, *others]), held))
+        delta, values = map(np.stack, zip(*found, strict=True))
+        return Fit(start.delta + delta, start.predicted + values)
 
     def _boost(self, sample: Sample, y: FloatArray, seen: IntArray, held: IntArray) -> tuple[FloatArray, FloatArray]:
         """Δ of an ensemble fitted to the rows `seen` and stopped by the rows `held`, and its values everywhere."""
@@ -78,25 +75,10 @@ class BoostedTrees:
 
         masks = sample.coalitions.astype(np.float32)
         scale = float(np.sqrt(np.mean(y[seen] ** 2))) or 1.0
-        train = lightgbm.Dataset(masks[seen], y[seen] / scale, params={"verbosity": -1, "max_bin": 3})
-        booster = lightgbm.train(
-            {
-                "objective": "regression",
-                "num_leaves": self.leaves,
-                "learning_rate": self.rate,
-                "min_data_in_leaf": 5,
-                "lambda_l2": 1.0,
-                "max_bin": 3,
-                "num_threads": 1,
-                "deterministic": True,
-                "force_col_wise": True,
-                "seed": 0,
-                "verbosity": -1,
-            },
-            train,
-            self.trees,
-            valid_sets=[train.create_valid(masks[held], y[held] / scale)],
-            callbacks=[lightgbm.early_stopping(20, verbose=False)],
-        )
+        train = lightgbm.Dataset(masks[seen], y[seen] / scale, params=BINS)
+        valid = train.create_valid(masks[held], y[held] / scale)
+        settings = LEARNING | REPEATABLE | {"num_leaves": self.leaves, "learning_rate": self.rate}
+        patience = lightgbm.early_stopping(20, verbose=False)
+        booster = lightgbm.train(settings, train, self.trees, valid_sets=[valid], callbacks=[patience])
         game = mask_game(lightgbm_ensembles(booster.dump_model(), scale), sample.d)
         return game.contributions().mean, game(sample.coalitions)

@@ -12,27 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
+from math import gcd, inf
 from typing import Any
 
 import numpy as np
 
 from weightedshap.checks import FloatArray, positive_integer
-from weightedshap.contributions import Chains, Contributions
+from weightedshap.contributions import Chains, Contributions, with_outputs
 from weightedshap.weights import WeightFamily
 
-__all__ = [
-    "Progress",
-    "Rule",
-    "as_rule",
-    "by_feature",
-    "evaluations",
-    "gelman_rubin",
-    "rhat",
-    "seconds",
-    "standard_error",
-    "visited",
-]
+__all__ = ["Progress", "Rule", "evaluations", "gelman_rubin", "rhat", "seconds", "standard_error", "visited"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +44,9 @@ class Progress:
     @cached_property
     def contributions(self) -> Contributions:
         """Δ as it stands."""
-        return Contributions.sampled(self.chains, self.ends[0], self.ends[1], self.evaluations, "", frozenset())
+        exact = np.full(self.chains.mean.shape[1:], np.nan)
+        exact[[0, -1]] = self.ends
+        return Contributions.sampled(self.chains, exact, self.evaluations)
 
 
 @dataclass(frozen=True)
@@ -79,27 +70,24 @@ class Rule:
     def __call__(self, progress: Progress) -> str | None:
         return self.decide(progress)
 
+    def left(self, spent: int) -> float:
+        """Evaluations that the budget still allows."""
+        return inf if self.budget is None else self.budget - spent
+
     def __or__(self, other: Any) -> Rule:
         other = as_rule(other)
-        return Rule(
-            lambda progress: self(progress) or other(progress),
-            _smallest(self.budget, other.budget),
-            _largest(self.chains, other.chains),
-            gcd(self.every, other.every),
-        )
+        return self._joined(other, lambda progress: self(progress) or other(progress), min)
 
     def __and__(self, other: Any) -> Rule:
         other = as_rule(other)
-        both = None if None in (self.budget, other.budget) else _largest(self.budget, other.budget)
-        return Rule(
-            lambda progress: _both(self(progress), other(progress)),
-            both,
-            _largest(self.chains, other.chains),
-            gcd(self.every, other.every),
-        )
+        return self._joined(other, lambda progress: _both(self(progress), other(progress)), max)
 
     __ror__ = __or__
     __rand__ = __and__
+
+    def _joined(self, other: Rule, decide: Callable[[Progress], str | None], pick: Callable[..., float]) -> Rule:
+        budget, chains = pick(self.left(0), other.left(0)), max(self.chains or 0, other.chains or 0)
+        return Rule(decide, None if budget == inf else int(budget), chains or None, gcd(self.every, other.every))
 
 
 def as_rule(rule: Any) -> Rule:
@@ -144,7 +132,7 @@ def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = Fals
     def decide(progress: Progress) -> str | None:
         if round(progress.chains.counts[:, :, 0].sum()) % every:
             return None
-        inner = rhat(by_feature(progress.chains)) if pooled else rhat(progress.chains)[1:-1]
+        inner = rhat(progress.chains.pooled(axis=1)) if pooled else rhat(progress.chains)[1:-1]
         largest = float(inner.max()) if inner.size else 1.0
         if not largest < threshold:
             return None
@@ -154,13 +142,6 @@ def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = Fals
     return Rule(decide, chains=chains, every=every)
 
 
-def by_feature(chains: Chains) -> Chains:
-    """(c, 1, d[, k]) the draws of each feature at all sizes as one series."""
-    swapped = Chains(*(np.swapaxes(array, 0, 1) for array in (chains.counts, chains.mean, chains.squares)))
-    pool = swapped.pooled()
-    return Chains(*(np.swapaxes(array, 0, 1) for array in (pool.counts, pool.mean, pool.squares)))
-
-
 def rhat(chains: Chains) -> FloatArray:
     """(d, d[, k]) Gelman–Rubin statistic of every cell, √((n−1)/n + (B/n)/s²).
 
@@ -168,8 +149,8 @@ def rhat(chains: Chains) -> FloatArray:
     Equation 4). A cell that is constant in all chains has R̂ = 1; a cell with fewer than two draws in
     some chain has R̂ = ∞.
     """
-    n = chains.counts.reshape(chains.counts.shape + (1,) * (chains.mean.ndim - chains.counts.ndim))
-    least = np.broadcast_to(n, chains.mean.shape).min(axis=0)
+    n = with_outputs(chains.counts, chains.mean)
+    least = n.min(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         within = (chains.squares / (n - 1)).mean(axis=0)
         between = chains.mean.var(axis=0, ddof=1)
@@ -191,8 +172,7 @@ def standard_error(tolerance: float = 0.01, weights: WeightFamily | None = None)
     def decide(progress: Progress) -> str | None:
         delta = progress.contributions
         vectors = np.full((1, delta.d), 1 / delta.d) if weights is None else weights.vectors
-        ratios = [_error_over_range(delta, w) for w in vectors]
-        largest = max(ratios)
+        largest = max(_error_over_range(delta, w) for w in vectors)
         if not largest <= tolerance:
             return None
         return f"largest standard error is {largest:.4f} of the range of φ, at most {tolerance}"
@@ -205,11 +185,9 @@ def _error_over_range(delta: Contributions, w: FloatArray) -> float:
     error = delta.standard_error_of(w)
     if np.isnan(phi).any() or np.isnan(error).any():
         return np.inf
-    spread = np.ptp(phi, axis=0)
     largest = error.max(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where(largest == 0, 0.0, largest / spread)
-    return float(np.max(ratio))
+        return float(np.where(largest == 0, 0.0, largest / np.ptp(phi, axis=0)).max())
 
 
 def evaluations(n: int) -> Rule:
@@ -217,8 +195,7 @@ def evaluations(n: int) -> Rule:
     n = positive_integer("evaluations", n)
 
     def decide(progress: Progress) -> str | None:
-        spent = f"budget of {n:,} evaluations used"
-        return spent if progress.evaluations >= n else None
+        return f"budget of {n:,} evaluations used" if progress.evaluations >= n else None
 
     return Rule(decide, budget=n, every=0)
 
@@ -232,13 +209,3 @@ def seconds(s: float) -> Rule:
 
 def _both(one: str | None, other: str | None) -> str | None:
     return f"{one} and {other}" if one and other else None
-
-
-def _smallest(one: int | None, other: int | None) -> int | None:
-    given = [value for value in (one, other) if value is not None]
-    return min(given) if given else None
-
-
-def _largest(one: int | None, other: int | None) -> int | None:
-    given = [value for value in (one, other) if value is not None]
-    return max(given) if given else None

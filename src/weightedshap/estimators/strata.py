@@ -11,49 +11,165 @@ a fold is taken from a g fitted to the other folds, so g and the draws are indep
 
 from __future__ import annotations
 
-import hashlib
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from math import comb
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.contributions import Chains, Contributions
-from weightedshap.estimators.plan import FEWEST_FOLDS, Plan, least_budget, need
+from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
+from weightedshap.contributions import Chains, Contributions, with_outputs
+from weightedshap.estimators.noise import REPEATS, fingerprint, keep_partial, noise, with_noise
 from weightedshap.games.wrappers import CheckedGame
 
-__all__ = ["Fit", "Sample", "estimate"]
+FEWEST_FOLDS, MOST_FOLDS = 3, 10
+WORTH_ALL = 0.6  # of a size's coalitions: rather than so many draws, all are taken
+PILOT = 4  # one draw in four
+MOST_GROUPS = 5  # models that are fitted, whatever the number of folds
+BORROWED = 3  # draws of the average feature behind the error of every feature
+FLOOR, WINDOW = 0.05, 0.05  # of the mean variance, and of d: for the spread by size
 
-MOST_GROUPS = 5
-REPEATS = 3
-BORROWED = 3
-FLOOR = 0.05
-WINDOW = 0.05
+
+@dataclass(frozen=True)
+class Plan:
+    """How many coalitions of each size are evaluated."""
+
+    counts: IntArray  # (d + 1,) coalitions of each size
+    whole: BoolArray  # (d + 1,) whether these are all coalitions of that size
+
+    @classmethod
+    def of(cls, d: int, budget: int) -> Plan:
+        """Share `budget` out over the sizes.
+
+        Sizes 0, 1, d − 1 and d are always taken whole. The variance of Δ is Σ_s σ_s² d (1/s + 1/(d−s)) / n_s, so
+        the others get shares n_s ∝ √(1/s + 1/(d−s)); a size whose share comes near the number of its
+        coalitions is taken whole as well, which leaves no error.
+        """
+        every = np.array([min(comb(d, s), 2**62) for s in range(d + 1)], dtype=np.float64)
+        sizes = np.arange(d + 1)
+        whole = (sizes <= 1) | (sizes >= d - 1)
+        needed = need(d)
+        while not whole.all():
+            left = budget - every[whole].sum()
+            share = left * np.where(whole, 0, needed) / needed[~whole].sum()
+            covered = np.where(whole, 0, share / every)
+            s = int(covered.argmax())
+            if covered[s] < WORTH_ALL or every[s] > left - FEWEST_FOLDS * ((~whole).sum() - 1):
+                break
+            whole[s] = True
+        counts = np.where(whole, every, 0.0)
+        if not whole.all():
+            counts[~whole] = _rounded(share[~whole], int(left))
+        return cls(counts.astype(np.intp), whole)
+
+    def pilot(self) -> Plan:
+        """The first quarter of the draws, if it has ten of every size; else all of them."""
+        few = self.counts[~self.whole] // PILOT
+        return self if len(few) == 0 or few.min() < MOST_FOLDS else self.drawing(self.counts // PILOT)
+
+    def drawing(self, counts: IntArray) -> Plan:
+        """A plan with other numbers of draws."""
+        return replace(self, counts=np.where(self.whole, self.counts, counts))
+
+    def rest(self, pilot: Plan, spread: FloatArray) -> Plan:
+        """What is to be drawn after the pilot, so that in all n_s ∝ σ_s (1/s + 1/(d−s)).
+
+        The best for Δ as a whole would be the root of the last factor. Without it the small and large sizes, on which
+        the weights of most families dwell, get more, at hardly a loss for Δ.
+        """
+        drawn = ~self.whole
+        wanted = np.where(drawn, need(self.d) ** 2 * spread, 0.0)
+        total = self.counts[drawn].sum()
+        counts = np.maximum(total * wanted / wanted.sum() - pilot.counts, 0) * drawn
+        left = total - pilot.counts[drawn].sum()
+        return self.drawing(np.floor(counts * left / counts.sum()).astype(np.intp))
+
+    @property
+    def d(self) -> int:
+        """How many players there are."""
+        return int(len(self.counts) - 1)
+
+    @property
+    def folds(self) -> int:
+        """As many as every size can fill, at most ten; 0 if nothing is drawn."""
+        drawn = self.counts[~self.whole]
+        return int(min(MOST_FOLDS, drawn.min())) if len(drawn) else 0
+
+    def whole_sizes(self) -> BoolArray:
+        """(m, d) all coalitions of the sizes that are taken whole."""
+        sets = [members for s in np.flatnonzero(self.whole) for members in combinations(range(self.d), int(s))]
+        coalitions = np.zeros((len(sets), self.d), dtype=np.bool_)
+        for row, members in zip(coalitions, sets, strict=True):
+            row[list(members)] = True
+        return coalitions
+
+    def drawn(self, rng: np.random.Generator, folds: int, paired: bool) -> Iterator[BoolArray]:
+        """The coalitions of one fold after the other, drawn uniformly within each size.
+
+        Draws are independent, except that with `paired` each brings its complement, which frees symmetric weights from
+        the error of all interactions of even order.
+        """
+        d, s = self.d, np.arange(self.d + 1)
+        for fold in range(folds):
+            counts = np.where(self.whole, 0, (self.counts + (fold + np.minimum(s, d - s)) % folds) // folds)
+            pairs = np.where(2 * s < d - 1, np.minimum(counts, counts[::-1]), 0)
+            pairs[s == d / 2] = counts[s == d / 2] // 2
+            pairs *= paired
+            first = _random(pairs, rng)
+            yield np.concatenate([first, ~first, _random(counts - pairs - pairs[::-1], rng)])
+
+
+def need(d: int) -> FloatArray:
+    """(d + 1,) √(1/s + 1/(d−s)): how the error of Δ depends on the size of the coalitions."""
+    s = np.arange(d + 1)
+    return np.asarray(np.sqrt(1 / np.maximum(s, 1) + 1 / np.maximum(d - s, 1)))
+
+
+def _random(counts: IntArray, rng: np.random.Generator) -> BoolArray:
+    """(Σ counts, d) so many random coalitions of each size."""
+    sizes = np.repeat(np.arange(len(counts)), counts)
+    rank = rng.random((len(sizes), len(counts) - 1)).argsort(axis=1).argsort(axis=1)
+    return np.asarray(rank < sizes[:, None])
+
+
+def _rounded(share: FloatArray, total: int) -> IntArray:
+    """Whole numbers of at least three near `share`, adding up to at most `total`."""
+    counts = np.maximum(np.floor(share).astype(np.intp), FEWEST_FOLDS)
+    while counts.sum() > total:
+        counts[counts.argmax()] -= 1
+    return counts
+
+
+def budget_of(evaluations: int | None, d: int, who: str) -> int:
+    """`evaluations`, or max(2,000, 100 d); an error names the least budget where they are fewer."""
+    budget = max(2_000, 100 * d) if evaluations is None else positive_integer("evaluations", evaluations)
+    least = least_budget(d)
+    if budget < least:
+        raise ValueError(
+            f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {least:,}, all "
+            "coalitions of sizes 0, 1, d − 1 and d and three of every other size."
+        )
+    return budget
+
+
+def least_budget(d: int) -> int:
+    """The fewest evaluations with which every Δ_j(x_i) and its error can be estimated."""
+    return int(min(2**d, 2 * d + 2 + FEWEST_FOLDS * max(d - 3, 0)))
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Evaluated coalitions and the folds they belong to.
+    """Coalitions and the folds they belong to."""
 
-    Attributes
-    ----------
-    coalitions : (n, d) · values : (n[, k])
-    fold : (n,) −1 for the coalitions of a size taken whole
-    whole : (d + 1,) the sizes taken whole
-    """
+    coalitions: BoolArray  # (n, d)
+    fold: IntArray  # (n,), −1 for the coalitions of a size taken whole
+    whole: BoolArray  # (d + 1,) the sizes taken whole
 
-    coalitions: BoolArray
-    values: FloatArray
-    fold: IntArray
-    whole: BoolArray
-
-    @classmethod
-    def of(cls, parts: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray) -> Sample:
-        """From fold, coalitions and values of every call of the game."""
-        fold = np.repeat([fold for fold, _, _ in parts], [len(values) for _, _, values in parts])
-        coalitions, values = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
-        return cls(coalitions, values, fold, whole)
+    def take(self, rows: BoolArray | IntArray) -> Sample:
+        """Some of the coalitions."""
+        return replace(self, coalitions=self.coalitions[rows], fold=self.fold[rows])
 
     @property
     def d(self) -> int:
@@ -65,68 +181,47 @@ class Sample:
         """How many folds there are."""
         return int(self.fold.max()) + 1
 
-    @property
+    @cached_property
+    def drawn(self) -> IntArray:
+        """(m,) where the coalitions of the folds are."""
+        return np.flatnonzero(self.fold >= 0)
+
+    @cached_property
     def sizes(self) -> IntArray:
         """(n,) sizes of the coalitions."""
         return np.asarray(self.coalitions.sum(axis=1))
 
-    @property
-    def counts_by_fold(self) -> FloatArray:
-        """(c, d + 1) draws of every size in every fold."""
-        return np.stack([np.bincount(self.sizes[self.fold == c], minlength=self.d + 1) for c in range(self.folds)])
-
-    @property
+    @cached_property
     def weights(self) -> FloatArray:
         """(n,) weights for fitting: the share of a draw of size s in the variance of Δ, c_s/n_s² ∝ 1/σ_s², mean 1."""
-        drawn = self.sizes[self.fold >= 0]
-        n = np.bincount(drawn, minlength=self.d + 1)
+        n = np.bincount(self.sizes[self.drawn], minlength=self.d + 1)
         present = np.flatnonzero(n)
         nearest = present[np.abs(np.arange(self.d + 1)[:, None] - present).argmin(axis=1)]
         weights = ((need(self.d)[nearest] / n[nearest]) ** 2)[self.sizes]
         return np.asarray(weights / weights.mean())
 
-    @property
-    def group_of_fold(self) -> IntArray:
-        """(c,) the folds are joined into at most five groups, each of which gets one model."""
-        return np.arange(self.folds) % min(self.folds, MOST_GROUPS)
-
-    @property
+    @cached_property
     def groups(self) -> list[IntArray]:
-        """Rows of the sizes known in full, then of every group of folds."""
-        drawn = self.fold >= 0
-        group = np.where(drawn, self.group_of_fold[self.fold], -1)
-        return [np.flatnonzero(group == g) for g in range(-1, int(group.max()) + 1)]
-
-    @property
-    def known_delta(self) -> FloatArray:
-        """(d, d[, k]) the Δ_j that whole sizes give without error, Δ_1 and Δ_d among them; NaN elsewhere."""
-        known = self.whole[1:] & self.whole[:-1]
-        rows = self.fold < 0
-        part = replace(self, coalitions=self.coalitions[rows], fold=self.fold[rows])
-        delta = _means(part, self.values[rows])
-        delta[~known] = np.nan
-        return delta
-
-    def output(self, index: int) -> Sample:
-        """One output of several."""
-        return replace(self, values=self.values[:, index])
+        """Rows of the sizes known in full, then of every group of folds; fold c is in group c mod 5."""
+        group = np.where(self.fold >= 0, self.fold % MOST_GROUPS, -1)
+        return [np.flatnonzero(group == g) for g in range(-1, min(self.folds, MOST_GROUPS))]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A model of v for every fold, fitted without it.
+    """A model of v for every group of folds, fitted without it."""
 
-    Attributes
-    ----------
-    delta : (c, d, d) exact Δ of the model of each fold
-    predicted : (c, n) its values of all coalitions
-    """
+    delta: FloatArray  # (groups, d, d) exact Δ of each model
+    predicted: FloatArray  # (groups, n) its values of all coalitions
 
-    delta: FloatArray
-    predicted: FloatArray
+    def remainder(self, sample: Sample, y: FloatArray) -> FloatArray:
+        """(m,) what the models leave of the values y (n,) in the folds."""
+        rows = sample.drawn
+        return np.asarray(y[rows] - self.predicted[sample.fold[rows] % MOST_GROUPS, rows])
 
 
-Crossfit = Callable[[Sample], Fit]
+Crossfit = Callable[[Sample, FloatArray], Fit]
+"""Models of one output: coalitions and their values (n,) → Fit."""
 
 
 def estimate(
@@ -140,38 +235,28 @@ def estimate(
 
     If the game raises, the error carries what the finished folds tell as ``error.contributions``.
     """
-    draws = frozenset([fingerprint(rng)])
-    before = game.evaluations
+    draws, before = fingerprint(rng), game.evaluations
     plan = Plan.of(game.d, budget - _reserve(game.d, budget))
     pilot, folds = plan.pilot(), plan.folds
-    coalitions = plan.known()
-    parts = [(-1, coalitions, game(coalitions))]
+    whole = plan.whole_sizes()
+    calls = [(-1, whole, game(whole))]
 
     def table(reason: str) -> Contributions:
-        return _table(Sample.of(parts, plan.whole), crossfit, game.evaluations - before, reason, draws)
+        return _table(*_gathered(calls, plan.whole), crossfit, game.evaluations - before, reason, draws)
 
-    def evaluate(coalitions: Iterator[BoolArray]) -> None:
-        for fold, part in enumerate(coalitions):
-            try:
-                parts.append((fold, part, game(part)))
-            except Exception as error:
-                if len(parts) > FEWEST_FOLDS:
-                    keep_partial(error, table(f"the game raised {type(error).__name__}: {error}"))
-                raise
+    def evaluate(drawn: Iterator[BoolArray]) -> None:
+        for fold, coalitions in enumerate(drawn):
+            with keep_partial(table if len(calls) > FEWEST_FOLDS else None):
+                calls.append((fold, coalitions, game(coalitions)))
 
     evaluate(pilot.drawn(rng, folds, paired=True))
     if pilot is not plan:
-        spread = _spread_by_size(Sample.of(parts, plan.whole), rough)
+        spread = _spread_by_size(*_gathered(calls, plan.whole), rough)
         evaluate(plan.rest(pilot, spread).drawn(rng, folds, paired=False))
-    room = budget - (game.evaluations - before)
-    variance = noise(game, [part[1:] for part in parts]) if room >= REPEATS else None
+    sample, values = _gathered(calls, plan.whole)
+    room = budget - (game.evaluations - before) >= REPEATS
+    variance = noise(game, sample.coalitions, values) if room else None
     return with_noise(table(f"{who}: budget of {budget:,} evaluations used"), variance)
-
-
-def keep_partial(error: Exception, contributions: Contributions) -> None:
-    """Hand what was sampled before a game raised to whoever catches the error."""
-    error.contributions = contributions  # type: ignore[attr-defined]
-    error.add_note("What was sampled before the game raised is kept as `error.contributions`.")
 
 
 def _reserve(d: int, budget: int) -> int:
@@ -179,92 +264,47 @@ def _reserve(d: int, budget: int) -> int:
     return 0 if budget < 2 * least_budget(d) or 2**d <= budget < 2**d + REPEATS else REPEATS
 
 
-def noise(game: CheckedGame, parts: Sequence[tuple[BoolArray, FloatArray]]) -> FloatArray | None:
-    """([k]) variance of the values that the game gives for one coalition, None if they repeat themselves.
-
-    A few coalitions are evaluated a second time. Networks in single precision may differ in the last digits from
-    batch to batch: that is not noise.
-    """
-    coalitions, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    gap = game(coalitions[-REPEATS:]) - values[-REPEATS:]
-    rounding = 1e-4 * np.ptp(values, axis=0) + 1e-6 * np.abs(values).max(axis=0)
-    return None if (np.abs(gap) <= rounding).all() else np.asarray((gap**2).mean(axis=0) / 2)
+def _gathered(calls: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray) -> tuple[Sample, FloatArray]:
+    """The coalitions and values (n[, k]) of all calls of the game, each with its fold."""
+    folds, coalitions, values = zip(*calls, strict=True)
+    fold = np.repeat(folds, [len(called) for called in coalitions])
+    return Sample(np.concatenate(coalitions), fold, whole), np.concatenate(values)
 
 
-def with_noise(table: Contributions, variance: FloatArray | None) -> Contributions:
-    """`table` with errors widened by the noise of the game, and a warning that tells its size.
-
-    The sampled cells show the noise in their spread already. Those read off whole sizes do not: each is a
-    difference of two means, and its variance is at most twice that of one value. The chains of these cells
-    are spread accordingly, so that the error of every φ_w is widened too.
-    """
-    if variance is None:
-        return table
-    warnings.warn(
-        "The game returned different values for the same coalition (standard deviation about "
-        f"{float(np.sqrt(variance.max())):.3g}). Standard errors are widened to allow for it.",
-        stacklevel=4,
-    )
-    known, error = np.isinf(table.counts), np.sqrt(2 * variance)
-    chains = table.chains or Chains(np.ones((2, table.d, table.d)), np.stack([table.mean] * 2), np.zeros(1))
-    spread = _spread(len(chains.mean)).reshape(-1, *[1] * table.mean.ndim)
-    mean = np.where(known, table.mean + spread * error, chains.mean)
-    return Contributions.adjusted_table(
-        Chains(chains.counts, mean, np.zeros_like(mean)),
-        np.full_like(table.mean, np.nan),
-        np.where(known, error, table.standard_error),
-        table.evaluations,
-        f"{table.stopped}; the game is noisy",
-        table.draws,
-    )
-
-
-def _spread(n: int) -> FloatArray:
-    """n numbers with mean 0 whose mean has standard error 1."""
-    steps = np.arange(n) - (n - 1) / 2
-    return np.asarray(steps * np.sqrt(n) / steps.std(ddof=1))
-
-
-def _table(sample: Sample, crossfit: Crossfit, evaluations: int, reason: str, draws: frozenset[str]) -> Contributions:
+def _table(
+    sample: Sample, values: FloatArray, crossfit: Crossfit, evaluations: int, reason: str, draws: frozenset[str]
+) -> Contributions:
     if sample.folds == 0:
         reason = f"exact: all {2**sample.d:,} coalitions evaluated"
-        return Contributions.known(_means(sample, sample.values), evaluations, reason)
-    if sample.values.ndim == 1:
-        chains, errors = _cells(sample, crossfit(sample))
-    else:
-        outputs = [_cells(one, crossfit(one)) for one in map(sample.output, range(sample.values.shape[1]))]
-        mean = np.stack([chains.mean for chains, _ in outputs], axis=-1)
-        chains = Chains(outputs[0][0].counts, mean, np.zeros_like(mean))
-        errors = np.stack([error for _, error in outputs], axis=-1)
-    return Contributions.adjusted_table(chains, sample.known_delta, errors, evaluations, reason, draws)
+        return Contributions.known(_means(sample, values), evaluations, reason)
+    fits = [(y, crossfit(sample, y)) for y in values.reshape(len(values), -1).T]
+    mean = np.stack([_fold_deltas(sample, y, fit) for y, fit in fits], axis=-1)
+    errors = np.stack([_errors(sample, y, fit) for y, fit in fits], axis=-1)
+    exact = _means(sample.take(sample.fold < 0), values[sample.fold < 0])
+    mean, errors = mean.reshape(sample.folds, *exact.shape), errors.reshape(exact.shape)
+    counts = np.stack([_informing(sample) / sample.folds] * sample.folds)
+    return Contributions.sampled(Chains(counts, mean, np.zeros_like(mean)), exact, evaluations, reason, draws, errors)
 
 
-def _spread_by_size(sample: Sample, crossfit: Crossfit) -> FloatArray:
+def _spread_by_size(sample: Sample, values: FloatArray, crossfit: Crossfit) -> FloatArray:
     """(d + 1,) standard deviation of the remainder, smoothed over sizes, with a floor; outputs count alike."""
-    outputs = [sample] if sample.values.ndim == 1 else [*map(sample.output, range(sample.values.shape[1]))]
-    drawn = np.flatnonzero(sample.fold >= 0)
     s = np.arange(sample.d + 1)
-    near = np.exp(-0.5 * ((s[:, None] - sample.sizes[drawn]) / max(1.0, WINDOW * sample.d)) ** 2)
+    near = np.exp(-0.5 * ((s[:, None] - sample.sizes[sample.drawn]) / max(1.0, WINDOW * sample.d)) ** 2)
     near /= near.sum(axis=1, keepdims=True)
     total = np.full(sample.d + 1, 1e-300)
-    for one in outputs:
-        variance = near @ (one.values[drawn] - crossfit(one).predicted[one.fold[drawn], drawn]) ** 2
+    for y in values.reshape(len(values), -1).T:
+        variance = near @ crossfit(sample, y).remainder(sample, y) ** 2
         total += (variance + FLOOR * variance.mean()) / max(variance.mean(), 1e-300)
     return np.asarray(np.sqrt(total))
 
 
-def _cells(sample: Sample, fit: Fit) -> tuple[Chains, FloatArray]:
-    """Δ of every fold, and the standard error of every cell of their mean."""
-    mean = np.stack([_fold_delta(sample, fit, c) for c in range(sample.folds)])
-    counts = np.stack([_informing(sample) / sample.folds] * sample.folds)
-    return Chains(counts, mean, np.zeros_like(mean)), _errors(sample, fit)
-
-
-def _fold_delta(sample: Sample, fit: Fit, c: int) -> FloatArray:
-    """Δ(g) + Δ(v − g), the remainder taken from fold c and from the sizes known in full."""
-    seen = (sample.fold == c) | (sample.fold < 0)
-    part = replace(sample, coalitions=sample.coalitions[seen], fold=sample.fold[seen])
-    return np.asarray(fit.delta[c] + _means(part, (sample.values - fit.predicted[c])[seen]))
+def _fold_deltas(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
+    """(c, d, d) Δ(g) + Δ(v − g), the remainder taken from each fold and from the sizes known in full."""
+    deltas = []
+    for c in range(sample.folds):
+        seen, g = (sample.fold == c) | (sample.fold < 0), c % MOST_GROUPS
+        deltas.append(fit.delta[g] + _means(sample.take(seen), (y - fit.predicted[g])[seen]))
+    return np.stack(deltas)
 
 
 def _means(sample: Sample, values: FloatArray) -> FloatArray:
@@ -275,26 +315,24 @@ def _means(sample: Sample, values: FloatArray) -> FloatArray:
     """
     inside, outside, n = _sums(sample, values)
     d, s = sample.d, np.arange(sample.d + 1)
-    shape = (-1, *[1] * (inside.ndim - 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        plus = inside[1:] * (d / (s * n))[1:].reshape(shape)
-        minus = outside[:-1] * (d / ((d - s) * n))[:-1].reshape(shape)
-        return np.asarray(plus - minus)
+        plus, minus = (with_outputs(d / (k * n), inside) for k in (s, d - s))
+        return np.asarray(inside[1:] * plus[1:] - outside[:-1] * minus[:-1])
 
 
 def _sums(sample: Sample, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(d + 1, d[, k]) Σ v(S) over i ∈ S and over i ∉ S by size, and (d + 1,) the number of coalitions."""
-    order = np.argsort(sample.sizes, kind="stable")
-    sizes = sample.sizes[order]
-    present, starts = np.unique(sizes, return_index=True)
-    x = sample.coalitions[order]
-    weights = values[order]
+    by_size = np.argsort(sample.sizes, kind="stable")
+    coalitions, values = sample.coalitions[by_size], values[by_size]
+    n = np.bincount(sample.sizes, minlength=sample.d + 1)
+    stop = n.cumsum()
     total = np.zeros((sample.d + 1, *values.shape[1:]))
     inside = np.zeros((sample.d + 1, sample.d, *values.shape[1:]))
-    for s, start, stop in zip(present, starts, [*starts[1:], len(sizes)], strict=True):
-        total[s] = weights[start:stop].sum(axis=0)
-        inside[s] = np.einsum("ni,n...->i...", x[start:stop].astype(np.float64), weights[start:stop])
-    return inside, total[:, None] - inside, np.bincount(sizes, minlength=sample.d + 1).astype(np.float64)
+    for s in np.flatnonzero(n):
+        rows = slice(stop[s] - n[s], stop[s])
+        total[s] = values[rows].sum(axis=0)
+        inside[s] = np.einsum("ni,n...->i...", coalitions[rows].astype(np.float64), values[rows])
+    return inside, total[:, None] - inside, n.astype(np.float64)
 
 
 def _informing(sample: Sample) -> FloatArray:
@@ -303,27 +341,26 @@ def _informing(sample: Sample) -> FloatArray:
     The folds share them equally, so that uniform weights add up to game([d]) − game(∅) exactly.
     """
     d, s = sample.d, np.arange(sample.d + 1)
-    n = np.bincount(sample.sizes[sample.fold >= 0], minlength=d + 1)
+    n = np.bincount(sample.sizes[sample.drawn], minlength=d + 1)
     with np.errstate(divide="ignore"):
         inside, outside = (np.where(sample.whole, 0, d / (k * n)) for k in (np.maximum(s, 1), np.maximum(d - s, 1)))
     both = inside[1:] + outside[:-1]
     return np.repeat(1 / np.where(both > 0, both, 1)[:, None], d, axis=1)
 
 
-def _errors(sample: Sample, fit: Fit) -> FloatArray:
+def _errors(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
     """(d, d) standard errors: Var Δ_j(i) = Var⁺_j(i)/n_j + Var⁻_{j−1}(i)/n_{j−1}, none for whole sizes.
 
     Folds count alike, whatever their draws n_cs, so 1/n_s is Σ_c 1/(n_cs C²). Each feature borrows a few draws from the
     average feature: with few draws it may happen to be in none of them, which is no certainty.
     """
-    drawn = np.flatnonzero(sample.fold >= 0)
-    part = replace(sample, coalitions=sample.coalitions[drawn], fold=sample.fold[drawn])
-    remainder = sample.values[drawn] - fit.predicted[part.fold, drawn]
+    part, remainder = sample.take(sample.drawn), fit.remainder(sample, y)
     first, squares = _sums(part, remainder), _sums(part, remainder**2)
     d, s, n = sample.d, np.arange(sample.d + 1), first[2]
+    by_fold = np.stack([np.bincount(part.sizes[part.fold == c], minlength=d + 1) for c in range(part.folds)])
     variances = []
     with np.errstate(divide="ignore", invalid="ignore"):
-        per_draw = (1 / part.counts_by_fold).mean(axis=0) / part.folds * n / (n - 1)
+        per_draw = (1 / by_fold).mean(axis=0) / part.folds * n / (n - 1)
         average = (squares[0] + squares[1])[:, :1] / n[:, None]
         for side, share in enumerate((np.maximum(s, 1) / d, np.maximum(d - s, 1) / d)):
             mean = first[side] / n[:, None]
@@ -331,8 +368,3 @@ def _errors(sample: Sample, fit: Fit) -> FloatArray:
             variance = (square - mean**2) * (per_draw / share**2)[:, None]
             variances.append(np.where(sample.whole[:, None], 0.0, variance))
     return np.asarray(np.sqrt(np.maximum(variances[0][1:] + variances[1][:-1], 0.0)))
-
-
-def fingerprint(rng: np.random.Generator) -> str:
-    """A name for the stream of draws that `rng` is about to give."""
-    return hashlib.blake2b(repr(rng.bit_generator.state).encode(), digest_size=12).hexdigest()

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from threadpoolctl import threadpool_limits
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator
 from weightedshap.contributions import Contributions
-from weightedshap.estimators.plan import refuse_small_budget
-from weightedshap.estimators.strata import Fit, Sample, estimate
+from weightedshap.estimators.strata import Fit, Sample, budget_of, estimate
 from weightedshap.games.wrappers import checked
 
-__all__ = ["stratified"]
-
 DEGREE = 2
+SIZE_TERMS = 4
+NONE = np.zeros(0, dtype=np.intp)
 MOST_PAIRS = 300
 PENALTIES = (1e-8, 1e-3, 1e-2, 1e-1)
 
@@ -65,14 +63,8 @@ def stratified(
     game, rng = checked(game), as_generator(rng)
     if order not in (1, 2):
         raise ValueError(f"`order` must be 1 or 2; got {order!r}.")
-    budget = default_budget(game.d) if evaluations is None else positive_integer("evaluations", evaluations)
-    refuse_small_budget(budget, game.d, "stratified sampling")
+    budget = budget_of(evaluations, game.d, "stratified sampling")
     return estimate(game, budget, rng, rough=Polynomials(1), crossfit=Polynomials(order), who="stratified")
-
-
-def default_budget(d: int) -> int:
-    """max(2,000, 100 d)."""
-    return max(2_000, 100 * d)
 
 
 @dataclass(frozen=True)
@@ -81,30 +73,29 @@ class Polynomials:
 
     order: int = 2
 
-    def __call__(self, sample: Sample) -> Fit:
+    def __call__(self, sample: Sample, y: FloatArray) -> Fit:
         with threadpool_limits(1, "blas"):  # many small systems: threads would wait for each other
-            basis = Basis(sample.d, np.zeros((0, 2), dtype=np.intp))
-            X, beta = _regress(sample, basis, [basis.models()] * (len(sample.groups) - 1))
+            basis = Basis(sample.d, NONE.reshape(0, 2))
+            X, beta = _regress(sample, y, basis, [basis.models()] * (len(sample.groups) - 1))
             if self.order == 2:
-                ranked = [_ranked_pairs(sample, sample.values - X @ b, g) for g, b in enumerate(beta, start=1)]
+                ranked = [_ranked_pairs(sample, y - X @ b, g) for g, b in enumerate(beta, start=1)]
                 union = np.unique(np.concatenate(ranked))
                 basis = Basis(sample.d, np.stack(np.triu_indices(sample.d, 1), axis=1)[union])
                 models = [basis.models(np.searchsorted(union, pairs)) for pairs in ranked]
-                X, beta = _regress(sample, basis, models)
+                X, beta = _regress(sample, y, basis, models)
             predicted = beta @ X.T
-        delta = np.stack([basis.delta(b) for b in beta])
-        return Fit(delta[sample.group_of_fold], predicted[sample.group_of_fold])
+        return Fit(np.stack([basis.delta(b) for b in beta]), predicted)
 
 
-def _regress(sample: Sample, basis: Basis, models: Sequence[Sequence[IntArray]]) -> tuple[FloatArray, FloatArray]:
+def _regress(
+    sample: Sample, y: FloatArray, basis: Basis, models: Sequence[Sequence[IntArray]]
+) -> tuple[FloatArray, FloatArray]:
     """(n, p) columns of the basis and (groups, p) coefficients for every group, fitted to the others."""
     X = basis(sample.coalitions)
     scale = np.sqrt((X**2).mean(axis=0))
     scale[scale == 0] = 1.0
     root = np.sqrt(sample.weights)
-    parts = [
-        Moments.of(X[rows] * (root[rows, None] / scale), sample.values[rows] * root[rows]) for rows in sample.groups
-    ]
+    parts = [Moments.of(X[rows] * (root[rows, None] / scale), y[rows] * root[rows]) for rows in sample.groups]
     return X, np.stack([_fit(parts, g, models[g - 1]) for g in range(1, len(parts))]) / scale
 
 
@@ -152,27 +143,17 @@ def _fit(parts: Sequence[Moments], group: int, models: Sequence[IntArray]) -> Fl
     """Coefficients for one group of draws from all the others; part 0 holds the sizes known in full."""
     others = [g for g in range(1, len(parts)) if g != group]
     held = others[group % len(others)]
-    seen = _total([parts[g] for g in [0, *others] if g != held])
+    seen = sum((parts[g] for g in others if g != held), start=parts[0])
 
-    def error(choice: tuple[int, float]) -> float:
-        return parts[held].error(seen.ridge(models[choice[0]], choice[1]))
+    def error(model: int, penalty: float) -> float:
+        return parts[held].error(seen.ridge(models[model], penalty))
 
-    tried = {choice: error(choice) for choice in product(range(len(models)), [PENALTIES[1]])}
-    best = min(tried, key=tried.__getitem__)[0]
-    tried |= {(best, penalty): error((best, penalty)) for penalty in PENALTIES if penalty != PENALTIES[1]}
+    first, middle, *rest = PENALTIES
+    tried = {(model, middle): error(model, middle) for model in range(len(models))}
+    best, _ = min(tried, key=tried.__getitem__)
+    tried |= {(best, penalty): error(best, penalty) for penalty in (first, *rest)}
     best, penalty = min(tried, key=tried.__getitem__)
     return (seen + parts[held]).ridge(models[best], penalty)
-
-
-def _total(parts: Sequence[Moments]) -> Moments:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
-SIZE_TERMS = 4
-EMPTY = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -187,7 +168,7 @@ class Basis:
     d: int
     pairs: IntArray  # (p, 2)
 
-    def models(self, ranked: IntArray = EMPTY) -> list[IntArray]:
+    def models(self, ranked: IntArray = NONE) -> list[IntArray]:
         """Columns of the models to choose from, with more and more of the `ranked` pairs."""
         first = SIZE_TERMS + self.d + 1 + self.d
         second = first + DEGREE * self.d
@@ -204,9 +185,7 @@ class Basis:
         u = coalitions - s / self.d
         pairs = u[:, self.pairs[:, 0]] * u[:, self.pairs[:, 1]]
         mains = [u * z**t for t in range(DEGREE + 1)]
-        return np.concatenate(
-            [z ** np.arange(SIZE_TERMS), s == np.arange(self.d + 1), *mains, pairs, pairs * z], axis=1
-        )
+        return np.hstack([z ** np.arange(SIZE_TERMS), s == np.arange(self.d + 1), *mains, pairs, pairs * z])
 
     def delta(self, beta: FloatArray) -> FloatArray:
         """(d, d) exact Δ of the polynomial with coefficients `beta`.

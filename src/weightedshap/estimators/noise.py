@@ -1,0 +1,73 @@
+"""Games that do not repeat themselves, games that raise, and names for streams of draws: what all samplers share."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from weightedshap.checks import BoolArray, FloatArray
+from weightedshap.contributions import Chains, Contributions
+from weightedshap.games.wrappers import CheckedGame
+
+REPEATS = 3  # coalitions that are evaluated a second time
+
+
+def noise(game: CheckedGame, coalitions: BoolArray, values: FloatArray) -> FloatArray | None:
+    """([k]) variance of the values that the game gives for one coalition, None if they repeat themselves.
+
+    The last few coalitions are evaluated a second time. Networks in single precision may differ in the last digits
+    from batch to batch: that is not noise.
+    """
+    gap = game(coalitions[-REPEATS:]) - values[-REPEATS:]
+    rounding = 1e-4 * np.ptp(values, axis=0) + 1e-6 * np.abs(values).max(axis=0)
+    return None if (np.abs(gap) <= rounding).all() else np.asarray((gap**2).mean(axis=0) / 2)
+
+
+def with_noise(table: Contributions, variance: FloatArray | None) -> Contributions:
+    """`table` with errors widened by the noise of the game, and a warning that tells its size.
+
+    The sampled cells show the noise in their spread already. Those read off whole sizes do not: each is a
+    difference of two means, and its variance is at most twice that of one value. The chains of these cells
+    are spread accordingly, so that the error of every φ_w is widened too.
+    """
+    if variance is None:
+        return table
+    warnings.warn(
+        "The game returned different values for the same coalition (standard deviation about "
+        f"{float(np.sqrt(variance.max())):.3g}). Standard errors are widened to allow for it.",
+        stacklevel=4,  # the line that called the estimator
+    )
+    exact, error = np.isinf(table.counts), np.sqrt(2 * variance)
+    chains = table.chains or Chains(np.ones((2, table.d, table.d)), np.stack([table.mean] * 2), np.zeros(1))
+    spread = _spread(len(chains.mean)).reshape(-1, *[1] * table.mean.ndim)
+    mean = np.where(exact, table.mean + spread * error, chains.mean)
+    chains, errors = Chains(chains.counts, mean, np.zeros_like(mean)), np.where(exact, error, table.standard_error)
+    nothing, stopped = np.full_like(table.mean, np.nan), f"{table.stopped}; the game is noisy"
+    return Contributions.sampled(chains, nothing, table.evaluations, stopped, table.draws, errors)
+
+
+def _spread(n: int) -> FloatArray:
+    """n numbers with mean 0 whose mean has standard error 1."""
+    steps = np.arange(n) - (n - 1) / 2
+    return np.asarray(steps * np.sqrt(n) / steps.std(ddof=1))
+
+
+@contextmanager
+def keep_partial(table: Callable[[str], Contributions] | None) -> Iterator[None]:
+    """Where a game raises, hand the `table` of what was sampled before, if any, to whoever catches the error."""
+    try:
+        yield
+    except Exception as error:
+        if table is not None:
+            error.contributions = table(f"the game raised {type(error).__name__}: {error}")  # type: ignore[attr-defined]
+            error.add_note("What was sampled before the game raised is kept as `error.contributions`.")
+        raise
+
+
+def fingerprint(rng: np.random.Generator) -> frozenset[str]:
+    """A name for the stream of draws that `rng` is about to give."""
+    return frozenset([hashlib.blake2b(repr(rng.bit_generator.state).encode(), digest_size=12).hexdigest()])
