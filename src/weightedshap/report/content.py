@@ -107,18 +107,16 @@ def _explored(outputs: list[Explanation], columns: Sequence[Any]) -> list[int]:
     return list(range(n)) if n <= room else np.linspace(0, n - 1, room).astype(np.intp).tolist()
 
 
-def _joined(arrays: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """All arrays one after the other, and for each where it starts and how much belongs to one row and output."""
+def _joined(arrays: Mapping[str, FloatArray]) -> tuple[dict[str, list[int]], bytes]:
+    """For each array, where it starts in the numbers and how much belongs to one row and output; and the numbers.
+
+    They are little-endian float32 with a short mantissa, five digits right: the zeros compress well.
+    """
     starts = np.cumsum([0, *(array.size for array in arrays.values())]).tolist()
     places = {name: [start, math.prod(arrays[name].shape[2:])] for name, start in zip(arrays, starts)}
-    return places, b"".join(_rounded(array).tobytes() for array in arrays.values())
-
-
-def _rounded(array: FloatArray | IntArray) -> Any:
-    """Little-endian float32 with a short mantissa, five digits right: the zeros compress well."""
+    bits = np.concatenate([array.ravel() for array in arrays.values()]).astype("<f4").view("<u4")
     cut = 23 - MANTISSA_BITS
-    bits = np.ascontiguousarray(array, dtype="<f4").view("<u4")
-    return (bits + np.uint32(1 << (cut - 1))) & np.uint32((0xFFFFFFFF << cut) & 0xFFFFFFFF)
+    return places, ((bits + np.uint32(1 << (cut - 1))) & np.uint32((0xFFFFFFFF << cut) & 0xFFFFFFFF)).tobytes()
 
 
 def _columns(explanation: Explanation) -> tuple[list[str], list[pd.Series[Any]]]:
@@ -176,32 +174,24 @@ def _fact(value: object) -> str:
 
 def _held_out(info: Mapping[str, Any]) -> dict[str, Any] | None:
     """The held-out squared error by size, where the game was learned."""
-    errors = info.get("held_out_error_by_size")
-    if errors is None:
-        return None
-    return {"errors": _numbers(errors), "variance": _numbers(info.get("variance", np.nan))}
+    errors, variance = info.get("held_out_error_by_size"), info.get("variance", np.nan)
+    return None if errors is None else {"errors": _numbers(errors), "variance": _numbers(variance)}
 
 
 def _summary(one: Explanation) -> dict[str, Any]:
     """One output, over all rows."""
-    return {"importance": _importance(one), "weights": _weights(one), "own": _judged(reading.own_curves(one))}
-
-
-def _importance(one: Explanation) -> dict[str, Any]:
     chosen, reference = np.abs(one.values).mean(axis=0), np.abs(one.shapley).mean(axis=0)
     top = reading.largest(chosen, TOP_FEATURES)
-    return {"features": top.tolist(), "chosen": _numbers(chosen[top]), "shapley": _numbers(reference[top])}
+    importance = {"features": top.tolist(), "chosen": _numbers(chosen[top]), "shapley": _numbers(reference[top])}
+    return {"importance": importance, "weights": _weights(one), "own": _judged(reading.own_curves(one))}
 
 
 def _weights(one: Explanation) -> dict[str, Any]:
     """The share of rows that chose each weight, from small coalitions to large; of many weights only the chosen."""
     share = reading.chosen_shares(one)
     shown, uniform = reading.weights_to_show(one.family, share)
-    return {
-        "names": [one.family.labels[i] for i in shown],
-        "share": _numbers(share[shown]),
-        "uniform": -1 if uniform is None else shown.tolist().index(uniform),
-    }
+    place = -1 if uniform is None else shown.tolist().index(uniform)
+    return {"names": [one.family.labels[i] for i in shown], "share": _numbers(share[shown]), "uniform": place}
 
 
 def _judged(curves: reading.Curves) -> dict[str, Any]:
@@ -221,12 +211,8 @@ def _change(chosen: FloatArray, reference: FloatArray) -> dict[str, Any]:
     difference = chosen - reference
     mean, margin = (each / (reference.mean() or np.nan) for each in mean_interval(difference))
     tied = np.abs(difference) <= 1e-9 * np.abs(reference)
-    return {
-        "mean": _numbers(mean),
-        "margin": _numbers(margin),
-        "better": float(((difference < 0) & ~tied).mean()),
-        "equal": float(tied.mean()),
-    }
+    better = float(((difference < 0) & ~tied).mean())
+    return {"mean": _numbers(mean), "margin": _numbers(margin), "better": better, "equal": float(tied.mean())}
 
 
 def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
@@ -243,7 +229,7 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _numbers(values: Any) -> Any:
+def _numbers(values: FloatArray | float) -> object:
     """Six digits, and None where there is no number: JSON knows no NaN."""
     if np.ndim(values):
         return [_numbers(value) for value in np.asarray(values)]
