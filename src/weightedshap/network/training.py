@@ -35,16 +35,13 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Lessons:
-    """All rows to learn from and to be judged by: inputs (n, p), targets (n, k), weights (n,).
+    """All rows to learn from and to be judged by."""
 
-    `owner` (p,) is the player of each input, and d the number of players.
-    """
-
-    Z: Single
-    target: Single
-    weights: FloatArray
-    owner: IntArray
-    d: int
+    Z: Single  # (n, p) inputs
+    target: Single  # (n, k)
+    weights: FloatArray  # (n,)
+    owner: IntArray  # (p,) the player of each input
+    d: int  # players
 
     def batch(self, rows: IntArray, coalitions: BoolArray) -> Batch:
         """Rows (m,), each with its own coalition (m, d)."""
@@ -86,7 +83,6 @@ class CompiledLearner:
         kernels.adam(self.flat, *means, rate, BETA_1, self.beta_2, EPSILON, *seen)
 
     def loss(self, batch: Batch) -> float:
-        """The loss."""
         raw, target = self._forward(batch.inputs)[-1].astype(np.float64), batch.target
         if self.link == "identity":
             each = ((raw - target) ** 2).mean(axis=1)
@@ -97,7 +93,6 @@ class CompiledLearner:
         return float(each @ batch.weights)
 
     def arrays(self) -> dict[str, Single]:
-        """A copy of the parameters."""
         return {name: array.copy() for name, array in self.parameters.items()}
 
     def _forward(self, inputs: Single) -> tuple[Single, Single, Single]:
@@ -149,7 +144,6 @@ class Cycle:
     done: int = 0
 
     def next_rate(self) -> float:
-        """The rate of the next step."""
         share, self.done = self.done / self.steps, self.done + 1
         if share < 0.3:
             return float(self.rate * (0.04 + 0.96 * (0.5 * (1 - np.cos(np.pi * (share / 0.3))))))
@@ -170,11 +164,9 @@ class Plateau:
     factor: float = 1.0
 
     def next_rate(self) -> float:
-        """The rate of the next step."""
         return self.rate * self.factor
 
     def note_loss(self, loss: float) -> None:
-        """Take note of the held-out loss."""
         if loss < self.best * (1 - 1e-4):
             self.best, self.waited = loss, 0
         else:
@@ -185,10 +177,7 @@ class Plateau:
 
 @dataclass(frozen=True)
 class Training:
-    """One training run: what is learned from, what learns, at which rates, and the recipe's figures for the loop.
-
-    All randomness comes from the given generator; torch's own is left alone.
-    """
+    """One training run. All randomness comes from the given generator; torch's own is left alone."""
 
     lessons: Lessons
     learner: CompiledLearner | TorchLearner
