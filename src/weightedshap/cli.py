@@ -92,7 +92,6 @@ def _trained_model(rows: int, seed: int) -> tuple[object, Data, Data]:
 
 
 def _figure(explanation: ws.Explanation) -> Figure:
-    """Recovery curves and chosen weights, side by side."""
     figure = Figure(figsize=(9.6, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     recovery(explanation, ax=left).set_title("How fast the prediction is recovered", fontsize="medium")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ class Auto:
     tree: TreeSurrogate = field(default_factory=TreeSurrogate)
     network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedSurrogate:
+    def fit(self, model: object, background: Data, rng: np.random.Generator | int | None = None) -> FittedSurrogate:
         """Fit both and keep one."""
         model, table, rng = wrapped(model, background, rng)
         learning = np.random.default_rng(int(rng.integers(2**63)))

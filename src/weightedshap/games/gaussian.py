@@ -48,7 +48,7 @@ class Gaussian:
     def __post_init__(self) -> None:
         positive_integer("draws", self.draws)
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedGaussian:
+    def fit(self, model: object, background: Data, rng: np.random.Generator | int | None = None) -> FittedGaussian:
         """Estimate the distribution and draw from it once."""
         model, table, rng = wrapped(model, background, rng)
         X = _numbers(table.data, table)
@@ -77,31 +77,25 @@ class Margins:
 
     mean: FloatArray  # (c,)
     scale: FloatArray  # (c,)
-    values: FloatArray | None = None  # (n, c) sorted columns
-    share: FloatArray | None = None  # (n, c) the ranks of their cells
-    ranks: tuple[tuple[FloatArray, FloatArray], ...] = ()  # for each column, distinct values, mean rank of their copies
+    ranks: tuple[tuple[FloatArray, ...], ...] = ()  # of each column of a copula, see `_ranks`
 
     @classmethod
     def of(cls, X: FloatArray, weights: FloatArray, kind: str) -> Margins:
         mean = weights @ X
-        scale = np.sqrt(weights @ (X - mean) ** 2)
-        if kind == "gaussian":
-            return cls(mean, scale)
-        order = np.argsort(X, axis=0, kind="stable")
-        above = weights[order]
-        values, share = np.take_along_axis(X, order, axis=0), above.cumsum(axis=0) - above / 2
-        return cls(mean, scale, values, share, tuple(map(_mid_ranks, values.T, share.T)))
+        ranks = tuple(_ranks(x, weights) for x in X.T) if kind == "copula" else ()
+        return cls(mean, np.sqrt(weights @ (X - mean) ** 2), ranks)
 
     def scores(self, X: FloatArray) -> FloatArray:
         if not self.ranks:
             return np.asarray((X - self.mean) / np.where(self.scale > 0, self.scale, 1.0))
-        return np.stack([ndtri(np.interp(x, *ranks)) for x, ranks in zip(X.T, self.ranks, strict=True)], axis=1)
+        columns = zip(X.T, self.ranks, strict=True)
+        return np.stack([ndtri(np.interp(x, distinct, mid)) for x, (_, _, distinct, mid) in columns], axis=1)
 
     def features(self, scores: FloatArray) -> FloatArray:
-        if self.values is None or self.share is None:
+        if not self.ranks:
             return np.asarray(self.mean + self.scale * scores)
-        columns = zip(ndtr(scores).T, self.share.T, self.values.T, strict=True)
-        return np.stack([np.interp(u, share, values) for u, share, values in columns], axis=1)
+        columns = zip(ndtr(scores).T, self.ranks, strict=True)
+        return np.stack([np.interp(u, share, values) for u, (share, values, _, _) in columns], axis=1)
 
 
 @dataclass(frozen=True)
@@ -119,13 +113,13 @@ class FittedGaussian(FilledIn):
         return {**super().info, "game": game, "draws": len(self.draws), "shrinkage": self.shrinkage}
 
     def filled(self, row: Data, columns: BoolArray) -> FloatArray:
-        x = _numbers(row, self.background)
+        table, x = self.background, _numbers(row, self.background)
         z = self.margins.scores(x)
         step = max(1, BATCH_BYTES // (8 * self.draws.size))
         means = np.empty((len(columns), len(self.model.chosen)))
         for cut in (slice(start, start + step) for start in range(0, len(columns), step)):
-            rows = np.concatenate([self._drawn(x, z, known) for known in columns[cut]])
-            predictions = self.model(_like(rows, self.background))
+            rows = np.concatenate([self._drawn(x, z, known) for known in columns[cut]])  # floats, also of whole numbers
+            predictions = self.model(table.kind.build(list(rows.T), table.data, "background"))
             means[cut] = predictions.reshape(-1, len(self.draws), means.shape[1]).mean(axis=1)
         return means
 
@@ -138,10 +132,12 @@ class FittedGaussian(FilledIn):
         return np.where(known, x, self.margins.features(scores))
 
 
-def _mid_ranks(values: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Distinct values and the mean share of their copies."""
-    distinct, where, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return distinct, np.bincount(where, weights=share) / counts
+def _ranks(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, ...]:
+    """The ranks, 0..1, of a column's sorted cells, and these; its distinct values and the mean rank of their copies."""
+    order = np.argsort(x, kind="stable")
+    share = weights[order].cumsum() - weights[order] / 2
+    distinct, where, counts = np.unique(x[order], return_inverse=True, return_counts=True)
+    return share, x[order], distinct, np.bincount(where, weights=share) / counts
 
 
 def _numbers(rows: Data, table: Table) -> FloatArray:
@@ -161,11 +157,6 @@ def _numbers(rows: Data, table: Table) -> FloatArray:
             "game 'tree_surrogate', or fill it in."
         )
     return X
-
-
-def _like(rows: FloatArray, table: Table) -> Data:
-    """Drawn rows in the table's type and dtypes; a column of whole numbers becomes floats, as draws are."""
-    return table.kind.build(list(rows.T), table.data, "background")
 
 
 def _correlation(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
@@ -191,7 +182,7 @@ def _is_linear(model: Model, X: FloatArray, table: Table) -> bool:
     raw = np.atleast_2d(np.asarray(X @ np.asarray(has["coef_"], dtype=np.float64).T + has["intercept_"]).T).T
     if raw.shape[1] != model.n_raw:
         return False
-    f = model(_like(X, table))
+    f = model(table.kind.build(list(X.T), table.data, "background"))
     return bool(np.allclose(raw[:, list(model.chosen)], f, rtol=1e-9, atol=1e-9 * (1 + np.abs(f).max())))
 
 
@@ -266,7 +257,7 @@ def _known_in_block(d: int, n: int) -> FloatArray:
     """(d, n) P(k of the block's n−1 others are among j−1 drawn from d−1), j = 1..d: hypergeometric."""
     drawn, k = np.arange(d)[:, None], np.arange(n)[None, :]
     possible = (k <= drawn) & (drawn - k <= d - n)
-    log = _log_binomial(n - 1, k) + _log_binomial(d - n, np.where(possible, drawn - k, 0))  # they would overflow
+    log = _log_binomial(n - 1, k) + _log_binomial(d - n, np.where(possible, drawn - k, 0))  # binomials overflow
     log = np.where(possible, log, -np.inf)
     weights = np.exp(log - log.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

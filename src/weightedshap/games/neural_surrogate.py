@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -93,10 +93,9 @@ class NeuralSurrogate:
         The rate is halved when the held-out loss stops falling, and training ends when it has not fallen
         for 20 epochs (the paper names no figures for these two). Inputs and targets are taken as they come.
         """
-        return cls(
-            units=128, rate=1e-3, beta_2=0.999, batch=64, epochs=100, max_rows=None, masks=1, every=1,
-            schedule="plateau", plateau=5, patience=20, standardise=False, engine="torch", device=device,
-        )  # fmt: skip
+        adam = cls(units=128, rate=1e-3, beta_2=0.999, batch=64, epochs=100, max_rows=None, masks=1, every=1)
+        stopping = replace(adam, schedule="plateau", plateau=5, patience=20)
+        return replace(stopping, standardise=False, engine="torch", device=device)
 
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedNeuralSurrogate:
         """Learn one network for all outputs. Ctrl-C keeps the best state so far, and ``info["stopped"]`` says so."""
@@ -139,9 +138,8 @@ class NeuralSurrogate:
 
     def epochs_for(self, n_rows: int) -> int:
         """How many epochs `n_rows` rows to learn from get at most."""
-        if self.max_rows is None:
-            return self.epochs
-        return max(min(self.epochs, 10), min(self.epochs, self.max_rows // (n_rows * self.masks)))
+        most = self.epochs if self.max_rows is None else self.max_rows // (n_rows * self.masks)
+        return min(self.epochs, max(10, most))
 
     def _train(
         self, lessons: Lessons, link: str, rows: IntArray, held: HeldOut, rng: np.random.Generator

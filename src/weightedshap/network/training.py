@@ -72,7 +72,11 @@ class CompiledLearner:
         self.link, self.beta_2, self.steps = link, beta_2, 0
         self.flat = np.concatenate([array.reshape(-1) for array in parameters.values()])
         self.gradient, self.mean, self.square = np.zeros((3, len(self.flat)), np.float32)
-        self.parameters, self.gradients = (_views(flat, parameters) for flat in (self.flat, self.gradient))
+        ends = np.cumsum([array.size for array in parameters.values()])[:-1]
+        self.parameters, self.gradients = (
+            {name: piece.reshape(parameters[name].shape) for name, piece in zip(parameters, np.split(flat, ends))}
+            for flat in (self.flat, self.gradient)
+        )
 
     def step(self, batch: Batch, rate: float) -> None:
         """One step of Adam."""
@@ -129,12 +133,6 @@ class CompiledLearner:
         return np.asarray(slope * batch.weights[:, None], dtype=np.float32)
 
 
-def _views(flat: Single, like: Mapping[str, Single]) -> dict[str, Single]:
-    """Consecutive stretches of a vector, as arrays of the shapes of `like`."""
-    stretches = np.split(flat, np.cumsum([array.size for array in like.values()])[:-1])
-    return {name: stretch.reshape(array.shape) for (name, array), stretch in zip(like.items(), stretches, strict=True)}
-
-
 @dataclass
 class Cycle:
     """The rate rises from 1/25 to all of `rate` in the first 30 % of the steps, and falls to nothing, along cosines."""
@@ -167,10 +165,8 @@ class Plateau:
         return self.rate * self.factor
 
     def note_loss(self, loss: float) -> None:
-        if loss < self.best * (1 - 1e-4):
-            self.best, self.waited = loss, 0
-        else:
-            self.waited += 1
+        lower = loss < self.best * (1 - 1e-4)
+        self.best, self.waited = (loss, 0) if lower else (self.best, self.waited + 1)
         if self.waited > self.patience:
             self.factor, self.waited = self.factor / 2, 0
 
@@ -211,7 +207,9 @@ class Training:
         thin = max(1, len(held[0]) // EXAM)
         exam = self.lessons.batch(held[0][::thin], held[1][::thin])
         for epoch, coalitions in enumerate(self._coalitions(len(rows), rng), start=1):
-            self._learn(rng.permutation(rows), coalitions)
+            order = rng.permutation(rows)
+            for cut in (slice(start, start + self.batch) for start in range(0, len(rows), self.batch)):
+                self.learner.step(self.lessons.batch(order[cut], coalitions[cut]), self.schedule.next_rate())
             if epoch % self.every and epoch < self.epochs:
                 continue
             loss = self.learner.loss(exam)
@@ -230,9 +228,3 @@ class Training:
             ahead = max(1, min(left, COALITION_BYTES // (n * d)))
             left -= ahead
             yield from random_coalitions(ahead * n, d, rng).reshape(ahead, n, d)
-
-    def _learn(self, rows: IntArray, coalitions: BoolArray) -> None:
-        """One epoch, batch by batch."""
-        for start in range(0, len(rows), self.batch):
-            cut = slice(start, start + self.batch)
-            self.learner.step(self.lessons.batch(rows[cut], coalitions[cut]), self.schedule.next_rate())

@@ -42,15 +42,10 @@ def page(explanation: Explanation, evaluation: Evaluation | None = None) -> str:
     head, numbers = contents(explanation, evaluation)
     style, script = _read("page.css"), "\n".join(map(_read, ("text.js", "overview.js", "explorer.js")))
     n, d = explanation.values.shape[:2]
-    pieces = {
-        "title": f"WeightedSHAP: {n:,} row{'s' * (n > 1)}, {d:,} feature{'s' * (d > 1)}",
-        "policy": _policy(script.encode("utf-8"), plotly),
-        "style": style,
-        "script": script,
-        "plotly": _packed(plotly),
-        "head": _packed(json.dumps(head, allow_nan=False).encode("ascii")),
-        "numbers": _packed(numbers),
-    }
+    packed = {"plotly": plotly, "head": json.dumps(head, allow_nan=False).encode("ascii"), "numbers": numbers}
+    pieces = {name: _packed(content) for name, content in packed.items()}
+    pieces |= {"style": style, "script": script, "policy": _policy(script.encode("utf-8"), plotly)}
+    pieces["title"] = f"WeightedSHAP: {n:,} row{'s' * (n > 1)}, {d:,} feature{'s' * (d > 1)}"
     return re.sub(r"\{\{(\w+)\}\}", lambda found: pieces[found[1]], _read("page.html"))
 
 

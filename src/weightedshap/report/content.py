@@ -45,6 +45,8 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
     outputs = [reading.one_output(explanation, output)[0] for output in range(k)]  # without the axis k
     names, columns = _columns(explanation)
     cells = [column.array for column in columns]
+    index = columns[0].index if columns else pd.RangeIndex(0)
+    counted = index.equals(pd.RangeIndex(len(index)))  # as arrays are; other rows have names
     rows = _explored(outputs, cells)
     arrays = [_explored_arrays(one, rows) for one in outputs]
     places, numbers = _joined({name: np.stack([each[name] for each in arrays], axis=1) for name in arrays[0]})
@@ -54,7 +56,7 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
         "features": list(explanation.feature_names),
         "outputs": list(explanation.output_names[: len(outputs)]) or ["output"],
         "rows": rows,
-        "labels": _labels(columns[0].index, rows) if columns else None,
+        "labels": None if counted else [_text(index[row]) for row in rows],
         "columns": names,
         "column_of": _column_of(explanation.feature_names, names),
         "cells": [[_text(column[row]) for column in cells] for row in rows],
@@ -73,28 +75,15 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
 
 def _explored_arrays(one: Explanation, rows: list[int]) -> dict[str, FloatArray | IntArray]:
     """The arrays of one output that the explorer needs, (r, …) each."""
-    delta = one.contributions
-    whole = {
-        "phi": one.values,
-        "shapley": one.shapley,
-        "order": one.orders,
-        "curve": one.curves,
-        "shapley_curve": one.reference_curves["shapley"],
-        "base": one.base_values,
-        "prediction": one.predictions,
-        "gap": one.efficiency_gap,
-        "error": one.standard_errors,
-        "weight": None if delta is None else one.weights,
-    }
-    arrays = {name: array[rows] for name, array in whole.items() if array is not None}
+    delta, errors = one.contributions, one.standard_errors
+    whole: dict[str, FloatArray | IntArray] = {"phi": one.values, "shapley": one.shapley, "order": one.orders}
+    whole |= {"curve": one.curves, "shapley_curve": one.reference_curves["shapley"], "base": one.base_values}
+    whole |= {"prediction": one.predictions, "gap": one.efficiency_gap}
+    whole |= ({} if errors is None else {"error": errors}) | ({} if delta is None else {"weight": one.weights})
+    arrays = {name: array[rows] for name, array in whole.items()}
     if delta is not None:  # (r, t, sizes) of the t leading features; the whole table may be large
         arrays["sizes"] = np.stack([delta[row][:, one.orders[row, :TOP_SIZES]].T for row in rows])
     return arrays
-
-
-def _labels(index: pd.Index[Any], rows: list[int]) -> list[str] | None:
-    """What the rows of a pandas frame are called, unless they are just counted."""
-    return None if index.equals(pd.RangeIndex(len(index))) else [_text(index[row]) for row in rows]
 
 
 def _explored(outputs: list[Explanation], columns: Sequence[Any]) -> list[int]:
@@ -137,7 +126,6 @@ def _column_of(features: Sequence[str], columns: list[str]) -> list[int]:
 
 
 def _text(value: Any) -> str:
-    """A value as people read it."""
     if value is None or (np.ndim(value) == 0 and pd.isna(value)):
         return "missing"
     if isinstance(value, (float, np.floating)):
@@ -179,7 +167,6 @@ def _held_out(info: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _summary(one: Explanation) -> dict[str, Any]:
-    """One output, over all rows."""
     chosen, reference = np.abs(one.values).mean(axis=0), np.abs(one.shapley).mean(axis=0)
     top = reading.largest(chosen, TOP_FEATURES)
     importance = {"features": top.tolist(), "chosen": _numbers(chosen[top]), "shapley": _numbers(reference[top])}
