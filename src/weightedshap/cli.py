@@ -12,6 +12,7 @@ import numpy as np
 import weightedshap as ws
 from weightedshap.checks import FloatArray
 from weightedshap.curves import area, mean_interval
+from weightedshap.explanation import reasons_of
 from weightedshap.plots import chosen_shares, recovery, weights
 from weightedshap_paper.command import reproduce
 
@@ -111,13 +112,11 @@ def _what(explanation: ws.Explanation) -> str:
     n, d = explanation.values.shape[:2]
     shown = ("game", "space", "background_rows", "trees", "relative_error")
     facts = {name: explanation.game_info[name] for name in shown if name in explanation.game_info}
-    reasons = list(dict.fromkeys(explanation.stopped))
-    others = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
     lines = [
         "WeightedSHAP on the breast cancer data of scikit-learn, LightGBM classifier",
         f"  {'explained':<18}{n} held-out rows, {d} features",
         *(f"  {name.replace('_', ' '):<18}{_plain(value)}" for name, value in facts.items()),
-        f"  {'contributions':<18}{reasons[0]}{others}",
+        f"  {'contributions':<18}{reasons_of(explanation.stopped)}",
     ]
     return "\n".join(lines)
 

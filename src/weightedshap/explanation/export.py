@@ -6,20 +6,23 @@ does not add up (see `Explanation.efficiency_gap`), so for those plots ask for a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import FloatArray, one_of, output_position, require
-from weightedshap.explanation.result import Explanation
 from weightedshap.inputs import kind_of
+
+if TYPE_CHECKING:
+    from weightedshap.explanation.result import Explanation
 
 LEAST_FACTOR, LARGEST_FACTOR = 0.1, 10.0
 Z95 = 1.959963984540054
 
 
-def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, Any]:
+def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.str_]]:
     """Values that add up: base + Σ_i φ_i = prediction, for every row and output.
 
     "shift" adds the same to every feature. "scale" multiplies by (f(x) − base) / Σ φ, which keeps the ranking; a row
@@ -94,9 +97,7 @@ def to_shapiq(explanation: Explanation, row: int, output: int | str = 0, normali
     normalize : as in `to_shap`
     """
     shapiq = require("shapiq", "shapiq")
-    n, place = len(explanation), place_of(explanation, output)
-    if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -n <= row < n:
-        raise ValueError(f"`row` must be a position 0..{n - 1} among the rows explained; got {row!r}.")
+    place, row = place_of(explanation, output), row_position(explanation, row)
     values = explanation.values if normalize is None else normalized(explanation, normalize)[0]
     base = explanation.base_values[row]
     phi, base = (values[row][:, place], base[place]) if explanation.has_outputs else (values[row], base)
@@ -119,6 +120,14 @@ def place_of(explanation: Explanation, output: int | str) -> int:
     """The position of one of the outputs explained, given by position or by name."""
     names = explanation.output_names if explanation.has_outputs else explanation.output_names[:1]
     return output_position(output, names or ("output",))
+
+
+def row_position(explanation: Explanation, row: int) -> int:
+    """The position 0..n−1 of a row."""
+    n = len(explanation)
+    if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -n <= row < n:
+        raise ValueError(f"`row` must be a position 0..{n - 1} among the rows explained; got {row!r}.")
+    return int(row) % n
 
 
 def _columns(explanation: Explanation) -> tuple[FloatArray | None, Any]:

@@ -12,7 +12,6 @@ import io
 import json
 import math
 import os
-import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,16 +21,15 @@ import numpy as np
 
 from weightedshap.files import frames
 from weightedshap.files.atomic import replaced
-from weightedshap.inputs import is_frame
-
-__all__ = ["UnreadableFile", "read", "write"]
+from weightedshap.files.frames import SIMPLE, Json
+from weightedshap.inputs.columns import Array, is_frame
 
 HEAD = "explanation.json"
 KINDS = "biufcUMm"
 MOST_MEMBERS = 100_000
 CHUNK = 2**20
 
-Arrays = dict[str, Any]
+Arrays = dict[str, Array]
 
 
 class UnreadableFile(ValueError):
@@ -46,47 +44,34 @@ def write(path: str | os.PathLike[str], kind: str, version: int, content: Mappin
     arrays: Arrays = {}
     head = {"format": f"weightedshap {kind}", "version": version, "content": _packed(dict(content), "", arrays)}
     with replaced(path) as unfinished, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(_member(HEAD), json.dumps(head, allow_nan=False))
+        archive.writestr(zipfile.ZipInfo(HEAD), json.dumps(head, allow_nan=False))
         for name, array in arrays.items():
-            with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _member(name: str) -> zipfile.ZipInfo:
-    return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-
-
 def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
-    """What `write` was given, from a file of this version or an older one; see `read_with_version`."""
-    return read_with_version(path, kind, version)[1]
-
-
-def read_with_version(path: str | os.PathLike[str], kind: str, version: int) -> tuple[int, dict[str, Any]]:
-    """The version of a file, up to the given one, and what `write` was given.
+    """What `write` was given, from a file of this version or an older one.
 
     Raises
     ------
     UnreadableFile
         A ValueError that says what is wrong with the file.
     """
-    with open(path, "rb") as file:
-        try:
-            return _read(file, kind, version)
-        except UnreadableFile as error:
-            raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {error}") from error
-        except _DAMAGE as error:
-            raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error}).") from error
+    with open(path, "rb") as file, damage(path):
+        return _read(file, kind, version)
 
 
 @contextmanager
 def damage(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say of the file whatever goes wrong while its content is made sense of."""
+    """Say of the file whatever goes wrong while it is read, or its content is made sense of."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        if isinstance(error, UnreadableFile):
-            raise
-        raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error!r}).") from error
+    except ImportError:  # the file may be right, but what it needs is not installed
+        raise
+    except Exception as error:
+        why = str(error) if isinstance(error, UnreadableFile) else f"it is damaged ({error!r})."
+        raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {why}") from error
 
 
 def unfitting(path: str | os.PathLike[str], names: Sequence[str]) -> UnreadableFile:
@@ -94,13 +79,7 @@ def unfitting(path: str | os.PathLike[str], names: Sequence[str]) -> UnreadableF
     return UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {', '.join(names)} do not fit together.")
 
 
-_DAMAGE = (
-    *(zipfile.BadZipFile, struct.error, OSError, EOFError, RuntimeError, NotImplementedError),
-    *(ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, SyntaxError, MemoryError),
-)
-
-
-def _read(file: IO[bytes], kind: str, version: int) -> tuple[int, dict[str, Any]]:
+def _read(file: IO[bytes], kind: str, version: int) -> dict[str, Any]:
     size = file.seek(0, os.SEEK_END)
     try:
         archive = zipfile.ZipFile(file)
@@ -110,17 +89,13 @@ def _read(file: IO[bytes], kind: str, version: int) -> tuple[int, dict[str, Any]
         members = _members(archive, size)
         if HEAD not in members:
             raise UnreadableFile(f"it holds no {HEAD}; it was not written by `save`.")
-        head = json.loads(bytes(_bytes(archive, members[HEAD])))
+        head = json.loads(_bytes(archive, members.pop(HEAD)))
         _check_head(head, kind, version)
-        arrays = {
-            name.removesuffix(".npy"): _array(name, _bytes(archive, info))
-            for name, info in members.items()
-            if name != HEAD
-        }
+        arrays = {n.removesuffix(".npy"): _array(n, _bytes(archive, info)) for n, info in members.items()}
     unpacked = _unpacked(head["content"], arrays)
     if not isinstance(unpacked, dict):
         raise UnreadableFile("its content is not a table of fields.")
-    return head["version"], unpacked
+    return unpacked
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
@@ -155,21 +130,21 @@ def _bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
     return content
 
 
-def _check_head(head: Any, kind: str, version: int) -> None:
+def _check_head(head: Json, kind: str, version: int) -> None:
     found = head.get("format") if isinstance(head, dict) else None
     if found != f"weightedshap {kind}":
         raise UnreadableFile(f"it holds {found!r}, not 'weightedshap {kind}'.")
-    known = head.get("version")
-    if not isinstance(known, int) or isinstance(known, bool) or known < 1:
-        raise UnreadableFile(f"its version {known!r} is not a number.")
-    if known > version:
+    own = head.get("version")
+    if not isinstance(own, int) or isinstance(own, bool) or own < 1:
+        raise UnreadableFile(f"its version {own!r} is not a number.")
+    if own > version:
         raise UnreadableFile(
-            f"it was written in format version {known}, and this weightedshap reads up to {version}. "
+            f"it was written in format version {own}, and this weightedshap reads up to {version}. "
             "Install a newer weightedshap."
         )
 
 
-def _array(name: str, content: bytearray) -> Any:
+def _array(name: str, content: bytearray) -> Array:
     """One ``.npy`` member; its header must describe exactly the bytes that follow."""
     stream = io.BytesIO(content)
     magic = np.lib.format.read_magic(stream)
@@ -186,14 +161,10 @@ def _array(name: str, content: bytearray) -> Any:
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
 
 
-def _packed(value: Any, name: str, arrays: Arrays) -> Any:
+def _packed(value: object, name: str, arrays: Arrays) -> Json:
     """`value` as JSON; arrays are put aside and stand there by name. What JSON lacks is tagged."""
-    if isinstance(value, (np.bool_, np.integer)):
-        return value.item()
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, (float, np.floating)):
-        return frames.pack_float(value)
+    if isinstance(value, SIMPLE):
+        return frames.pack_simple(value)
     if isinstance(value, np.ndarray):
         return _put(value, name, arrays)
     if is_frame(value):
@@ -206,12 +177,12 @@ def _packed(value: Any, name: str, arrays: Arrays) -> Any:
     return str(value)
 
 
-def _packed_item(key: Any, item: Any, name: str, place: int, arrays: Arrays) -> list[Any]:
+def _packed_item(key: object, item: object, name: str, place: int, arrays: Arrays) -> list[Json]:
     plain = key if isinstance(key, str) and _is_plain(f"{key}.npy") else str(place)
     return [_packed(key, f"{name}-key{place}", arrays), _packed(item, f"{name}-{plain}" if name else plain, arrays)]
 
 
-def _put(array: Any, name: str, arrays: Arrays) -> Any:
+def _put(array: Array, name: str, arrays: Arrays) -> dict[str, str]:
     if array.dtype.kind not in KINDS:
         raise TypeError(f"An array of {array.dtype} ({name}) cannot be saved: only numbers, text and dates can.")
     if name in arrays:
@@ -220,7 +191,7 @@ def _put(array: Any, name: str, arrays: Arrays) -> Any:
     return {"array": name}
 
 
-def _unpacked(value: Any, arrays: Arrays) -> Any:
+def _unpacked(value: Json, arrays: Arrays) -> Any:
     """The reverse of `_packed`. Each array is used once, so that a small file cannot unfold into a large frame."""
     if isinstance(value, list):
         return [_unpacked(item, arrays) for item in value]

@@ -8,7 +8,7 @@ stays with the user, and so do parts that were given as functions.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ from weightedshap.choices import Choices, Setting
 from weightedshap.files import archive, version_1
 from weightedshap.games import GAMES
 from weightedshap.games.protocols import Fitted
-from weightedshap.inputs import Table
+from weightedshap.inputs import Table, UserModel
 from weightedshap.weights import WeightFamily
 
 VERSION = 2
 MAIN = "explainer.npz"
 PLAIN = (str, int, float, bool, type(None))
+NOT_STORED = object()  # stands for a choice that no file can hold
 RECIPES: dict[str, Any] = {recipe.__name__: recipe for recipe in {type(make()) for make in GAMES.values()}}
 
 
@@ -41,10 +42,10 @@ def save(setting: Setting, game: Fitted, folder: str | os.PathLike[str]) -> None
     archive.write(Path(folder) / MAIN, "explainer", VERSION, content)
 
 
-def load(folder: str | os.PathLike[str], model: Any, changes: Mapping[str, Any]) -> tuple[Setting, Fitted]:
+def load(folder: str | os.PathLike[str], model: UserModel, changes: Mapping[str, Any]) -> tuple[Setting, Fitted]:
     """What `save` was given; `changes` replace saved choices and supply those that are functions."""
-    version, content = archive.read_with_version(Path(folder) / MAIN, "explainer", VERSION)
-    if version == 1:
+    content = archive.read(Path(folder) / MAIN, "explainer", VERSION)
+    if "learned" not in content:
         content = version_1.translated(content, Path(folder))
     missing = [name for name in content["again"] if name not in changes]
     if missing:
@@ -63,14 +64,7 @@ def load(folder: str | os.PathLike[str], model: Any, changes: Mapping[str, Any])
     return setting, RECIPES[learned["recipe"]].restored(learned, setting.model, setting.background)
 
 
-class _NotStored:
-    """Stands for a choice that no file can hold."""
-
-
-NOT_STORED = _NotStored()
-
-
-def _stored(name: str, value: Any, setting: Setting) -> Any:
+def _stored(name: str, value: object, setting: Setting) -> object:
     """A choice as a file holds it: a name, a number, a list of them, a family, or a recipe of this library."""
     if name == "family" and not isinstance(value, str):
         return {"labels": setting.method.family.labels, "vectors": setting.method.family.vectors}
@@ -80,11 +74,11 @@ def _stored(name: str, value: Any, setting: Setting) -> Any:
     return value if _is_plain(value if isinstance(value, (list, tuple)) else [value]) else NOT_STORED
 
 
-def _is_plain(values: Any) -> bool:
+def _is_plain(values: Iterable[object]) -> bool:
     return all(isinstance(value, PLAIN) for value in values)
 
 
-def _restored(value: Any) -> Any:
-    if isinstance(value, dict):
-        return WeightFamily(**value) if "vectors" in value else RECIPES[value["recipe"]](**value["settings"])
-    return value
+def _restored(value: object) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return WeightFamily(**value) if "vectors" in value else RECIPES[value["recipe"]](**value["settings"])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, as_outputs, one_of, output_position
+from weightedshap.checks import FloatArray, as_outputs, one_of, output_position, with_axis
 from weightedshap.inputs.calls import COLUMNS, Predict, how_to_call, library_of, traits
-from weightedshap.inputs.columns import Data, part_of
+from weightedshap.inputs.columns import Data, UserModel, part_of
 from weightedshap.inputs.table import Table
 
 BATCH_BYTES = 2**26
@@ -25,26 +24,17 @@ class Model:
     """A model as the games call it: ``model(rows)`` → (n, k), always finite.
 
     The model is handed copies of the rows, in batches of bounded size.
-
-    Attributes
-    ----------
-    original : the object the user passed
-    output_names : names of the outputs explained
-    space : "probability", "margin" or "value", the scale of the numbers
-    n_raw, chosen, has_axis : how many outputs there are, which are explained, whether people see the axis k
-    custom : whether `predict` overrides the model's own method
-    link : "logit" where probabilities p are explained as log-odds log(p / (1 − p))
     """
 
     predict: Predict
-    original: Any
-    output_names: tuple[str, ...]
-    space: str
-    n_raw: int
-    chosen: tuple[int, ...]
-    has_axis: bool
-    custom: bool = False
-    link: str = "identity"
+    original: UserModel
+    output_names: tuple[str, ...]  # of the outputs explained
+    space: str  # "probability", "margin" or "value", the scale of the numbers
+    n_raw: int  # how many outputs the model has
+    chosen: tuple[int, ...]  # which of them are explained
+    has_axis: bool  # whether people see the axis k
+    custom: bool = False  # whether `predict` overrides the model's own method
+    link: str = "identity"  # or "logit": probabilities p are explained as log-odds log(p / (1 − p))
 
     def __call__(self, rows: Data) -> FloatArray:
         """(n, k) predictions of the chosen outputs."""
@@ -61,13 +51,9 @@ class Model:
         picked = raw[:, list(self.chosen)]
         return log_odds(picked) if self.link == "logit" else picked
 
-    def public(self, values: FloatArray) -> FloatArray:
-        """`values` (…, k) as people see them: without the axis k where they asked for one output, or there is one."""
-        return values if self.has_axis else values[..., 0]
-
 
 def as_model(
-    model: Any, background: Table, predict: Predict | None = None, outputs: Outputs = None, link: str = "identity"
+    model: UserModel, background: Table, predict: Predict | None = None, outputs: Outputs = None, link: str = "identity"
 ) -> Model:
     """Wrap `model`, looking at what it returns for the first background rows.
 
@@ -80,10 +66,16 @@ def as_model(
         return model
     one_of("link", link, ("identity", "logit"))
     function, space, own_names = how_to_call(model, predict)
-    _check_width(model, background)
+    expected, width = traits(model)["n_features_in_"], len(background.names)
+    if expected not in (None, width):
+        raise ValueError(
+            f"The background has {width} columns but the model expects {expected}. "
+            "Pass the columns used in training, in the same order."
+        )
     first = background.take(slice(0, 2))
     n_raw = _answer(function, first).shape[1]
-    names = own_names if len(own_names) == n_raw else _numbered(n_raw)
+    numbered = tuple(f"output {o}" for o in range(n_raw)) if n_raw > 1 else ("output",)
+    names = own_names if len(own_names) == n_raw else numbered
     binary = space == "probability" and n_raw == 2
     chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(n_raw)))
     picked, scale = tuple(names[o] for o in chosen), "margin" if link == "logit" else space
@@ -123,21 +115,7 @@ def _answer(predict: Predict, rows: Data) -> FloatArray:
             f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=` a "
             "function that returns one table (n, k), for example the second column of each."
         )
-    values = as_outputs(answer, len(rows), "The model")
-    return values[:, None] if values.ndim == 1 else values
-
-
-def _check_width(model: Any, background: Table) -> None:
-    expected = traits(model)["n_features_in_"]
-    if expected not in (None, len(background.names)):
-        raise ValueError(
-            f"The background has {len(background.names)} columns but the model expects {expected}. "
-            "Pass the columns used in training, in the same order."
-        )
-
-
-def _numbered(n_outputs: int) -> tuple[str, ...]:
-    return tuple(f"output {o}" for o in range(n_outputs)) if n_outputs > 1 else ("output",)
+    return with_axis(as_outputs(answer, len(rows), "The model"))
 
 
 def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:

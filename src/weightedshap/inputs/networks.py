@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import FloatArray, require
-from weightedshap.inputs.columns import Data, column_of, kind_of
-from weightedshap.inputs.plain import Array, as_numbers, in_dtype
+from weightedshap.inputs.columns import Array, Data, UserModel, as_numbers, column_of, in_dtype, kind_of
 
 _SWITCHING = threading.RLock()  # a module that must be switched to eval mode serves one thread at a time
 
@@ -20,14 +18,13 @@ _SWITCHING = threading.RLock()  # a module that must be switched to eval mode se
 def _matrix(rows: Data, dtype: npt.DTypeLike) -> Array:
     """Rows as an array (n, c) of numbers."""
     names = kind_of(rows).names(rows)
-    if names is None:
-        return _cast(rows, dtype)
-    columns = [as_numbers(column_of(rows, c), repr(name), "X") for c, name in enumerate(names)]
-    return _cast(np.stack(columns, axis=1), dtype)
+    if names is not None:
+        rows = np.stack([as_numbers(column_of(rows, c), repr(name), "X") for c, name in enumerate(names)], axis=1)
+    return _cast(rows, dtype)
 
 
 def _cast(values: Array, dtype: npt.DTypeLike) -> Array:
-    """A copy in `dtype`; an error where whole numbers are wanted and there are fractions or holes."""
+    """`values` in `dtype`; an error where whole numbers are wanted and there are fractions or holes."""
     cast = in_dtype(values, np.dtype(dtype))
     if cast.dtype != dtype:
         raise ValueError(
@@ -38,26 +35,25 @@ def _cast(values: Array, dtype: npt.DTypeLike) -> Array:
 
 
 @contextmanager
-def _evaluating(module: Any) -> Iterator[None]:
+def _evaluating(module: UserModel) -> Iterator[None]:
     """`module` in eval mode; afterwards every module in it is in the mode it was in before."""
-    if not any(inner.training for inner in module.modules()):
-        yield
-        return
     with _SWITCHING:
-        before = [(inner, inner.training) for inner in module.modules()]
-        module.eval()
-        try:
-            yield
-        finally:
-            for inner, training in before:
-                inner.training = training
+        training = [inner for inner in module.modules() if inner.training]
+        if training:
+            module.eval()
+            try:
+                yield
+            finally:
+                for inner in training:
+                    inner.training = True
+            return
+    yield
 
 
-def torch_answer(module: Any, rows: Data) -> FloatArray:
+def torch_answer(module: UserModel, rows: Data) -> FloatArray:
     """What a torch module says in eval mode, without gradients, of one tensor (n, c).
 
-    The tensor has the floating dtype and device of the module's parameters, single precision on the
-    processor if it has none.
+    It has the floating dtype and device of the module's parameters, single precision on the processor if it has none.
     """
     torch = require("torch", "neural")
     plain = torch.empty(0, dtype=torch.float32, device="cpu")
@@ -72,17 +68,17 @@ ONNX_FLOATS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tenso
 ONNX_DTYPES = ONNX_FLOATS | {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
 
 
-def onnx_output(session: Any) -> tuple[str, bool]:
-    """The output of a session to explain, and whether it is named like probabilities; else the first one of floats."""
+def onnx_output(session: UserModel) -> tuple[str, str]:
+    """The output of a session to explain, and its scale: one named like probabilities, else the first one of floats."""
     outputs = [(o.name, o.type) for o in session.get_outputs()]
     likely = [name for name, _ in outputs if "prob" in name.lower()]
     chosen = likely or [name for name, held in outputs if held in ONNX_FLOATS]
     if not chosen:
         raise TypeError(f"The ONNX session has no output of floats: {outputs}. Pass `predict=`, a function of rows.")
-    return chosen[0], bool(likely)
+    return chosen[0], "probability" if likely else "value"
 
 
-def onnx_answer(session: Any, output: str, rows: Data) -> Array:
+def onnx_answer(session: UserModel, output: str, rows: Data) -> Array:
     """What a session says that takes one matrix, or one input for each column, by name."""
     answer = session.run([output], _onnx_inputs([(i.name, i.type) for i in session.get_inputs()], rows))[0]
     if isinstance(answer, list):  # one dictionary class → probability for each row
