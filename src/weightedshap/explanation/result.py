@@ -36,16 +36,11 @@ ALIKE = ("feature_names", "output_names", "has_outputs", "utility", "select")
 class Weigher(Protocol):
     """Scores the weights of another family on a known Δ, with the game that was explained."""
 
+    def take(self, keep: axes.Cut) -> Weigher: ...  # the same for some of the rows and outputs
+    def join(self, others: Sequence[object]) -> Weigher | None: ...  # for more rows; None if not one explainer's work
     def weigh(
         self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, how: str
-    ) -> dict[str, Any]:
-        """The fields of an Explanation that depend on the weights."""
-
-    def take(self, keep: axes.Cut) -> Weigher:
-        """The same for some of the rows and outputs."""
-
-    def join(self, others: Sequence[object]) -> Weigher | None:
-        """The same for more rows; None if that is not one explainer's work."""
+    ) -> dict[str, Any]: ...  # the fields of an Explanation that depend on the weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +124,20 @@ class Explanation:
         Parts must agree in features, outputs, family, utility and selection. Δ is kept if all parts kept it. Parts of
         one explainer can be weighed anew together.
         """
-        return _concatenated(list(parts))
+        parts = list(parts)
+        if not parts or not all(isinstance(part, Explanation) for part in parts):
+            raise ValueError("`concatenate` needs a list of at least one Explanation.")
+        first, others = parts[0], parts[1:]
+        for other in others:
+            _check_alike(first, other)
+        joined = {name: _joined_field(name, parts) for name in axes.AXES}
+        infos = [other.game_info for other in others]  # none of them holds an Ellipsis
+        agreed = {k: v for k, v in first.game_info.items() if all(axes.same(v, info.get(k, ...)) for info in infos)}
+        joined["data"] = None if all(part.data is None for part in parts) else join_of([part.data for part in parts])
+        joined["stopped"] = tuple(reason for part in parts for reason in part.stopped)
+        joined["notes"] = _joined_notes(parts, agreed, joined["contributions"] is not None)
+        weigher = None if first._weigher is None else first._weigher.join([other._weigher for other in others])
+        return replace(first, **joined, game_info=agreed, _weigher=weigher)
 
     def equals(self, other: object) -> bool:
         """Whether every public field is the same, to the bit (NaN equals NaN)."""
@@ -171,11 +179,10 @@ class Explanation:
     def instability(self, k: int = 5) -> FloatArray:
         """(n[, outputs]) the probability that the order of the k most influential features is not the true one.
 
-        The errors of `values` are taken as independent and normal (Student's t where chains tell how well the
-        errors are known), 2,000 attributions are drawn around the reported one with a fixed seed, and the share of
-        those whose first k features by |φ| differ, or stand in another order, is counted. Rows without
-        sampling error have 0, rows with unknown errors NaN. It tells of sampling only: not of the game, nor of
-        the choice of the weight.
+        The errors of `values` are taken as independent and normal (Student's t where chains tell how well the errors
+        are known), 2,000 attributions are drawn around the reported one with a fixed seed, and the share of those whose
+        first k features by |φ| differ, or stand in another order, is counted. Rows without sampling error have 0, rows
+        with unknown errors NaN. It tells of sampling only: not of the game, nor of the choice of the weight.
         """
         k = min(positive_integer("k", k), self.values.shape[1])
         if self.standard_errors is None:
@@ -224,11 +231,9 @@ class Explanation:
         if self.contributions is None:
             raise ValueError("Δ was not kept, so it cannot be weighed anew. Explain with keep_contributions=True.")
         if self._weigher is None:
-            raise ValueError(
-                "This explanation has no game to score weights with: it was loaded from a file, joined from the work "
-                "of several explainers, or some of its features were selected. Weigh anew before that, or explain the "
-                "rows again."
-            )
+            said = "This explanation has no game to score weights with: it was loaded from a file, joined from the work"
+            more = "of several explainers, or some of its features were selected."
+            raise ValueError(f"{said} {more} Weigh anew before that, or explain the rows again.")
         weights = self.family if family is None else as_family(family, self.values.shape[1])
         T = as_utility(utility)
         one_of("selection", select, SELECTIONS)
@@ -264,20 +269,15 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """For notebooks: the same lines, and the features that matter most."""
-        title, *facts = repr(self).splitlines()
+        title, *facts = map(html.escape, repr(self).splitlines())
         mean = [np.abs(values).mean(axis=(0, *range(2, values.ndim))) for values in (self.values, self.shapley)]
         top = np.argsort(-mean[0], kind="stable")[:10]
-        rest = len(mean[0]) - len(top)
-        cells = "".join(
-            f"<tr><th>{html.escape(self.feature_names[i])}</th><td>{mean[0][i]:.4g}</td><td>{mean[1][i]:.4g}</td></tr>"
-            for i in top
-        )
-        more = f"<tr><th>and {rest} more</th><td></td><td></td></tr>" if rest else ""
-        return (
-            f"<div><strong>{html.escape(title)}</strong><br>{'<br>'.join(map(html.escape, facts))}"
-            "<table><thead><tr><th>feature</th><th>mean |φ*|</th><th>mean |Shapley|</th></tr></thead>"
-            f"<tbody>{cells}{more}</tbody></table></div>"
-        )
+        lines = [(html.escape(self.feature_names[i]), f"{mean[0][i]:.4g}", f"{mean[1][i]:.4g}") for i in top]
+        lines += [(f"and {len(mean[0]) - len(top)} more", "", "")] if len(mean[0]) > len(top) else []
+        body = "".join(f"<tr><th>{name}</th><td>{own}</td><td>{shap}</td></tr>" for name, own, shap in lines)
+        head = "<tr><th>feature</th><th>mean |φ*|</th><th>mean |Shapley|</th></tr>"
+        table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+        return f"<div><strong>{title}</strong><br>{'<br>'.join(facts)}{table}</div>"
 
 
 def _change(phi: FloatArray, error: FloatArray, k: int, dof: float) -> float:
@@ -303,30 +303,6 @@ def reasons_of(stopped: Sequence[str]) -> str:
     return reasons[0] if len(reasons) == 1 else f"{reasons[0]} (and {len(reasons) - 1} other reasons)"
 
 
-def _concatenated(parts: list[Explanation]) -> Explanation:
-    if not parts or not all(isinstance(part, Explanation) for part in parts):
-        raise ValueError("`concatenate` needs a list of at least one Explanation.")
-    first, others = parts[0], parts[1:]
-    for other in others:
-        _check_alike(first, other)
-    joined = {name: _joined_field(name, parts) for name in axes.AXES}
-    infos = [other.game_info for other in others]
-    agreed = {
-        key: value
-        for key, value in first.game_info.items()
-        if all(key in info and axes.same(value, info[key]) for info in infos)
-    }
-    return replace(
-        first,
-        **joined,
-        data=None if all(part.data is None for part in parts) else join_of([part.data for part in parts]),
-        stopped=tuple(reason for part in parts for reason in part.stopped),
-        game_info=agreed,
-        notes=_joined_notes(parts, agreed, joined["contributions"] is not None),
-        _weigher=None if first._weigher is None else first._weigher.join([other._weigher for other in others]),
-    )
-
-
 def _check_alike(first: Explanation, other: Explanation) -> None:
     """Raise unless the rows of both can stand in one explanation."""
     one, two = (dict(zip(ALIKE, attrgetter(*ALIKE)(part))) for part in (first, other))
@@ -334,10 +310,8 @@ def _check_alike(first: Explanation, other: Explanation) -> None:
     shown = f": {one[differ[0]]!r} and {two[differ[0]]!r}" if differ else ""
     differ += [] if first.family.equals(other.family) else ["family"]
     if differ:
-        raise ValueError(
-            f"Explanations that differ in {', '.join(differ)} cannot be joined{shown}. Explain, reweight or slice them "
-            "alike first."
-        )
+        said = f"Explanations that differ in {', '.join(differ)} cannot be joined{shown}."
+        raise ValueError(f"{said} Explain, reweight or slice them alike first.")
 
 
 def _joined_field(name: str, parts: Sequence[Explanation]) -> Any:

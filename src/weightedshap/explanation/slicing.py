@@ -3,8 +3,6 @@
 One table says it all, so that a slice, a join and a file read back keep every array in step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,10 +42,6 @@ class Cut:
     rows: IntArray
     features: IntArray | None
     outputs: IntArray | int | None
-
-    def of(self, axis: str) -> IntArray | int | None:
-        """The positions on one axis."""
-        return {"row": self.rows, "feature": self.features, "output": self.outputs}.get(axis)
 
 
 def as_cut(key: object, n: int, features: Sequence[str], outputs: Sequence[str] | None) -> Cut:
@@ -123,9 +117,9 @@ def _cut_field(value: Any, axes: tuple[str, ...], keep: Cut) -> Any:
         return None
     if isinstance(value, Mapping):
         return {name: _cut_field(array, axes, keep) for name, array in value.items()}
+    kept = {"row": keep.rows, "feature": keep.features, "output": keep.outputs}
     for place, axis in reversed(list(enumerate(axes))):
-        positions = keep.of(axis)
-        if positions is not None:
+        if (positions := kept.get(axis)) is not None:
             value = np.take(value, positions, axis=place)
     return value
 

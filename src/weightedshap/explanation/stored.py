@@ -1,7 +1,5 @@
 """What a file of an Explanation holds: its fields, the family as labels and vectors, each reason to stop once."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any

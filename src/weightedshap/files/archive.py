@@ -6,8 +6,6 @@ can ask for more memory than a small multiple of its size: what a header declare
 there before anything is allocated.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math
@@ -51,13 +49,7 @@ def write(path: str | os.PathLike[str], kind: str, version: int, content: Mappin
 
 
 def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
-    """What `write` was given, from a file of this version or an older one.
-
-    Raises
-    ------
-    UnreadableFile
-        A ValueError that says what is wrong with the file.
-    """
+    """What `write` was given, from a file of this version or an older one; an `UnreadableFile` says what is wrong."""
     with open(path, "rb") as file, damage(path):
         return _read(file, kind, version)
 
@@ -138,10 +130,8 @@ def _check_head(head: Json, kind: str, version: int) -> None:
     if not isinstance(own, int) or isinstance(own, bool) or own < 1:
         raise UnreadableFile(f"its version {own!r} is not a number.")
     if own > version:
-        raise UnreadableFile(
-            f"it was written in format version {own}, and this weightedshap reads up to {version}. "
-            "Install a newer weightedshap."
-        )
+        newer = f"it was written in format version {own}, and this weightedshap reads up to {version}."
+        raise UnreadableFile(f"{newer} Install a newer weightedshap.")
 
 
 def _array(name: str, content: bytearray) -> Array:
@@ -157,8 +147,7 @@ def _array(name: str, content: bytearray) -> Array:
         raise UnreadableFile(f"its array {name!r} holds {dtype}; only numbers, text and dates are read.")
     if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != len(content) - start:
         raise UnreadableFile(f"its array {name!r} declares shape {shape} of {dtype}, which is not what it holds.")
-    flat = np.frombuffer(content, dtype=dtype, offset=start) if len(content) > start else np.empty(0, dtype=dtype)
-    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+    return np.ndarray(shape, dtype, content, start, order="F" if fortran else "C")
 
 
 def _packed(value: object, name: str, arrays: Arrays) -> Json:

@@ -5,8 +5,6 @@ reads it back (`restored`). Every other game is fitted again when it is loaded, 
 stays with the user, and so do parts that were given as functions.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -31,14 +29,11 @@ def save(setting: Setting, game: Fitted, folder: str | os.PathLike[str]) -> None
     """Write `setting` and what `game` learned to `folder`, which is made if need be."""
     learned = game.stored()
     choices = {name: _stored(name, value, setting) for name, value in field_values(setting.choices).items()}
-    again = [name for name, value in choices.items() if value is NOT_STORED]
-    content = {
-        "choices": {name: value for name, value in choices.items() if name not in again},
-        "again": [name for name in again if name != "game" or learned is None],
-        "background": field_values(setting.background),
-        "learned": learned,
-    }
+    kept = {name: value for name, value in choices.items() if value is not NOT_STORED}
+    again = [name for name in choices if name not in kept and (name != "game" or learned is None)]
+    background = field_values(setting.background)
     Path(folder).mkdir(parents=True, exist_ok=True)
+    content = {"choices": kept, "again": again, "background": background, "learned": learned}
     archive.write(Path(folder) / MAIN, "explainer", VERSION, content)
 
 
@@ -47,14 +42,11 @@ def load(folder: str | os.PathLike[str], model: UserModel, changes: Mapping[str,
     content = archive.read(Path(folder) / MAIN, "explainer", VERSION)
     if "learned" not in content:
         content = version_1.translated(content, Path(folder))
-    missing = [name for name in content["again"] if name not in changes]
-    if missing:
-        raise ValueError(
-            f"The explainer in {os.fspath(folder)!r} was made with {', '.join(missing)} of your own, which no file can "
-            f"hold. Pass {'it' if len(missing) == 1 else 'them'} again: Explainer.load(folder, model, {missing[0]}=…)."
-        )
-    fixed = sorted({"background", "groups", "background_weights"} & set(changes))
-    if fixed:
+    if missing := [name for name in content["again"] if name not in changes]:
+        said = f"The explainer in {os.fspath(folder)!r} was made with {', '.join(missing)} of your own"
+        again = f"{'it' if len(missing) == 1 else 'them'} again: Explainer.load(folder, model, {missing[0]}=…)"
+        raise ValueError(f"{said}, which no file can hold. Pass {again}.")
+    if fixed := sorted({"background", "groups", "background_weights"} & set(changes)):
         raise ValueError(f"`{fixed[0]}` is part of what was saved and cannot be changed. Make a new Explainer for it.")
     saved = {name: _restored(value) for name, value in content["choices"].items()}
     setting = Setting.of(model, Table(**content["background"]), Choices(**saved).but(**changes))

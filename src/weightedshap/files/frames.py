@@ -174,9 +174,8 @@ def _pack_cell(cell: object, where: str) -> Json:
         return {"missing": "NA" if cell is pd.NA else "NaT"}
     if isinstance(cell, SIMPLE):
         return pack_simple(cell)
-    raise TypeError(
-        f"There is a {type(cell).__name__} in {where}, which cannot be saved. Convert it with astype first."
-    )
+    said = f"There is a {type(cell).__name__} in {where}, which cannot be saved."
+    raise TypeError(f"{said} Convert it with astype first.")
 
 
 def _unpack_cell(cell: Json) -> object:

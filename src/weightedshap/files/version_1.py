@@ -1,7 +1,5 @@
 """Folders of explainers that the first version wrote, as the content that `explainers` reads now."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

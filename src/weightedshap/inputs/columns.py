@@ -24,6 +24,7 @@ Array = npt.NDArray[Any]
 Column = FloatArray | npt.NDArray[np.object_]
 R = TypeVar("R")
 
+IN_ORDER = "Pass the columns used in training, in the same order."
 EXACT = 2.0**53  # from here on a float64 cannot tell neighbouring whole numbers apart
 
 
@@ -49,10 +50,9 @@ def numeric(data: npt.ArrayLike, who: str) -> Array:
     """A C-contiguous array of numbers; an error for anything else."""
     array = np.asarray(data)
     if array.dtype.kind in "mM":
-        raise TypeError(
-            f"`{who}` holds dates or durations ({array.dtype}). Turn them into numbers first, for example days: "
-            "(dates - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')."
-        )
+        days = "days: (dates - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')"
+        said = f"`{who}` holds dates or durations ({array.dtype})."
+        raise TypeError(f"{said} Turn them into numbers first, for example {days}.")
     why = str(array.dtype)
     if array.dtype.kind == "O":
         try:
@@ -60,10 +60,8 @@ def numeric(data: npt.ArrayLike, who: str) -> Array:
         except (TypeError, ValueError) as error:
             why = str(error)
     if array.dtype.kind not in "biuf":
-        raise TypeError(
-            f"`{who}` holds values that are not numbers ({why}). Pass a pandas or polars DataFrame, so that each "
-            "column keeps its own type."
-        )
+        advice = "Pass a pandas or polars DataFrame, so that each column keeps its own type."
+        raise TypeError(f"`{who}` holds values that are not numbers ({why}). {advice}")
     if array.dtype.kind in "iu":
         check_exact(np.asarray(array, dtype=np.float64), f"`{who}`")
     return np.ascontiguousarray(array)
@@ -86,18 +84,16 @@ def holds(cast: FloatArray, values: FloatArray, rounds: bool) -> bool:
 def check_exact(values: FloatArray, where: str) -> None:
     """An error for whole numbers that float64 cannot tell apart."""
     if (np.abs(values) >= EXACT).any():
-        raise ValueError(
-            f"{where} holds whole numbers of 2^53 and beyond, which floating point cannot tell apart. Leave out an "
-            "identifier, turn it into text, or use a coarser unit (seconds instead of nanoseconds)."
-        )
+        said = f"{where} holds whole numbers of 2^53 and beyond, which floating point cannot tell apart."
+        coarser = "use a coarser unit (seconds instead of nanoseconds)"
+        raise ValueError(f"{said} Leave out an identifier, turn it into text, or {coarser}.")
 
 
 def unseen(value: object, name: str, categories: Iterable[object], who: str, advice: str) -> ValueError:
     """The error for a category that the background's column cannot hold."""
-    return ValueError(
-        f"`{who}` has a category in column {name} that the background never saw: {value!r}. "
-        f"Known: {listed([*map(str, categories)])}. {advice} of the background's column if the model knows it."
-    )
+    said = f"`{who}` has a category in column {name} that the background never saw: {value!r}."
+    known = f"Known: {listed([*map(str, categories)])}."
+    return ValueError(f"{said} {known} {advice} of the background's column if the model knows it.")
 
 
 def as_numbers(values: Column, name: str, who: str) -> FloatArray:

@@ -1,7 +1,5 @@
 """Players made of several columns."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 

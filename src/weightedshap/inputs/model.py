@@ -1,7 +1,5 @@
 """The model as games call it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, as_outputs, one_of, output_position, with_axis
 from weightedshap.inputs.calls import COLUMNS, Predict, how_to_call, library_of, traits
-from weightedshap.inputs.columns import Data, UserModel, part_of
+from weightedshap.inputs.columns import IN_ORDER, Data, UserModel, part_of
 from weightedshap.inputs.table import Table
 
 BATCH_BYTES = 2**26
@@ -44,10 +42,8 @@ class Model:
             return np.concatenate([self(part_of(rows, slice(start, start + at_most))) for start in starts])
         raw = _answer(self.predict, rows)
         if raw.shape[1] != self.n_raw:
-            raise ValueError(
-                f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before. "
-                "A model must return the same number of outputs for every row."
-            )
+            rule = "A model must return the same number of outputs for every row."
+            raise ValueError(f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before. {rule}")
         picked = raw[:, list(self.chosen)]
         return log_odds(picked) if self.link == "logit" else picked
 
@@ -68,10 +64,7 @@ def as_model(
     function, space, own_names = how_to_call(model, predict)
     expected, width = traits(model)["n_features_in_"], len(background.names)
     if expected not in (None, width):
-        raise ValueError(
-            f"The background has {width} columns but the model expects {expected}. "
-            "Pass the columns used in training, in the same order."
-        )
+        raise ValueError(f"The background has {width} columns but the model expects {expected}. {IN_ORDER}")
     first = background.take(slice(0, 2))
     n_raw = _answer(function, first).shape[1]
     numbered = tuple(f"output {o}" for o in range(n_raw)) if n_raw > 1 else ("output",)
@@ -99,10 +92,9 @@ def trained_columns(model: object) -> list[str] | None:
 def log_odds(p: FloatArray) -> FloatArray:
     """log(p / (1 − p)) with p kept within 1e-12 of 0 and 1; of several classes, each against the rest."""
     if ((p < 0) | (p > 1)).any():
-        raise ValueError(
-            f"`link='logit'` needs probabilities between 0 and 1, but the model returned {p.min():g}..{p.max():g}. "
-            "Leave `link` out, or pass `predict=` a function that returns probabilities."
-        )
+        said = f"needs probabilities between 0 and 1, but the model returned {p.min():g}..{p.max():g}."
+        advice = "Leave `link` out, or pass `predict=` a function that returns probabilities."
+        raise ValueError(f"`link='logit'` {said} {advice}")
     inside = np.clip(p, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
     return np.asarray(np.log(inside) - np.log1p(-inside))
 
@@ -111,10 +103,9 @@ def _answer(predict: Predict, rows: Data) -> FloatArray:
     """(n, k) what the model says; it gets a copy of the rows, which it may write to."""
     answer = predict(deepcopy(rows))
     if isinstance(answer, list) and answer and isinstance(answer[0], np.ndarray) and answer[0].ndim == 2:
-        raise ValueError(
-            f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=` a "
-            "function that returns one table (n, k), for example the second column of each."
-        )
+        said = f"The model returned a list of {len(answer)} tables, one for each of several targets."
+        one = "a function that returns one table (n, k), for example the second column of each"
+        raise ValueError(f"{said} Pass `predict=` {one}.")
     return with_axis(as_outputs(answer, len(rows), "The model"))
 
 

@@ -12,6 +12,12 @@ from pandas.api import types
 from weightedshap.checks import BoolArray, IntArray
 from weightedshap.inputs.columns import Column, Kind, as_numbers, as_text, check_exact, holds, picks, unseen
 
+TIMES = {  # what pandas calls them → in our words, and how they are turned into numbers
+    "period": ("periods", "their year", "{}.map(lambda period: period.year)"),
+    "date": ("dates", "days", "(pandas.to_datetime({}, utc=True) - pandas.Timestamp('2000-01-01', tz='UTC')).dt.days"),
+    "time": ("durations or times of day", "seconds", "pandas.to_timedelta({}.astype(str)).dt.total_seconds()"),
+}
+
 
 def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     if not all(part.columns.equals(parts[0].columns) for part in parts):
@@ -76,24 +82,16 @@ def _plain(column: pd.Series[Any], who: str) -> Column:
 def _refusal(column: pd.Series[Any], held: str, who: str) -> str:
     """Why a column is refused, and what to do with it."""
     name, own = str(column.name), column.dtype
-    start, cells = f"Column {name!r} of `{who}` holds", f"frame[{name!r}]"
-    first = "Turn them into numbers first, for example"
-    if held == "period":
-        return f"{start} periods ({own}). {first} their year: {cells}.map(lambda period: period.year)."
-    if held.startswith("date"):
-        since = "pandas.Timestamp('2000-01-01', tz='UTC')"
-        return f"{start} dates ({own}). {first} days: (pandas.to_datetime({cells}, utc=True) - {since}).dt.days."
-    if held.startswith("time"):
-        seconds = f"pandas.to_timedelta({cells}.astype(str)).dt.total_seconds()"
-        return f"{start} durations or times of day ({own}). {first} seconds: {seconds}."
+    start, turn = f"Column {name!r} of `{who}` holds", "Turn it into numbers (pandas.to_numeric)"
+    for family, (what, unit, formula) in TIMES.items():
+        if held.startswith(family):
+            example = f"{unit}: {formula.format(f'frame[{name!r}]')}"
+            return f"{start} {what} ({own}). Turn them into numbers first, for example {example}."
     if held.startswith("mixed"):
         seen = sorted({type(value).__name__ for value in column[column.notna()]})
-        return f"{start} mixed types ({', '.join(seen)}). Turn it into numbers (pandas.to_numeric) or text (.map(str))."
-    values = held if types.is_object_dtype(own) else own
-    return (
-        f"{start} {values} values, neither numbers nor categories. Turn it into numbers (pandas.to_numeric), "
-        "text (.map(str)) or a category (.astype('category'))."
-    )
+        return f"{start} mixed types ({', '.join(seen)}). {turn} or text (.map(str))."
+    said = f"{start} {held if types.is_object_dtype(own) else own} values, neither numbers nor categories."
+    return f"{said} {turn}, text (.map(str)) or a category (.astype('category'))."
 
 
 def _in_dtype(values: Column, reference: pd.Series[Any], who: str) -> Any:

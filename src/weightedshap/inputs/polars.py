@@ -1,7 +1,5 @@
 """polars frames: polars in, polars out. A null stays a null and a NaN stays a NaN."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

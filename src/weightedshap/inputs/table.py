@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.inputs.columns import ARRAYS, Column, Data, Kind, as_rows, kind_of, numeric, part_of
+from weightedshap.inputs.columns import ARRAYS, IN_ORDER, Column, Data, Kind, as_rows, kind_of, numeric, part_of
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
 
 
@@ -79,10 +79,8 @@ class Table:
         if names is not None and (in_frame or sorted(names) == sorted(wanted)):
             rows = rows if names == wanted else kind.select(rows, _positions(names, wanted, who))
         elif rows.shape[1] != len(self.names):
-            raise ValueError(
-                f"`{who}` has {rows.shape[1]} columns but the background has {len(self.names)}. "
-                "Pass the columns used in training, in the same order."
-            )
+            width, wanted_width = rows.shape[1], len(self.names)
+            raise ValueError(f"`{who}` has {width} columns but the background has {wanted_width}. {IN_ORDER}")
         if len(rows) == 0:
             raise ValueError(f"`{who}` has no rows. Pass at least one row to explain.")
         if kind is self.kind:
@@ -168,14 +166,11 @@ def _positions(given: tuple[str, ...], names: tuple[str, ...], who: str) -> list
     missing = [name for name in names if name not in position]
     extra = [name for name in position if name not in names]
     if missing:
-        raise ValueError(
-            f"`{who}` lacks {len(missing)} of the background's columns: {listed(missing)}. "
-            "Pass the columns used in training."
-        )
+        lacks = f"lacks {len(missing)} of the background's columns: {listed(missing)}"
+        raise ValueError(f"`{who}` {lacks}. Pass the columns used in training.")
     if extra:
-        raise ValueError(
-            f"`{who}` has {len(extra)} columns the background does not have: {listed(extra)}. Drop them first."
-        )
+        has = f"has {len(extra)} columns the background does not have: {listed(extra)}"
+        raise ValueError(f"`{who}` {has}. Drop them first.")
     return [position[name] for name in names]
 
 
@@ -185,10 +180,7 @@ def _texts(column: Column) -> set[str]:
 
 
 def _typical(values: Column, weights: FloatArray, counted: bool) -> Column:
-    """(1,) the weighted mean of numbers, else the value with the most weight, of equals the first in the alphabet.
-
-    Missing values count for nothing; where there are no others, the typical one is missing.
-    """
+    """(1,) the weighted mean, or where counted the value with the most weight, of equals the first in the alphabet."""
     present, cell = ~np.asarray(pd.isna(values)), None
     given, weights = values[present], weights[present]
     if counted or values.dtype == object:
