@@ -1,5 +1,8 @@
 """People's models: how they are called, which outputs are explained, and what is refused."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -299,6 +302,19 @@ def test_a_torch_module_is_called_in_eval_mode_and_left_as_it_was():
     np.testing.assert_array_equal(model(ROWS), model(ROWS))
     assert [part.training for part in module.modules()] == before
     assert all(p.grad is None for p in module.parameters())
+
+
+def test_no_thread_meets_a_torch_module_in_training_mode():
+    torch = pytest.importorskip("torch")
+
+    class Slow(torch.nn.Module):
+        def forward(self, X):
+            time.sleep(0.01)
+            return X[:, 0] * (0.0 if self.training else 1.0)
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(wrapped(Slow()), [ROWS] * 8))
+    np.testing.assert_array_equal(answers, [ROWS[:, :1].astype(np.float32)] * 8)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

@@ -69,9 +69,8 @@ def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
         values, factor, by = normalized(explanation, normalize)
         errors = None if errors is None else errors * factor[:, None]
     data, display = _columns(explanation)
-    names = {"feature_names": list(explanation.feature_names)}
-    if explanation.has_outputs:
-        names["output_names"] = list(explanation.output_names)
+    outputs = list(explanation.output_names) if explanation.has_outputs else None
+    names = {"feature_names": list(explanation.feature_names), "output_names": outputs}
     bounds = {} if errors is None else {"lower_bounds": values - Z95 * errors, "upper_bounds": values + Z95 * errors}
     rows = {"base_values": explanation.base_values, "data": data, "display_data": display}
     exported = shap.Explanation(values, **rows, **names, **bounds, error_std=errors)

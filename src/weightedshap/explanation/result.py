@@ -29,8 +29,7 @@ from weightedshap.weights import WeightFamily, as_family
 if TYPE_CHECKING:
     from weightedshap.plots import PlotAccessor
 
-ALIKE = ("feature_names", "output_names", "has_outputs", "utility", "select")
-"""What parts must agree in to be joined, and the family."""
+ALIKE = ("feature_names", "output_names", "has_outputs", "utility", "select")  # and the family, in parts to be joined
 
 
 class Weigher(Protocol):
@@ -304,7 +303,6 @@ def reasons_of(stopped: Sequence[str]) -> str:
 
 
 def _check_alike(first: Explanation, other: Explanation) -> None:
-    """Raise unless the rows of both can stand in one explanation."""
     one, two = (dict(zip(ALIKE, attrgetter(*ALIKE)(part))) for part in (first, other))
     differ = [name for name in ALIKE if one[name] != two[name]]
     shown = f": {one[differ[0]]!r} and {two[differ[0]]!r}" if differ else ""
@@ -328,8 +326,7 @@ def _joined_field(name: str, parts: Sequence[Explanation]) -> Any:
 
 def _joined_notes(parts: Sequence[Explanation], agreed: Mapping[str, Any], kept: bool) -> tuple[str, ...]:
     notes = [note for part in parts for note in part.notes]
-    differing = sorted({str(key) for part in parts for key in part.game_info if key not in agreed})
-    if differing:
+    if differing := sorted({str(key) for part in parts for key in part.game_info if key not in agreed}):
         notes.append(f"The parts come from games that differ in {', '.join(differing)}.")
     if not kept and any(part.contributions is not None for part in parts):
         notes.append("Δ was not kept because some of the joined parts lack it.")

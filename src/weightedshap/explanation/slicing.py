@@ -91,8 +91,7 @@ def _positions(axis: str, wanted: object, n: int) -> IntArray:
         raise IndexError(f"Select at least one {axis}.")
     if array.ndim > 1 or not np.issubdtype(array.dtype, np.integer):
         raise IndexError(f"Select {axis}s by position, slice, mask or list of positions; got {wanted!r}.")
-    outside = array[(array < -n) | (array >= n)]
-    if outside.size:
+    if (outside := array[(array < -n) | (array >= n)]).size:
         raise IndexError(f"There is no {axis} {outside[0]}: there are {n}.")
     return np.asarray(array % n, dtype=np.intp)
 

@@ -93,17 +93,17 @@ def _read(file: IO[bytes], kind: str, version: int) -> dict[str, Any]:
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     """The members by name: plainly named, stored as they are, together no larger than the file."""
     infos = archive.infolist()
-    names = [info.filename for info in infos]
-    if len(infos) > MOST_MEMBERS or len(set(names)) < len(names):
+    members = {info.filename: info for info in infos}
+    if len(infos) > MOST_MEMBERS or len(members) < len(infos):
         raise UnreadableFile("it holds too many members, or two of one name.")
-    for info in infos:
-        if info.filename != HEAD and not _is_plain(info.filename):
-            raise UnreadableFile(f"it holds a member that does not belong there: {info.filename!r}.")
+    for name, info in members.items():
+        if name != HEAD and not _is_plain(name):
+            raise UnreadableFile(f"it holds a member that does not belong there: {name!r}.")
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 0x1 or info.compress_size != info.file_size:
-            raise UnreadableFile(f"its member {info.filename!r} is compressed or encrypted.")
+            raise UnreadableFile(f"its member {name!r} is compressed or encrypted.")
     if sum(info.file_size for info in infos) > size:
         raise UnreadableFile("its members claim to be larger than the file.")
-    return dict(zip(names, infos, strict=True))
+    return members
 
 
 def _is_plain(name: str) -> bool:

@@ -7,6 +7,7 @@ the end of each cell, and which cells are missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,8 @@ def unpack(packed: Packed, get: Get) -> Data:
             raise ValueError("the columns of a frame differ in length")
         return require("polars", "polars").DataFrame(dict(zip(packed["names"], columns, strict=True)))
     index = _unpack_index(packed["index"], get)
-    series = [pd.Series(_unpack_column(column, get), index=index) for column in packed["columns"]]
-    frame = pd.DataFrame(dict(enumerate(series)), index=index)
-    frame.columns = _unpack_index(packed["labels"], get)
-    return frame
+    columns = [pd.Series(_unpack_column(column, get), index=index) for column in packed["columns"]]
+    return pd.DataFrame(dict(enumerate(columns)), index=index).set_axis(_unpack_index(packed["labels"], get), axis=1)
 
 
 def _pack_index(index: pd.Index[Any], name: str, put: Put) -> Packed:
@@ -97,7 +96,9 @@ def _unpack_column(packed: Packed, get: Get) -> Any:
         dtype = pd.CategoricalDtype(pd.Index(_unpack_column(packed["categories"], get)), ordered=packed["ordered"])
         return pd.Categorical.from_codes(get(packed["codes"]), dtype=dtype)
     if "text" in packed:
-        return _unpack_strings(packed, get)
+        missing = pd.NA if packed["missing"] == "NA" else np.nan
+        storage: Json = packed["storage"] if find_spec("pyarrow") else "python"
+        return pd.array(_unpack_text(packed["text"], missing, get), dtype=pd.StringDtype(storage, na_value=missing))
     if "dates" in packed:
         return pd.DatetimeIndex(get(packed["dates"])).tz_localize("UTC").tz_convert(packed["zone"]).array
     if "numbers" in packed:
@@ -107,16 +108,6 @@ def _unpack_column(packed: Packed, get: Get) -> Any:
         numbers[np.asarray(get(packed["missing"]), dtype=np.bool_)] = pd.NA
         return numbers
     return np.array([_unpack_cell(cell) for cell in packed["cells"]], dtype=object)
-
-
-def _unpack_strings(packed: Packed, get: Get) -> object:
-    """Text as it was; kept by plain Python where pyarrow is not installed."""
-    missing = pd.NA if packed["missing"] == "NA" else np.nan
-    text = _unpack_text(packed["text"], missing, get)
-    try:
-        return pd.array(text, dtype=pd.StringDtype(packed["storage"], na_value=missing))
-    except ImportError:
-        return pd.array(text, dtype=pd.StringDtype("python", na_value=missing))
 
 
 def _pack_polars(column: Any, name: str, put: Put) -> Packed:

@@ -32,7 +32,6 @@ LABELS_ONLY = (
 )
 ONNX_FLOATS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 ONNX_DTYPES = ONNX_FLOATS | {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
-
 _SWITCHING = threading.RLock()  # a module that must be switched to eval mode serves one thread at a time
 
 
@@ -207,7 +206,8 @@ def _onnx_answer(session: UserModel, output: str, rows: Data) -> Array:
 
 
 def _onnx_input(rows: Data, held: str) -> Array:
-    """Rows in the type of an ONNX input; one of text is a single column."""
+    """Rows as an array (n, c) in the type of an ONNX input."""
     if held == "tensor(string)":
-        return np.array([["" if v is None else str(v)] for v in column_of(rows, 0)], dtype=object)
+        columns = [["" if v is None else str(v) for v in column_of(rows, c)] for c in range(rows.shape[1])]
+        return np.array(columns, dtype=object).T
     return _matrix(rows, ONNX_DTYPES.get(held, np.float32))

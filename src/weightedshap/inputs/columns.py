@@ -100,8 +100,7 @@ def as_numbers(values: Column, name: str, who: str) -> FloatArray:
     """A plain column as floats; an error if it holds text."""
     if values.dtype != object:
         return np.asarray(values, dtype=np.float64)
-    text = [value for value in values if value is not None and not isinstance(value, (bool, int, float, np.number))]
-    if text:
+    if text := [v for v in values if v is not None and not isinstance(v, (bool, int, float, np.number))]:
         raise TypeError(f"Column {name} of `{who}` holds {text[0]!r} where the background holds numbers.")
     return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
 

@@ -21,8 +21,7 @@ def group_of(names: tuple[str, ...], groups: Groups | None) -> dict[str, str]:
                 raise ValueError(f"Column {name!r} is in two groups, {group[name]!r} and {label!r}.")
             group[name] = label
     labels = set(group.values())
-    taken = [name for name in names if name in labels and name not in group]
-    if taken:
+    if taken := [name for name in names if name in labels and name not in group]:
         raise ValueError(f"The group {taken[0]!r} is named like a column outside it. Give the group another name.")
     return group
 

@@ -80,8 +80,7 @@ def as_model(
 def trained_columns(model: object) -> list[str] | None:
     """The column names a model was trained on, in that order; None if it does not tell."""
     original = model.original if isinstance(model, Model) else model
-    told = traits(original)
-    for names in (told[name] for name in COLUMNS):
+    for names in map(traits(original).get, COLUMNS):
         if callable(names) and library_of(original) == "lightgbm":
             names = names()
         if isinstance(names, (list, tuple, np.ndarray)) and len(names):
@@ -120,7 +119,6 @@ def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) 
     chosen = tuple(output_position(o, names) for o in outputs)
     if not chosen:
         raise ValueError("`outputs` is an empty list; name at least one output, or leave it out.")
-    twice = [names[o] for o in chosen if chosen.count(o) > 1]
-    if twice:
+    if twice := [names[o] for o in chosen if chosen.count(o) > 1]:
         raise ValueError(f"`outputs` names {twice[0]!r} more than once.")
     return chosen, True

@@ -11,8 +11,7 @@ from weightedshap.inputs.columns import Column, Data, Kind, as_numbers, as_text,
 
 polars = require("polars", "polars")  # this module is imported when rows of polars are met
 
-Series = Any
-"""A column of polars."""
+Series = Any  # a column of polars
 ADVICE = {"Duration": "dt.total_seconds()", "Time": "cast(polars.Int64) / 1e9"}  # into numbers; dates by `epoch`
 
 
@@ -51,10 +50,7 @@ def _plain(column: Series, who: str) -> Column:
 
 
 def _in_dtype(values: Column, reference: Series, who: str) -> Series:
-    """A plain column in the dtype of `reference`, or in its own where that cannot hold it.
-
-    Missing values become nulls, or NaN if that is what the reference column has in their place.
-    """
+    """A plain column in the dtype of `reference`, or in its own where that cannot hold it."""
     dtype, name = reference.dtype, repr(reference.name)
     if not (dtype.is_numeric() or str(dtype) == "Boolean"):
         text = polars.Series(as_text(values, name, who).tolist(), dtype=polars.String)
@@ -64,7 +60,7 @@ def _in_dtype(values: Column, reference: Series, who: str) -> Series:
             raise unseen(lost[0], name, dtype.categories, who, "Set it to null, or add it to the Enum")
         return cast
     numbers = as_numbers(values, name, who)
-    series = polars.Series(numbers)
+    series = polars.Series(numbers)  # missing values are nulls, or NaN if the reference has that in their place
     if not (dtype.is_float() and reference.is_nan().any() and not reference.has_nulls()):
         series = series.fill_nan(None)
     cast = series.cast(dtype, strict=False)

@@ -175,7 +175,6 @@ def _positions(given: tuple[str, ...], names: tuple[str, ...], who: str) -> list
 
 
 def _texts(column: Column) -> set[str]:
-    """The categories of a column, as text."""
     return {str(value) for value in column if value is not None}
 
 
