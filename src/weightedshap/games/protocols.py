@@ -121,9 +121,9 @@ class Fitted(ABC):
         return ()
 
     @property
-    def mean_prediction(self) -> FloatArray:
+    def mean_prediction(self) -> FloatArray | float:
         """([k]) E f over the background; NaN where the game does not know it."""
-        return np.array(np.nan)
+        return np.nan
 
     @property
     def row_bytes(self) -> int:
@@ -135,8 +135,7 @@ class ExactFitted(Fitted):
     """A fitted game whose blocks know their Δ: many rows are read off at once."""
 
     @abstractmethod
-    def block(self, rows: Data) -> ExactBlock:
-        """The games of rows that are aligned with the background."""
+    def block(self, rows: Data) -> ExactBlock: ...
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,53 +20,38 @@ Kernel = Callable[..., None]
 
 @dataclass(frozen=True)
 class TreeBlock:
-    """The games of n rows, read off trees; a subclass names the kernels.
-
-    Attributes
-    ----------
-    lists : for each output the arrays that the kernels read
-    offsets : for each output what is added to the leaves
-    coefficients : the table of K(s, t), see `coefficient_table`
-    """
+    """The games of n rows, an `ExactBlock` read off trees; a subclass names the kernels."""
 
     fill_values: ClassVar[Kernel]
     fill_along: ClassVar[Kernel]
     fill_semivalues: ClassVar[Kernel]
 
-    lists: tuple[tuple[Any, ...], ...]
-    offsets: tuple[float, ...]
-    coefficients: FloatArray
+    lists: tuple[tuple[Any, ...], ...]  # for each output the arrays that the kernels read
+    offsets: tuple[float, ...]  # for each output what is added to the leaves
+    coefficients: FloatArray  # the table of K(s, t), see `coefficient_table`
     n: int
 
     @property
     def d(self) -> int:
-        """How many players there are."""
         return int(self.coefficients.shape[1])
 
     def values(self, coalitions: BoolArray) -> FloatArray:
-        """(m, d) → (n, m, k) values of coalitions at every row."""
         return self._filled(self.fill_values, self._room(len(coalitions)), np.ascontiguousarray(coalitions))
 
     def along(self, orders: IntArray) -> FloatArray:
-        """(n, m, d) orders → (n, m, d + 1, k)."""
         return self._filled(self.fill_along, self._room(orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
-        """(m, d) weight vectors → (n, m, d, k) exact φ_w; the unit vectors give Δ itself."""
         out = np.empty((len(self.lists), self.n, len(vectors), self.d))
-        table = np.ascontiguousarray(self.coefficients @ vectors.T)
-        return self._filled(self.fill_semivalues, out, table)
+        return self._filled(self.fill_semivalues, out, np.ascontiguousarray(self.coefficients @ vectors.T))
 
     def ends(self) -> FloatArray:
-        """(n, 2, k) game(∅) and game([d])."""
         return self.values(ends(self.d))
 
     def output(self, index: int) -> TreeBlock:
-        """The block of one output."""
         return replace(self, lists=self.lists[index : index + 1], offsets=self.offsets[index : index + 1])
 
     def alone(self) -> ExactGame:
-        """The game of the only row."""
         return ExactGame(self)
 
     def _room(self, *shape: int) -> FloatArray:
@@ -112,12 +98,25 @@ class PathBlock(TreeBlock):
         return cls(tuple((e.directions(X), *e.paths) for e in ensembles), offsets, coefficients, len(X))
 
 
+def leaf_games(
+    ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int
+) -> Callable[[FloatArray], LeafBlock]:
+    """X (n, c) → the games of these rows, whose hidden features take the values of the rows Z (B, c)."""
+    absent = Absent.of(ensembles, Z, weights)
+    return partial(LeafBlock.of, absent, coefficients=coefficient_table(d, max(one.widest for one in absent)))
+
+
+def path_games(ensembles: Sequence[Ensemble], d: int) -> Callable[[FloatArray], PathBlock]:
+    """X (n, c) → the games of these rows, whose splits on hidden features are averaged by cover."""
+    table = coefficient_table(d, max(e.paths.widest for e in ensembles))
+    return partial(PathBlock.of, ensembles, coefficients=table)
+
+
 def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:
     """The game whose value of a coalition is what ensembles trained on 0/1 masks predict for it.
 
     Player i is column i; known players are 1 and hidden ones 0. Its Δ is exact, so an ensemble fitted to
     sampled evaluations of a costly game can be read out at once.
     """
-    absent = Absent.of(ensembles, np.zeros((1, d)), np.ones(1))
-    coefficients = coefficient_table(d, max(e.widest for e in ensembles))
-    return ExactGame(LeafBlock.of(absent, np.ones((1, d)), coefficients), axis=False)
+    games = leaf_games(ensembles, np.zeros((1, d)), np.ones(1), d)
+    return ExactGame(games(np.ones((1, d))), axis=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from weightedshap.inputs import Data, Model, Table
 
 if TYPE_CHECKING:
     from weightedshap.games.tree_blocks import LeafBlock, PathBlock
-    from weightedshap.trees.ensembles import Absent, Ensemble
+    from weightedshap.trees.ensembles import Ensemble
     from weightedshap.trees.readers import ReadModel
 
 
@@ -89,7 +90,6 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
 
     @property
     def space(self) -> str:
-        """The scale on which the trees add up."""
         return self.read.space
 
     @cached_property
@@ -103,7 +103,6 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
         }
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
-        """(n, k) f(x) on the scale of the trees, and whether people see the axis k."""
         return self.read.predict(rows), self.model.has_axis
 
     @property
@@ -111,12 +110,13 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
         """For each output its trees."""
         return self.read.ensembles
 
-    @cached_property
-    def coefficients(self) -> FloatArray:
-        """The table of K(s, t) that the blocks share."""
-        from weightedshap.trees.ensembles import coefficient_table
+    @property
+    @abstractmethod
+    def games(self) -> Callable[[FloatArray], LeafBlock | PathBlock]:
+        """Encoded rows (n, c) → their games."""
 
-        return coefficient_table(self.background.d, max(e.paths.widest for e in self.ensembles))
+    def block(self, rows: Data) -> LeafBlock | PathBlock:
+        return self.games(self._numbers(rows))
 
     def _numbers(self, rows: Data) -> FloatArray:
         X = self.read.encode(rows)
@@ -130,11 +130,11 @@ class FittedPath(FittedTreeModel):
 
     name = "tree_path"
 
-    def block(self, rows: Data) -> PathBlock:
-        """The path-dependent games of many rows."""
-        from weightedshap.games.tree_blocks import PathBlock
+    @cached_property
+    def games(self) -> Callable[[FloatArray], PathBlock]:
+        from weightedshap.games.tree_blocks import path_games
 
-        return PathBlock.of(self.ensembles, self._numbers(rows), self.coefficients)
+        return path_games(self.ensembles, self.background.d)
 
     @cached_property
     def mean_prediction(self) -> FloatArray:
@@ -149,19 +149,12 @@ class FittedInterventional(FittedTreeModel):
     name = "tree_interventional"
 
     @cached_property
-    def absent(self) -> tuple[Absent, ...]:
-        """The background rows, as each ensemble sees them."""
-        from weightedshap.trees.ensembles import Absent
+    def games(self) -> Callable[[FloatArray], LeafBlock]:
+        from weightedshap.games.tree_blocks import leaf_games
 
-        return Absent.of(self.ensembles, self._numbers(self.background.data), self.background.weights)
+        background = self.background
+        return leaf_games(self.ensembles, self._numbers(background.data), background.weights, background.d)
 
     @cached_property
     def row_bytes(self) -> int:
-        """About how much the lists of one row take."""
         return 64 * min(len(self.background), 16) * sum(len(e.value) for e in self.ensembles)
-
-    def block(self, rows: Data) -> LeafBlock:
-        """The interventional games of many rows."""
-        from weightedshap.games.tree_blocks import LeafBlock
-
-        return LeafBlock.of(self.absent, self._numbers(rows), self.coefficients)

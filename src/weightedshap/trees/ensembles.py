@@ -59,19 +59,10 @@ class Paths(NamedTuple):
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Σ of trees + offset, for one output: the inner nodes of all trees, then their leaves.
+    """Σ of trees + offset, for one output: the I inner nodes of all trees, then their L leaves."""
 
-    Attributes
-    ----------
-    roots : (T,) root of each tree
-    left, right, column, player, threshold, nan_left, zero_missing, cat_slot : (I,) of inner nodes
-    cat_start, cat_words, member_left : sets of categories as bits, and which side their members go
-    value : (L,) of leaves · cover : (I + L,) training weight of all nodes
-    single : whether values are rounded to float32 before they are compared, as the model's own library does
-    """
-
-    roots: Int32
-    left: Int32
+    roots: Int32  # (T,) root of each tree
+    left: Int32  # (I,) of inner nodes, as all up to `cat_slot`
     right: Int32
     column: Int32
     player: Int32
@@ -79,13 +70,13 @@ class Ensemble:
     nan_left: BoolArray
     zero_missing: BoolArray
     cat_slot: Int32
-    cat_start: Int64
-    cat_words: npt.NDArray[np.uint32]
-    member_left: BoolArray
-    value: FloatArray
-    cover: FloatArray
+    cat_start: Int64  # where the words of each set of categories begin
+    cat_words: npt.NDArray[np.uint32]  # the sets as bits
+    member_left: BoolArray  # which side the members of each set go
+    value: FloatArray  # (L,) of leaves
+    cover: FloatArray  # (I + L,) training weight of all nodes
     offset: float = 0.0
-    single: bool = False
+    single: bool = False  # whether values are rounded to float32 before they are compared, as the library does
 
     def of_players(self, owner: IntArray) -> Ensemble:
         """The ensemble whose splits ask about the player of each column."""
@@ -198,17 +189,11 @@ def _packed_categories(trees: Sequence[Tree], roots: IntArray, n_nodes: int) -> 
 
 @dataclass(frozen=True)
 class Absent:
-    """Rows whose values stand in for hidden features, as one ensemble sees them.
-
-    Attributes
-    ----------
-    goes : (B, nodes) whether each row goes left at each inner node
-    weights : (B,)
-    """
+    """B rows whose values stand in for hidden features, as one ensemble sees them."""
 
     ensemble: Ensemble
-    goes: BoolArray
-    weights: FloatArray
+    goes: BoolArray  # (B, I) whether each row goes left at each inner node
+    weights: FloatArray  # (B,)
 
     @classmethod
     def of(cls, ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray) -> tuple[Absent, ...]:
@@ -218,11 +203,15 @@ class Absent:
     @cached_property
     def patterns(self) -> tuple[Any, ...] | None:
         """For each leaf which of its members the rows pass, equal rows counted once; None where that does not pay."""
-        if len(self.weights) <= FEW_ROWS or self.ensemble.paths.widest > PATTERN_BITS:
+        if len(self.weights) <= FEW_ROWS or (p := self.ensemble.paths).widest > PATTERN_BITS:
             return None
-        p = self.ensemble.paths
         found = path_kernels.background_patterns(self.goes, self.weights, p.start, p.edge_start, p.edge, MOST_PATTERNS)
         return None if found[0][0] < 0 else tuple(found)
+
+    @property
+    def widest(self) -> int:
+        """The most members of a leaf, or an upper bound where the ways to leaves are not listed."""
+        return self.ensemble.widest if self.patterns is None else self.ensemble.paths.widest
 
     def leaves(self, X: FloatArray) -> tuple[Any, ...]:
         """The living leaves of the rows X (n, c), as `leaf_kernels` describes them."""

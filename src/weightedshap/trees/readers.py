@@ -33,20 +33,12 @@ Node = Mapping[str, Any]  # of a library's JSON
 
 @dataclass(frozen=True)
 class ReadModel:
-    """A tree ensemble that was read.
+    """A tree ensemble that was read."""
 
-    Attributes
-    ----------
-    ensembles : one for each raw output
-    space : "margin", "probability" or "value", the scale on which trees add up
-    raw : rows → (n, k), the library's own prediction on that scale
-    categories : column position → the categories behind its codes, where the model has them
-    """
-
-    ensembles: tuple[Ensemble, ...]
-    space: str
-    raw: Callable[[Any], Any]
-    categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    ensembles: tuple[Ensemble, ...]  # one for each raw output
+    space: str  # "margin", "probability" or "value", the scale on which trees add up
+    raw: Callable[[Any], Any]  # rows → (n, k), the library's own prediction on that scale
+    categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)  # by column, where the model has them
 
     def encode(self, rows: Data) -> FloatArray:
         """Rows as the numbers that splits compare: categories as their codes, missing values as NaN."""
