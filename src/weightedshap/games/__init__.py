@@ -8,8 +8,6 @@ To add a game, write a recipe class with ``fit(model, background, rng)`` whose r
 ``predict(rows)``, and add one line to `GAMES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 

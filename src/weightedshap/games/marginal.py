@@ -48,13 +48,8 @@ class FittedMarginal(FilledIn):
 
     def _average(self, row: Data, columns: BoolArray) -> FloatArray:
         """(m, k) weighted mean over the background of the predictions for each set of known columns (m, c)."""
-        starts = range(0, len(self.background), self._rows_per_batch)
-        some = [self.background.take(slice(start, start + self._rows_per_batch)) for start in starts]
-        values = np.concatenate([self._predict(row, columns, rows) for rows in some], axis=1)
-        by_row = np.ascontiguousarray(np.moveaxis(values, 1, -1))  # (m, k, B)
-        return np.asarray((by_row * self.background.weights).sum(axis=-1))
-
-    def _predict(self, row: Data, columns: BoolArray, some: Data) -> FloatArray:
-        """(m, b, k) predictions with known columns from `row` and the others from `some` b background rows."""
-        flat = self.model(self.background.mix(row, columns, some))
-        return flat.reshape(len(columns), len(some), -1)
+        m, table, step = len(columns), self.background, self._rows_per_batch
+        some = [table.take(slice(start, start + step)) for start in range(0, len(table), step)]
+        predicted = [self.model(table.mix(row, columns, rows)).reshape(m, len(rows), -1) for rows in some]
+        by_row = np.ascontiguousarray(np.moveaxis(np.concatenate(predicted, axis=1), 1, -1))  # (m, k, B)
+        return np.asarray((by_row * table.weights).sum(axis=-1))

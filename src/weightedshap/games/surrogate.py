@@ -75,20 +75,18 @@ class Encoding:
         category of fewer than `RARE` distinct rows gets the place that the mean of the other parts has among all
         categories. One that no other part has is treated as never seen.
         """
-        codes = {
-            c: np.where(X[:, c] == self.missing[c], len(r), X[:, c]).astype(np.intp) for c, r in self.ranks.items()
-        }
-        if not codes:
+        if not self.ranks:
             return X
-        copy_of = copies_of(X)
+        copy_of, sizes = copies_of(X), {c: len(ranks) for c, ranks in self.ranks.items()}
         _, first = np.unique(copy_of, return_index=True)
-        rare = {c: _is_rare(code, first, len(self.ranks[c])) for c, code in codes.items()}
+        codes = {c: np.where(X[:, c] == self.missing[c], n, X[:, c]).astype(np.intp) for c, n in sizes.items()}
+        rare = {c: _is_rare(code, first, sizes[c]) for c, code in codes.items()}
         if not any(rows.any() for rows in rare.values()):
             return X
         fitted, total = X.copy(), weights * f.mean(axis=1)
         part = rng.integers(PARTS, size=len(first))[copy_of]
         for c, code in codes.items():
-            n = len(self.ranks[c])
+            n = sizes[c]
             everywhere = np.nan_to_num(_means(code, total, weights, n))  # ascending, as ranks are
             for p in np.unique(part[rare[c]]):
                 others, mine = part != p, rare[c] & (part == p)
@@ -142,10 +140,7 @@ def _ranks(column: Column, f: FloatArray, weights: FloatArray) -> dict[Any, floa
 def _below(column: FloatArray) -> float:
     """A number below all of `column`, by at least its range."""
     present = column[~np.isnan(column)]
-    if not len(present):
-        return 0.0
-    low, high = float(present.min()), float(present.max())
-    return low - max(1.0, high - low)
+    return float(present.min() - max(1.0, np.ptp(present))) if len(present) else 0.0
 
 
 def copies_of(X: FloatArray | IntArray) -> IntArray:

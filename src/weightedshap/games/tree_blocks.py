@@ -26,8 +26,7 @@ class TreeBlock:
     fill_along: ClassVar[Kernel]
     fill_semivalues: ClassVar[Kernel]
 
-    lists: tuple[tuple[Any, ...], ...]  # for each output the arrays that the kernels read
-    offsets: tuple[float, ...]  # for each output what is added to the leaves
+    outputs: tuple[tuple[float, tuple[Any, ...]], ...]  # what is added to the leaves, and what the kernels read
     coefficients: FloatArray  # the table of K(s, t), see `coefficient_table`
     n: int
 
@@ -36,39 +35,35 @@ class TreeBlock:
         return int(self.coefficients.shape[1])
 
     def values(self, coalitions: BoolArray) -> FloatArray:
-        return self._filled(self.fill_values, self._room(len(coalitions)), np.ascontiguousarray(coalitions))
+        return self._filled(self.fill_values, (len(coalitions),), np.ascontiguousarray(coalitions))
 
     def along(self, orders: IntArray) -> FloatArray:
-        return self._filled(self.fill_along, self._room(orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
+        return self._filled(self.fill_along, (orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
-        out = np.empty((len(self.lists), self.n, len(vectors), self.d))
-        return self._filled(self.fill_semivalues, out, np.ascontiguousarray(self.coefficients @ vectors.T))
+        table = np.ascontiguousarray(self.coefficients @ vectors.T)
+        return self._filled(self.fill_semivalues, (len(vectors), self.d), table)
 
     def ends(self) -> FloatArray:
         return self.values(ends(self.d))
 
     def output(self, index: int) -> TreeBlock:
-        return replace(self, lists=self.lists[index : index + 1], offsets=self.offsets[index : index + 1])
+        return replace(self, outputs=self.outputs[index : index + 1])
 
     def alone(self) -> ExactGame:
         return ExactGame(self)
 
-    def _room(self, *shape: int) -> FloatArray:
-        """(k, n, …) filled with the offsets; outputs stay apart in memory, so that kernels fill them one by one."""
-        room = np.empty((len(self.lists), self.n, *shape))
-        room[:] = np.reshape(self.offsets, (-1,) + (1,) * (room.ndim - 1))
-        return room
-
-    def _filled(self, kernel: Kernel, out: FloatArray, *given: Any) -> FloatArray:
-        """(k, n, …) filled by the kernel → (n, …, k)."""
-        for lists, one_output in zip(self.lists, out, strict=True):
+    def _filled(self, kernel: Kernel, shape: tuple[int, ...], *given: BoolArray | IntArray | FloatArray) -> FloatArray:
+        """(n, *shape, k) filled by the kernel; outputs stay apart in memory, so that it fills them one by one."""
+        out = np.empty((len(self.outputs), self.n, *shape))
+        for (offset, lists), one_output in zip(self.outputs, out, strict=True):
+            one_output[:] = offset
             kernel(*lists, *given, one_output)
         return np.moveaxis(out, 0, -1)
 
 
 class LeafBlock(TreeBlock):
-    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅]; lists are those that `leaf_kernels` describes."""
+    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅], listed as `leaf_kernels` describes."""
 
     fill_values = staticmethod(leaf_kernels.values_of_leaves)
     fill_along = staticmethod(leaf_kernels.along_leaves)
@@ -77,15 +72,14 @@ class LeafBlock(TreeBlock):
     @classmethod
     def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: FloatArray) -> LeafBlock:
         """The games of rows X (n, c) whose hidden features take the values of absent rows."""
-        offsets = tuple(one.ensemble.offset for one in absent)
-        return cls(tuple(one.leaves(X) for one in absent), offsets, coefficients, len(X))
+        return cls(tuple((one.ensemble.offset, one.leaves(X)) for one in absent), coefficients, len(X))
 
     def ends(self) -> FloatArray:
-        return self._filled(leaf_kernels.ends_of_leaves, self._room(2))
+        return self._filled(leaf_kernels.ends_of_leaves, (2,))
 
 
 class PathBlock(TreeBlock):
-    """Path-dependent games; lists are the directions of the rows and the `Paths`."""
+    """Path-dependent games; kernels read the directions of the rows and the `Paths`."""
 
     fill_values = staticmethod(path_kernels.values_of_paths)
     fill_along = staticmethod(path_kernels.along_paths)
@@ -94,15 +88,14 @@ class PathBlock(TreeBlock):
     @classmethod
     def of(cls, ensembles: Sequence[Ensemble], X: FloatArray, coefficients: FloatArray) -> PathBlock:
         """The games of rows X (n, c)."""
-        offsets = tuple(e.offset for e in ensembles)
-        return cls(tuple((e.directions(X), *e.paths) for e in ensembles), offsets, coefficients, len(X))
+        return cls(tuple((e.offset, (e.directions(X), *e.paths)) for e in ensembles), coefficients, len(X))
 
 
 def leaf_games(
     ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int
 ) -> Callable[[FloatArray], LeafBlock]:
     """X (n, c) → the games of these rows, whose hidden features take the values of the rows Z (B, c)."""
-    absent = Absent.of(ensembles, Z, weights)
+    absent = [Absent(e, e.directions(Z), weights) for e in ensembles]
     return partial(LeafBlock.of, absent, coefficients=coefficient_table(d, max(one.widest for one in absent)))
 
 

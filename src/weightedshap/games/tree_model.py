@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -43,7 +42,7 @@ class TreeModel:
 
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedTreeModel:
         """Read the trees, and for "interventional" sort the background rows by what they pass."""
-        fitted = look_up("removal", self.removal, {"interventional": FittedInterventional, "path": FittedPath})
+        fitted = look_up("removal", self.removal, {"interventional": FittedTreeModel, "path": FittedPath})
         model, table, _ = wrapped(model, background, rng)
         return fitted(model, table, _explained(model, table))
 
@@ -77,16 +76,17 @@ def _explained(model: Model, table: Table) -> ReadModel:
             "estimator itself rather than a wrapper of it."
         )
     players = [e.of_players(table.player_of_column) for e in read.ensembles]
-    ensembles = tuple(players[p].scaled(float(sign)) for p, sign in zip(positions, signs, strict=True))
+    chosen = zip((players[p] for p in positions), signs.tolist(), strict=True)
+    ensembles = tuple(replace(e, value=e.value * sign, offset=e.offset * sign) for e, sign in chosen)
     return replace(read, ensembles=ensembles, raw=lambda rows: read.predict(rows)[:, positions] * signs)
 
 
 @dataclass(frozen=True)
 class FittedTreeModel(FittedOnTable, ExactFitted):
-    """Model, background, and the trees of the outputs explained."""
+    """Model, background, and the trees of the outputs explained; hidden features take the background's values."""
 
     read: ReadModel = field(repr=False)
-    name = "tree_model"
+    name = "tree_interventional"
 
     @property
     def space(self) -> str:
@@ -110,10 +110,17 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
         """For each output its trees."""
         return self.read.ensembles
 
-    @property
-    @abstractmethod
+    @cached_property
     def games(self) -> Callable[[FloatArray], LeafBlock | PathBlock]:
         """Encoded rows (n, c) → their games."""
+        from weightedshap.games.tree_blocks import leaf_games
+
+        background = self.background
+        return leaf_games(self.ensembles, self._numbers(background.data), background.weights, background.d)
+
+    @property
+    def row_bytes(self) -> int:
+        return 64 * min(len(self.background), 16) * sum(len(e.value) for e in self.ensembles)
 
     def block(self, rows: Data) -> LeafBlock | PathBlock:
         return self.games(self._numbers(rows))
@@ -129,6 +136,7 @@ class FittedPath(FittedTreeModel):
     """Splits on hidden features are averaged by cover."""
 
     name = "tree_path"
+    row_bytes = 0  # the ways to leaves are shared by all rows
 
     @cached_property
     def games(self) -> Callable[[FloatArray], PathBlock]:
@@ -140,21 +148,3 @@ class FittedPath(FittedTreeModel):
     def mean_prediction(self) -> FloatArray:
         """game(∅): the mean by cover, over the rows that the trees were grown on."""
         return np.asarray(self.block(self.background.take(slice(0, 1))).ends()[0, 0])
-
-
-@dataclass(frozen=True)
-class FittedInterventional(FittedTreeModel):
-    """Hidden features take the values of background rows."""
-
-    name = "tree_interventional"
-
-    @cached_property
-    def games(self) -> Callable[[FloatArray], LeafBlock]:
-        from weightedshap.games.tree_blocks import leaf_games
-
-        background = self.background
-        return leaf_games(self.ensembles, self._numbers(background.data), background.weights, background.d)
-
-    @cached_property
-    def row_bytes(self) -> int:
-        return 64 * min(len(self.background), 16) * sum(len(e.value) for e in self.ensembles)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from weightedshap.games.tree_blocks import LeafBlock
     from weightedshap.trees.ensembles import Ensemble
 
+LEARNING = {"objective": "regression", "metric": "l2", "deterministic": True, "force_row_wise": True, "verbose": -1}
+BINNING = {"bin_construct_sample_cnt": 50_000, "enable_bundle": False}
 SMALL = 2_000_000  # cells below which threads cost more than they bring
 Shown = tuple[FloatArray, IntArray]  # rows (N, c) with NaN where hidden, and the background row of each (N,)
 
@@ -99,19 +101,14 @@ class TreeSurrogate:
         (X, row), (X_held, row_held), share = seen, held, weights * len(weights)
         masks = int(np.count_nonzero(row == row[0]))
         parameters = {
-            "objective": "regression",
-            "metric": "l2",
+            **LEARNING,
+            **BINNING,
             "learning_rate": self.rate,
             "num_leaves": self.leaves,
             "max_bin": self.bins,
             "min_data_in_leaf": max(20, masks),
-            "bin_construct_sample_cnt": 50_000,
-            "enable_bundle": False,
             "seed": int(rng.integers(2**31)),
             "num_threads": self.n_jobs or (1 if X.size < SMALL else 0),
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbose": -1,
         }
         data = lightgbm.Dataset(X, f[row], weight=share[row], params=parameters)
         check = lightgbm.Dataset(X_held, f[row_held], weight=share[row_held], reference=data)

@@ -7,7 +7,7 @@ averaged by cover (path-dependent).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -82,10 +82,6 @@ class Ensemble:
         """The ensemble whose splits ask about the player of each column."""
         return replace(self, player=owner.astype(np.int32)[self.column])
 
-    def scaled(self, factor: float) -> Ensemble:
-        """The ensemble times a constant."""
-        return replace(self, value=self.value * factor, offset=self.offset * factor)
-
     @cached_property
     def n_players(self) -> int:
         """Players up to the last one that a split asks about."""
@@ -138,34 +134,32 @@ def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ens
     sizes = np.array([np.size(tree.left) for tree in trees], dtype=np.intp)
     roots = np.cumsum(sizes) - sizes
 
-    def joined(values: Iterable[npt.ArrayLike], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    def joined(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """One value for each node of each tree, in the order of `trees`."""
-        arrays = (np.broadcast_to(np.asarray(v, dtype=dtype), n) for v, n in zip(values, sizes, strict=True))
-        return np.concatenate([np.zeros(0, dtype), *arrays])
+        values = (np.asarray(vars(tree)[name], dtype=dtype) for tree in trees)
+        return np.concatenate([np.zeros(0, dtype), *map(np.broadcast_to, values, sizes)])
 
-    left, right = joined((t.left for t in trees), np.intp), joined((t.right for t in trees), np.intp)
+    left, right = joined("left", np.intp), joined("right", np.intp)
     inner, leaf = np.flatnonzero(left >= 0), np.flatnonzero(left < 0)
     order = np.concatenate([inner, leaf])
     number = np.empty(len(order), dtype=np.int32)
     number[order] = np.arange(len(order))
     first = np.repeat(roots, sizes)[inner]  # children are counted from the root of their own tree
-    column = joined((t.column for t in trees), np.int32)[inner]
+    splits = {"column": np.int32, "threshold": np.float64, "nan_left": np.bool_, "zero_missing": np.bool_}
+    of_inner: dict[str, Any] = {name: joined(name, dtype)[inner] for name, dtype in splits.items()}
     cat_slot, cat_start, cat_words, member_left = _packed_categories(trees, roots, len(order))
     return Ensemble(
         roots=number[roots],
         left=number[left[inner] + first],
         right=number[right[inner] + first],
-        column=column,
-        player=column,
-        threshold=joined((t.threshold for t in trees), np.float64)[inner],
-        nan_left=joined((t.nan_left for t in trees), np.bool_)[inner],
-        zero_missing=joined((t.zero_missing for t in trees), np.bool_)[inner],
+        **of_inner,
+        player=of_inner["column"],
         cat_slot=cat_slot[inner],
         cat_start=cat_start,
         cat_words=cat_words,
         member_left=member_left,
-        value=joined((t.value for t in trees), np.float64)[leaf] * scale,
-        cover=joined((t.cover for t in trees), np.float64)[order],
+        value=joined("value", np.float64)[leaf] * scale,
+        cover=joined("cover", np.float64)[order],
         single=single,
     )
 
@@ -194,11 +188,6 @@ class Absent:
     ensemble: Ensemble
     goes: BoolArray  # (B, I) whether each row goes left at each inner node
     weights: FloatArray  # (B,)
-
-    @classmethod
-    def of(cls, ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray) -> tuple[Absent, ...]:
-        """The rows Z (B, c) as each ensemble sees them."""
-        return tuple(cls(e, e.directions(Z), weights) for e in ensembles)
 
     @cached_property
     def patterns(self) -> tuple[Any, ...] | None:

@@ -13,8 +13,6 @@ Inner nodes of all trees are numbered first, then the leaves: a node is a leaf i
 ``n_inner = left.shape[0]``, and its value is ``value[node − n_inner]``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -4,8 +4,6 @@ The way to every leaf is listed once for an ensemble, its splits grouped by play
 is left for each player of a leaf: does the row pass all its splits?
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

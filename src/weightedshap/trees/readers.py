@@ -117,9 +117,6 @@ def _flat(root: Node, left_key: str, right_key: str) -> tuple[list[Node], IntArr
     return nodes, np.array(left, dtype=np.intp)
 
 
-# LightGBM ------------------------------------------------------------------------------------------
-
-
 def read_lightgbm(model: Any, rows: Data) -> ReadModel:
     """A `lightgbm.Booster` or scikit-learn wrapper, through ``dump_model``."""
     import lightgbm
@@ -168,9 +165,6 @@ def _lightgbm_node(node: Node) -> tuple[int, float, bool, float, float, bool]:
     threshold = float(node["threshold"])
     nan_left = threshold >= 0 if missing == "None" else node["default_left"]  # where none was missing, NaN is read as 0
     return column, threshold, nan_left, 0.0, cover, missing == "Zero"
-
-
-# XGBoost -------------------------------------------------------------------------------------------
 
 
 def read_xgboost(model: Any, rows: Data) -> ReadModel:
@@ -238,9 +232,6 @@ def _xgboost_tree(tree: Mapping[str, Any], weight: float) -> Tree:
     return Tree(left, right, column, below, nan_left, value, cover, categories=sets, categories_left=False)
 
 
-# CatBoost ------------------------------------------------------------------------------------------
-
-
 def read_catboost(model: Any, rows: Data) -> ReadModel:
     """A CatBoost model with splits on numbers, through its JSON format."""
     with tempfile.TemporaryDirectory() as folder:
@@ -289,9 +280,6 @@ def _catboost_split(split: Node, columns: Mapping[int, Any]) -> tuple[int, float
         _refuse(f"CatBoost's {split['split_type']} splits on categories and combinations")
     feature = columns[split["float_feature_index"]]
     return feature["flat_feature_index"], float(split["border"]), feature["nan_value_treatment"] != "AsTrue"
-
-
-# scikit-learn --------------------------------------------------------------------------------------
 
 
 def read_sklearn(model: Any, rows: Data) -> ReadModel | None:
