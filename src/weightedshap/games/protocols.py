@@ -79,16 +79,12 @@ class FittedGame(Protocol):
         """f(x) of rows on the scale of the game, (n,) or (n, k)."""
 
 
-class Fitted(ABC):
-    """A fitted game of this library: a `FittedGame` that also gives blocks of rows."""
+class Fitted(FittedGame, ABC):
+    """A fitted game of this library, which also gives blocks of rows."""
 
     @abstractmethod
     def block(self, rows: Data) -> Block:
         """The games of rows that are aligned with the background."""
-
-    @abstractmethod
-    def at(self, row: Data) -> Game:
-        """The game at one row, as people pass it."""
 
     @abstractmethod
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:

@@ -70,11 +70,9 @@ class Rows:
         return [slice(start, min(start + size, len(self))) for start in range(0, len(self), size)]
 
     def some(self, part: slice) -> Data:
-        """Some rows."""
         return part_of(self.rows, part)
 
     def block(self, part: slice) -> Block:
-        """The games of some rows."""
         return self.fitted.block(self.some(part))
 
     def is_like(self, other: Rows) -> bool:

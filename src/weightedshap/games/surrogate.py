@@ -104,8 +104,9 @@ class Encoding:
 
 def refuse_infinite(X: FloatArray, names: tuple[str, ...]) -> None:
     """An error that names the first of the columns (n, c) that holds an infinite value."""
-    if np.isinf(X).any():
-        name = names[int(np.nonzero(np.isinf(X).any(axis=0))[0][0])]
+    infinite = np.isinf(X).any(axis=0)
+    if infinite.any():
+        name = names[int(infinite.argmax())]
         raise ValueError(
             f"Column {name!r} holds an infinite value. Replace it by a finite one, or by NaN if it is missing."
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import ends
@@ -15,17 +17,12 @@ from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import leaf_kernels, path_kernels
 from weightedshap.trees.ensembles import Absent, Ensemble, coefficient_table
 
-Kernel = Callable[..., None]
-
 
 @dataclass(frozen=True)
 class TreeBlock:
     """The games of n rows, an `ExactBlock` read off trees; a subclass names the kernels."""
 
-    fill_values: ClassVar[Kernel]
-    fill_along: ClassVar[Kernel]
-    fill_semivalues: ClassVar[Kernel]
-
+    kernels: ClassVar[ModuleType]  # with `values`, `along` and `semivalues`
     outputs: tuple[tuple[float, tuple[Any, ...]], ...]  # what is added to the leaves, and what the kernels read
     coefficients: FloatArray  # the table of K(s, t), see `coefficient_table`
     n: int
@@ -35,14 +32,14 @@ class TreeBlock:
         return int(self.coefficients.shape[1])
 
     def values(self, coalitions: BoolArray) -> FloatArray:
-        return self._filled(self.fill_values, (len(coalitions),), np.ascontiguousarray(coalitions))
+        return self._filled(self.kernels.values, (len(coalitions),), np.ascontiguousarray(coalitions))
 
     def along(self, orders: IntArray) -> FloatArray:
-        return self._filled(self.fill_along, (orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
+        return self._filled(self.kernels.along, (orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
         table = np.ascontiguousarray(self.coefficients @ vectors.T)
-        return self._filled(self.fill_semivalues, (len(vectors), self.d), table)
+        return self._filled(self.kernels.semivalues, (len(vectors), self.d), table)
 
     def ends(self) -> FloatArray:
         return self.values(ends(self.d))
@@ -53,7 +50,7 @@ class TreeBlock:
     def alone(self) -> ExactGame:
         return ExactGame(self)
 
-    def _filled(self, kernel: Kernel, shape: tuple[int, ...], *given: BoolArray | IntArray | FloatArray) -> FloatArray:
+    def _filled(self, kernel: Callable[..., None], shape: tuple[int, ...], *given: npt.NDArray[Any]) -> FloatArray:
         """(n, *shape, k) filled by the kernel; outputs stay apart in memory, so that it fills them one by one."""
         out = np.empty((len(self.outputs), self.n, *shape))
         for (offset, lists), one_output in zip(self.outputs, out, strict=True):
@@ -65,9 +62,7 @@ class TreeBlock:
 class LeafBlock(TreeBlock):
     """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅], listed as `leaf_kernels` describes."""
 
-    fill_values = staticmethod(leaf_kernels.values_of_leaves)
-    fill_along = staticmethod(leaf_kernels.along_leaves)
-    fill_semivalues = staticmethod(leaf_kernels.semivalues_of_leaves)
+    kernels: ClassVar[ModuleType] = leaf_kernels
 
     @classmethod
     def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: FloatArray) -> LeafBlock:
@@ -75,15 +70,13 @@ class LeafBlock(TreeBlock):
         return cls(tuple((one.ensemble.offset, one.leaves(X)) for one in absent), coefficients, len(X))
 
     def ends(self) -> FloatArray:
-        return self._filled(leaf_kernels.ends_of_leaves, (2,))
+        return self._filled(leaf_kernels.ends, (2,))
 
 
 class PathBlock(TreeBlock):
     """Path-dependent games; kernels read the directions of the rows and the `Paths`."""
 
-    fill_values = staticmethod(path_kernels.values_of_paths)
-    fill_along = staticmethod(path_kernels.along_paths)
-    fill_semivalues = staticmethod(path_kernels.semivalues_of_paths)
+    kernels: ClassVar[ModuleType] = path_kernels
 
     @classmethod
     def of(cls, ensembles: Sequence[Ensemble], X: FloatArray, coefficients: FloatArray) -> PathBlock:

@@ -16,8 +16,7 @@ from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
 
 if TYPE_CHECKING:
-    from weightedshap.games.tree_blocks import LeafBlock, PathBlock
-    from weightedshap.trees.ensembles import Ensemble
+    from weightedshap.games.tree_blocks import TreeBlock
     from weightedshap.trees.readers import ReadModel
 
 
@@ -98,31 +97,26 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
             "game": self.name,
             "space": self.space,
             "background_rows": len(self.background),
-            "trees": sum(len(e.roots) for e in self.ensembles),
-            "leaves": sum(len(e.value) for e in self.ensembles),
+            "trees": sum(len(e.roots) for e in self.read.ensembles),
+            "leaves": sum(len(e.value) for e in self.read.ensembles),
         }
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
         return self.read.predict(rows), self.model.has_axis
 
-    @property
-    def ensembles(self) -> tuple[Ensemble, ...]:
-        """For each output its trees."""
-        return self.read.ensembles
-
     @cached_property
-    def games(self) -> Callable[[FloatArray], LeafBlock | PathBlock]:
+    def games(self) -> Callable[[FloatArray], TreeBlock]:
         """Encoded rows (n, c) → their games."""
         from weightedshap.games.tree_blocks import leaf_games
 
         background = self.background
-        return leaf_games(self.ensembles, self._numbers(background.data), background.weights, background.d)
+        return leaf_games(self.read.ensembles, self._numbers(background.data), background.weights, background.d)
 
     @property
     def row_bytes(self) -> int:
-        return 64 * min(len(self.background), 16) * sum(len(e.value) for e in self.ensembles)
+        return 64 * min(len(self.background), 16) * sum(len(e.value) for e in self.read.ensembles)
 
-    def block(self, rows: Data) -> LeafBlock | PathBlock:
+    def block(self, rows: Data) -> TreeBlock:
         return self.games(self._numbers(rows))
 
     def _numbers(self, rows: Data) -> FloatArray:
@@ -139,10 +133,10 @@ class FittedPath(FittedTreeModel):
     row_bytes = 0  # the ways to leaves are shared by all rows
 
     @cached_property
-    def games(self) -> Callable[[FloatArray], PathBlock]:
+    def games(self) -> Callable[[FloatArray], TreeBlock]:
         from weightedshap.games.tree_blocks import path_games
 
-        return path_games(self.ensembles, self.background.d)
+        return path_games(self.read.ensembles, self.background.d)
 
     @cached_property
     def mean_prediction(self) -> FloatArray:

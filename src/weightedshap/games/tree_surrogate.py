@@ -166,7 +166,6 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
         return super().ready()
 
     def stored(self) -> dict[str, Any]:
-        """The boosters in LightGBM's own text, and what stands around them."""
         texts = [booster.model_to_string() for booster in self.boosters]
         encoding = self.encoding.stored()
         return {"recipe": "TreeSurrogate", "boosters": texts, "encoding": encoding, "quality": dict(self.quality)}

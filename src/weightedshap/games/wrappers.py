@@ -20,10 +20,7 @@ from weightedshap.inputs import Data, Model, Table, as_model, as_table, is_frame
 
 @dataclass
 class CheckedGame:
-    """A game of one row whose answers are examined, and whose evaluations are counted.
-
-    Every answer must be finite, have one value for each coalition, and the same outputs as before.
-    """
+    """A game of one row whose answers are examined (finite, of the same shape always), and whose calls are counted."""
 
     game: Game
     d: int
@@ -176,8 +173,7 @@ class ExactGame(WalkingGame):
 
     def contributions(self) -> Contributions:
         """The exact Δ."""
-        delta = self._public(self.block.semivalues(np.eye(self.d)))
-        return Contributions.known(delta, stopped=OWN)
+        return Contributions.known(self._public(self.block.semivalues(np.eye(self.d))), stopped=OWN)
 
 
 @dataclass(frozen=True)
@@ -204,7 +200,6 @@ class FittedOnTable(Fitted):
         return self.model(rows), self.model.has_axis
 
     def ready(self) -> Self:
-        """The same game, all that results tell of it known."""
         _ = self.mean_prediction, self.info, self.output_names
         return self
 

@@ -46,15 +46,15 @@ class Tree:
 
 
 class Paths(NamedTuple):
-    """The ways to all leaves of an ensemble, grouped by player; described in `path_kernels.leaf_paths`."""
+    """The ways to all leaves of an ensemble, grouped by player: a player on the way to a leaf is a member of it."""
 
-    value: FloatArray
-    start: Int64
-    member: Int32
-    ratio: FloatArray
-    edge_start: Int64
-    edge: Int32
-    widest: int
+    value: FloatArray  # of each leaf
+    start: Int64  # members of leaf l are start[l] … start[l + 1] − 1
+    member: Int32  # the player
+    ratio: FloatArray  # product of the shares of cover that the member's splits send this way
+    edge_start: Int64  # splits of member q are edge[edge_start[q] : edge_start[q + 1]]
+    edge: Int32  # 2·node + (1 if the way goes left)
+    widest: int  # the most members of a leaf
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,6 @@ class Ensemble:
 
     @cached_property
     def paths(self) -> Paths:
-        """The ways to all leaves."""
         trees = self.roots, self.left, self.right, self.player, self.value
         return Paths(*path_kernels.leaf_paths(*trees, self.cover, self.n_players, self.depth))
 
@@ -126,10 +125,9 @@ class Ensemble:
 
 
 def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ensemble:
-    """The nodes of `trees`, inner ones first, leaf values times `scale`.
+    """The nodes of `trees`, leaf values times `scale`.
 
-    Inner nodes come first so that arrays about splits have no room for leaves, and ``node < len(left)`` tells them
-    apart.
+    Inner ones come first, so that arrays about splits have no room for leaves, and ``node < len(left)`` parts them.
     """
     sizes = np.array([np.size(tree.left) for tree in trees], dtype=np.intp)
     roots = np.cumsum(sizes) - sizes

@@ -106,10 +106,7 @@ def _refuse(what: str) -> NoReturn:
 
 
 def _flat(root: Node, left_key: str, right_key: str) -> tuple[list[Node], IntArray]:
-    """The nodes of a nested tree, parents before children, and where the left child of each is, −1 for a leaf.
-
-    The right child stands next to the left one.
-    """
+    """The nodes of a nested tree, and where the left child of each is, the right one being next; −1 for a leaf."""
     nodes, left = [root], []
     for node in nodes:  # the list grows while it is walked
         left.append(len(nodes) if left_key in node else -1)
@@ -144,11 +141,8 @@ def lightgbm_ensembles(dump: Mapping[str, Any], scale: float = 1.0) -> tuple[Ens
 
 def _lightgbm_tree(structure: Node) -> Tree:
     nodes, left = _flat(structure, "left_child", "right_child")
-    sets = {
-        at: [int(code) for code in node["threshold"].split("||")]
-        for at, node in enumerate(nodes)
-        if node.get("decision_type") == "=="
-    }
+    on_sets = [at for at, node in enumerate(nodes) if node.get("decision_type") == "=="]
+    sets = {at: [int(code) for code in nodes[at]["threshold"].split("||")] for at in on_sets}
     column, threshold, nan_left, value, cover, zero = zip(*map(_lightgbm_node, nodes), strict=True)
     return Tree(left, left + 1, column, threshold, nan_left, value, cover, zero, sets)
 
@@ -241,9 +235,8 @@ def read_catboost(model: Any, rows: Data) -> ReadModel:
     columns = {f["feature_index"]: f for f in dump["features_info"].get("float_features", [])}
     scale, biases = dump["scale_and_bias"]
     k = max(len(np.atleast_1d(biases)), 1)
-    oblivious = [
-        _nested(t["splits"] or [], t["leaf_values"], t["leaf_weights"]) for t in dump.get("oblivious_trees", [])
-    ]
+    levels = dump.get("oblivious_trees", [])
+    oblivious = [_nested(tree["splits"] or [], tree["leaf_values"], tree["leaf_weights"]) for tree in levels]
     trees = [_catboost_trees(tree, columns, k) for tree in oblivious or dump.get("trees", [])]
     loss = str(model.get_all_params().get("loss_function", "")) if model.is_fitted() else ""
     return ReadModel(
@@ -308,10 +301,9 @@ def _read_forest(model: Any, members: Sequence[Any], classifier: bool) -> ReadMo
     if classifier and model.n_outputs_ > 1:
         _refuse("A classifier with several targets")
     raw = model.predict_proba if classifier else model.predict
-    ensembles = (
-        pack([_sklearn_tree(member.tree_, output, classifier) for member in members], 1 / len(members), single=True)
-        for output in range(members[0].tree_.value.shape[2 if classifier else 1])
-    )
+    outputs = range(members[0].tree_.value.shape[2 if classifier else 1])
+    trees = ([_sklearn_tree(member.tree_, output, classifier) for member in members] for output in outputs)
+    ensembles = (pack(one_output, 1 / len(members), single=True) for one_output in trees)
     return ReadModel(tuple(ensembles), "probability" if classifier else "value", feeding(raw, model))
 
 

@@ -1,4 +1,4 @@
-"""Hidden features are averaged over the background rows, as if independent of the known ones."""
+"""Hidden features are filled in: from all background rows, as if independent of the known ones, or from one row."""
 
 from __future__ import annotations
 
@@ -38,18 +38,45 @@ class FittedMarginal(FilledIn):
     batch_bytes: int = BATCH_BYTES
 
     def filled(self, row: Data, columns: BoolArray) -> FloatArray:
-        step = max(1, self._rows_per_batch // len(self.background))
-        batches = [self._average(row, columns[s : s + step]) for s in range(0, len(columns), step)]
+        rows = max(1, self.batch_bytes // (8 * len(self.background.names)))  # of one batch
+        step = max(1, rows // len(self.background))
+        batches = [self._average(row, columns[s : s + step], rows) for s in range(0, len(columns), step)]
         return np.concatenate([np.empty((0, len(self.model.chosen))), *batches])
 
-    @property
-    def _rows_per_batch(self) -> int:
-        return max(1, self.batch_bytes // (8 * len(self.background.names)))
-
-    def _average(self, row: Data, columns: BoolArray) -> FloatArray:
-        """(m, k) weighted mean over the background of the predictions for each set of known columns (m, c)."""
-        m, table, step = len(columns), self.background, self._rows_per_batch
+    def _average(self, row: Data, columns: BoolArray, step: int) -> FloatArray:
+        """(m, k) weighted mean over the background, `step` rows at a time, for each set of known columns (m, c)."""
+        m, table = len(columns), self.background
         some = [table.take(slice(start, start + step)) for start in range(0, len(table), step)]
         predicted = [self.model(table.mix(row, columns, rows)).reshape(m, len(rows), -1) for rows in some]
         by_row = np.ascontiguousarray(np.moveaxis(np.concatenate(predicted, axis=1), 1, -1))  # (m, k, B)
         return np.asarray((by_row * table.weights).sum(axis=-1))
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """v(S) = f(x_S, b_{[d]∖S}) with one fixed row b.
+
+    Parameters
+    ----------
+    values : the row b, in the columns of the background; None for its means, and modes of categories
+    """
+
+    values: Any = None
+
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedBaseline:
+        """Fix the row b."""
+        model, table, _ = wrapped(model, background, rng)
+        fixed = table.typical() if self.values is None else table.align(self.values, "values")
+        if len(fixed) != 1:
+            raise ValueError(f"`values` must be one row; got {len(fixed)}.")
+        return FittedBaseline(model, table, fixed)
+
+
+@dataclass(frozen=True)
+class FittedBaseline(FilledIn):
+    """Model, background and the row b."""
+
+    values: Any
+
+    def filled(self, row: Data, columns: BoolArray) -> FloatArray:
+        return self.model(self.background.mix(row, columns, self.values))
