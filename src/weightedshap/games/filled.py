@@ -76,7 +76,7 @@ class Baseline:
 class FittedBaseline(FilledIn):
     """Model, background and the row b."""
 
-    values: Any
+    values: Data
 
     def filled(self, row: Data, columns: BoolArray) -> FloatArray:
         return self.model(self.background.mix(row, columns, self.values))

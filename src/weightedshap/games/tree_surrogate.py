@@ -16,6 +16,8 @@ from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
 
 if TYPE_CHECKING:
+    from lightgbm import Booster
+
     from weightedshap.games.tree_blocks import LeafBlock
     from weightedshap.trees.ensembles import Ensemble
 
@@ -94,7 +96,7 @@ class TreeSurrogate:
         encoding = Encoding.restored(content["encoding"], background.names)
         return FittedTreeSurrogate(model, background, encoding, boosters, content["quality"])
 
-    def _boost(self, seen: Shown, held: Shown, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> Any:
+    def _boost(self, seen: Shown, held: Shown, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> Booster:
         """Boosted trees for one output, stopped by the error on held-out rows."""
         import lightgbm
 
@@ -127,7 +129,7 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
     """The learned ensembles, and how well they fit."""
 
     encoding: Encoding = field(repr=False)
-    boosters: tuple[Any, ...] = field(repr=False)  # of LightGBM, for each output; hidden columns are NaN
+    boosters: tuple[Booster, ...] = field(repr=False)  # one for each output; hidden columns are NaN
     quality: Mapping[str, Any] = field(default_factory=dict)  # see `fit_quality`
 
     @cached_property

@@ -118,7 +118,7 @@ class GivenBlock(Rowwise):
     games: tuple[CheckedGame, ...]
 
     @classmethod
-    def of(cls, *games: Any) -> GivenBlock:
+    def of(cls, *games: Game) -> GivenBlock:
         looked_at = tuple(map(checked, games))
         return cls(looked_at[0].d, len(games), looked_at)
 
