@@ -265,7 +265,7 @@ def test_categorical_splits_of_xgboost_are_read(removal):
     y = frame["a"].fillna(0.0) * frame["c"].isin(["s", "w"]).to_numpy() + frame["b"]
     model = xgboost.XGBRegressor(n_estimators=8, max_depth=4, max_cat_to_onehot=2, enable_categorical=True, n_jobs=1)
     fitted = TreeModel(removal).fit(model.fit(frame, y), frame[:20])
-    assert (fitted.ensembles[0].cat_slot >= 0).any()
+    assert (fitted.read.ensembles[0].cat_slot >= 0).any()
     rows = frame[100:110]
     everything = np.ones((1, 3), dtype=bool)
     ours = np.concatenate([fitted.at(rows[r : r + 1])(everything) for r in range(10)])

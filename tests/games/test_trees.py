@@ -24,7 +24,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 def leaf_game(ensemble, x, Z, weights, d, patterns=False):
     """The game of hidden features taken from the rows of Z, by walking trees or by background patterns."""
-    (absent,) = Absent.of([ensemble], Z, weights)
+    absent = Absent(ensemble, ensemble.directions(Z), weights)
     with mock.patch.object(ensembles, "FEW_ROWS", 0 if patterns else len(Z)):
         block = LeafBlock.of([absent], x[None], coefficient_table(d, ensemble.widest))
     assert (absent.patterns is not None) == patterns
@@ -123,6 +123,6 @@ def test_trees_on_masks_are_read_out_as_the_game_they_predict():
 def test_a_background_with_too_many_patterns_is_walked():
     rng, d = np.random.default_rng(0), 6
     ensemble = random_ensemble(rng, d, 6)
-    (absent,) = Absent.of([ensemble], rng.normal(size=(50, d)), np.full(50, 0.02))
+    absent = Absent(ensemble, ensemble.directions(rng.normal(size=(50, d))), np.full(50, 0.02))
     with mock.patch.object(ensembles, "MOST_PATTERNS", 3):
         assert absent.patterns is None

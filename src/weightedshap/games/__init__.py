@@ -8,16 +8,13 @@ To add a game, write a recipe class with ``fit(model, background, rng)`` whose r
 ``predict(rows)``, and add one line to `GAMES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from weightedshap.games.adapters import FunctionGame, from_shap, from_shapiq
 from weightedshap.games.auto import Auto
-from weightedshap.games.baseline import Baseline
+from weightedshap.games.filled import Baseline, Marginal
 from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
-from weightedshap.games.marginal import Marginal
 from weightedshap.games.neural_surrogate import NeuralSurrogate
 from weightedshap.games.protocols import FittedGame, Game, Recipe
 from weightedshap.games.tree_model import TreeModel

@@ -1,12 +1,11 @@
 """Games of one's own and of other libraries as ours: a function, a shap masker with a model, a shapiq game."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, as_outputs, offered, require
@@ -70,10 +69,10 @@ def from_shap(model: Any, masker: Any, x: Any) -> FunctionGame:
     rows = shape[0] if isinstance(shape, tuple) else None
     step = max(1, BATCH_ROWS // int(rows or 256))
 
-    def values(coalitions: BoolArray) -> Any:
+    def values(coalitions: BoolArray) -> npt.NDArray[Any]:
         """In batches, so that the masked copies of the background stay small."""
         if len(coalitions) == 0:  # the whole tells how many outputs there are
-            return masked(np.ones((1, len(masked)), dtype=np.bool_))[:0]
+            return np.asarray(masked(np.ones((1, len(masked)), dtype=np.bool_))[:0])
         starts = range(0, len(coalitions), step)
         return np.concatenate([masked(coalitions[start : start + step]) for start in starts])
 
@@ -95,7 +94,7 @@ def from_shapiq(game: Any) -> FunctionGame:
         raise TypeError(f"A shapiq game is callable and has `n_players`; got {type(game).__name__}.")
     d, places = int(has["n_players"]), has.get("player_name_lookup") or {}
 
-    def values(coalitions: BoolArray) -> Any:
+    def values(coalitions: BoolArray) -> FloatArray:
         if len(coalitions) == 0:  # shapiq refuses it
             return np.empty(0)
         taken_off = offered(game, "normalization_value").get("normalization_value", 0.0)

@@ -79,16 +79,12 @@ class FittedGame(Protocol):
         """f(x) of rows on the scale of the game, (n,) or (n, k)."""
 
 
-class Fitted(ABC):
-    """A fitted game of this library: a `FittedGame` that also gives blocks of rows."""
+class Fitted(FittedGame, ABC):
+    """A fitted game of this library, which also gives blocks of rows."""
 
     @abstractmethod
     def block(self, rows: Data) -> Block:
         """The games of rows that are aligned with the background."""
-
-    @abstractmethod
-    def at(self, row: Data) -> Game:
-        """The game at one row, as people pass it."""
 
     @abstractmethod
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
@@ -121,9 +117,9 @@ class Fitted(ABC):
         return ()
 
     @property
-    def mean_prediction(self) -> FloatArray:
+    def mean_prediction(self) -> FloatArray | float:
         """([k]) E f over the background; NaN where the game does not know it."""
-        return np.array(np.nan)
+        return np.nan
 
     @property
     def row_bytes(self) -> int:
@@ -135,8 +131,7 @@ class ExactFitted(Fitted):
     """A fitted game whose blocks know their Δ: many rows are read off at once."""
 
     @abstractmethod
-    def block(self, rows: Data) -> ExactBlock:
-        """The games of rows that are aligned with the background."""
+    def block(self, rows: Data) -> ExactBlock: ...
 
 
 @runtime_checkable

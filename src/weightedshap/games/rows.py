@@ -17,18 +17,11 @@ BLOCK_ROWS = 256  # beyond that, larger blocks save no time and make the progres
 
 @dataclass(frozen=True)
 class View:
-    """The games of a block of rows and their f(x), output by output.
+    """The games of a block of rows and their f(x), output by output."""
 
-    Attributes
-    ----------
-    block : the games, with all outputs
-    f_x : (n, k) of the outputs looked at
-    outputs : their k positions among those of the block
-    """
-
-    block: Block
-    f_x: FloatArray
-    outputs: tuple[int, ...]
+    block: Block  # with all outputs
+    f_x: FloatArray  # (n, k) of the outputs looked at
+    outputs: tuple[int, ...]  # their k positions among those of the block
 
     def each(self) -> Iterator[tuple[Block, FloatArray]]:
         """The one-output block and f(x) (n,) of every output."""
@@ -43,21 +36,13 @@ class View:
 
 @dataclass(frozen=True)
 class Rows:
-    """A fitted game on n rows.
-
-    Attributes
-    ----------
-    rows : aligned with the background, in its type
-    f_x : (n, k) of the outputs looked at
-    outputs : their k positions among those of the game
-    axis : whether people see the axis k
-    """
+    """A fitted game on n rows."""
 
     fitted: Fitted
-    rows: Data
-    f_x: FloatArray
-    outputs: tuple[int, ...]
-    axis: bool
+    rows: Data  # aligned with the background, in its type
+    f_x: FloatArray  # (n, k) of the outputs looked at
+    outputs: tuple[int, ...]  # their k positions among those of the game
+    axis: bool  # whether people see the axis k
 
     @classmethod
     def of(cls, fitted: Fitted, rows: Data) -> Rows:
@@ -85,11 +70,9 @@ class Rows:
         return [slice(start, min(start + size, len(self))) for start in range(0, len(self), size)]
 
     def some(self, part: slice) -> Data:
-        """Some rows."""
         return part_of(self.rows, part)
 
     def block(self, part: slice) -> Block:
-        """The games of some rows."""
         return self.fitted.block(self.some(part))
 
     def is_like(self, other: Rows) -> bool:

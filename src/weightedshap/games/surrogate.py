@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,17 +25,11 @@ class Encoding:
     can part the high ones from the low ones. A category that the background never saw stands between
     the two middle ranks: neither high nor low, and equal to none. A missing value becomes a number below
     all others of its column.
-
-    Attributes
-    ----------
-    missing : (c,) the number that stands for a missing value
-    ranks : column position → category → rank
-    names : the columns
     """
 
-    missing: FloatArray
-    ranks: Mapping[int, Mapping[Any, float]]
-    names: tuple[str, ...]
+    missing: FloatArray  # (c,) the number that stands for a missing value
+    ranks: Mapping[int, Mapping[Any, float]]  # column position → category → rank
+    names: tuple[str, ...]  # of the columns
 
     @classmethod
     def of(cls, table: Table, f: FloatArray) -> Encoding:
@@ -43,9 +37,9 @@ class Encoding:
         columns = [table.column(c) for c in range(len(table.names))]
         target = f.mean(axis=1)
         ranks = {c: _ranks(column, target, table.weights) for c, column in enumerate(columns) if column.dtype == object}
-        partial = cls(np.full(len(columns), np.nan), ranks, table.names)
-        numbers = [partial._numbers(column, c) for c, column in enumerate(columns)]
-        return cls(np.array([_below(column) for column in numbers]), ranks, table.names)
+        unfinished = cls(np.full(len(columns), np.nan), ranks, table.names)
+        below = [_below(unfinished._numbers(column, c)) for c, column in enumerate(columns)]
+        return replace(unfinished, missing=np.array(below))
 
     def stored(self) -> dict[str, Any]:
         """What a file holds of it; categories must be plain values."""
@@ -81,20 +75,18 @@ class Encoding:
         category of fewer than `RARE` distinct rows gets the place that the mean of the other parts has among all
         categories. One that no other part has is treated as never seen.
         """
-        codes = {
-            c: np.where(X[:, c] == self.missing[c], len(r), X[:, c]).astype(np.intp) for c, r in self.ranks.items()
-        }
-        if not codes:
+        if not self.ranks:
             return X
-        copy_of = copies_of(X)
+        copy_of, sizes = copies_of(X), {c: len(ranks) for c, ranks in self.ranks.items()}
         _, first = np.unique(copy_of, return_index=True)
-        rare = {c: _is_rare(code, first, len(self.ranks[c])) for c, code in codes.items()}
+        codes = {c: np.where(X[:, c] == self.missing[c], n, X[:, c]).astype(np.intp) for c, n in sizes.items()}
+        rare = {c: _is_rare(code, first, sizes[c]) for c, code in codes.items()}
         if not any(rows.any() for rows in rare.values()):
             return X
         fitted, total = X.copy(), weights * f.mean(axis=1)
         part = rng.integers(PARTS, size=len(first))[copy_of]
         for c, code in codes.items():
-            n = len(self.ranks[c])
+            n = sizes[c]
             everywhere = np.nan_to_num(_means(code, total, weights, n))  # ascending, as ranks are
             for p in np.unique(part[rare[c]]):
                 others, mine = part != p, rare[c] & (part == p)
@@ -112,8 +104,9 @@ class Encoding:
 
 def refuse_infinite(X: FloatArray, names: tuple[str, ...]) -> None:
     """An error that names the first of the columns (n, c) that holds an infinite value."""
-    if np.isinf(X).any():
-        name = names[int(np.nonzero(np.isinf(X).any(axis=0))[0][0])]
+    infinite = np.isinf(X).any(axis=0)
+    if infinite.any():
+        name = names[int(infinite.argmax())]
         raise ValueError(
             f"Column {name!r} holds an infinite value. Replace it by a finite one, or by NaN if it is missing."
         )
@@ -148,19 +141,7 @@ def _ranks(column: Column, f: FloatArray, weights: FloatArray) -> dict[Any, floa
 def _below(column: FloatArray) -> float:
     """A number below all of `column`, by at least its range."""
     present = column[~np.isnan(column)]
-    if not len(present):
-        return 0.0
-    low, high = float(present.min()), float(present.max())
-    return low - max(1.0, high - low)
-
-
-def refuse_other_outputs(n: int, model: Model) -> None:
-    """An error where a saved game of n outputs is to stand for a model with another number of them."""
-    if len(model.chosen) != n:
-        raise ValueError(
-            f"The saved game has {n} outputs but the model has {len(model.chosen)} to explain. Pass the model, and the "
-            "outputs, that it was fitted to."
-        )
+    return float(present.min() - max(1.0, np.ptp(present))) if len(present) else 0.0
 
 
 def copies_of(X: FloatArray | IntArray) -> IntArray:
@@ -206,17 +187,25 @@ class Split:
         return cls(f, encoding, X, *split_rows(X, share, rng))
 
 
-class HeldOut(NamedTuple):
-    """Held-out rows with coalitions: the row of each (N,), and what is known of it (N, d)."""
+class Masked(NamedTuple):
+    """Rows with coalitions: the row of each (N,), and what is known of it (N, d)."""
 
     row: IntArray
     coalition: BoolArray
 
+    @classmethod
+    def of(cls, rows: IntArray, d: int, masks: int, most: int, rng: np.random.Generator) -> Masked:
+        """Each row `masks` times, or less often where that would be more than `most`; sizes are uniform on 0..d."""
+        row = np.repeat(rows, max(1, min(masks, most // len(rows))))
+        return cls(row, random_coalitions(len(row), d, rng))
 
-def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator, most: int = 20_000) -> HeldOut:
-    """Each row up to 16 times, with coalitions of uniform size."""
-    repeated = np.repeat(rows, max(1, min(16, most // len(rows))))
-    return HeldOut(repeated, random_coalitions(len(repeated), d, rng))
+
+HeldOut = Masked
+
+
+def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator) -> HeldOut:
+    """What networks are stopped by and both surrogates are compared on."""
+    return Masked.of(rows, d, 16, 20_000, rng)
 
 
 def fit_quality(

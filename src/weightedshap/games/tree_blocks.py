@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import ends
@@ -14,102 +17,85 @@ from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import leaf_kernels, path_kernels
 from weightedshap.trees.ensembles import Absent, Ensemble, coefficient_table
 
-Kernel = Callable[..., None]
-
 
 @dataclass(frozen=True)
 class TreeBlock:
-    """The games of n rows, read off trees; a subclass names the kernels.
+    """The games of n rows, an `ExactBlock` read off trees; a subclass names the kernels."""
 
-    Attributes
-    ----------
-    lists : for each output the arrays that the kernels read
-    offsets : for each output what is added to the leaves
-    coefficients : the table of K(s, t), see `coefficient_table`
-    """
-
-    fill_values: ClassVar[Kernel]
-    fill_along: ClassVar[Kernel]
-    fill_semivalues: ClassVar[Kernel]
-
-    lists: tuple[tuple[Any, ...], ...]
-    offsets: tuple[float, ...]
-    coefficients: FloatArray
+    kernels: ClassVar[ModuleType]  # with `values`, `along` and `semivalues`
+    outputs: tuple[tuple[float, tuple[Any, ...]], ...]  # what is added to the leaves, and what the kernels read
+    coefficients: FloatArray  # the table of K(s, t), see `coefficient_table`
     n: int
 
     @property
     def d(self) -> int:
-        """How many players there are."""
         return int(self.coefficients.shape[1])
 
     def values(self, coalitions: BoolArray) -> FloatArray:
-        """(m, d) → (n, m, k) values of coalitions at every row."""
-        return self._filled(self.fill_values, self._room(len(coalitions)), np.ascontiguousarray(coalitions))
+        return self._filled(self.kernels.values, (len(coalitions),), np.ascontiguousarray(coalitions))
 
     def along(self, orders: IntArray) -> FloatArray:
-        """(n, m, d) orders → (n, m, d + 1, k)."""
-        return self._filled(self.fill_along, self._room(orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
+        return self._filled(self.kernels.along, (orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
-        """(m, d) weight vectors → (n, m, d, k) exact φ_w; the unit vectors give Δ itself."""
-        out = np.empty((len(self.lists), self.n, len(vectors), self.d))
         table = np.ascontiguousarray(self.coefficients @ vectors.T)
-        return self._filled(self.fill_semivalues, out, table)
+        return self._filled(self.kernels.semivalues, (len(vectors), self.d), table)
 
     def ends(self) -> FloatArray:
-        """(n, 2, k) game(∅) and game([d])."""
         return self.values(ends(self.d))
 
     def output(self, index: int) -> TreeBlock:
-        """The block of one output."""
-        return replace(self, lists=self.lists[index : index + 1], offsets=self.offsets[index : index + 1])
+        return replace(self, outputs=self.outputs[index : index + 1])
 
     def alone(self) -> ExactGame:
-        """The game of the only row."""
         return ExactGame(self)
 
-    def _room(self, *shape: int) -> FloatArray:
-        """(k, n, …) filled with the offsets; outputs stay apart in memory, so that kernels fill them one by one."""
-        room = np.empty((len(self.lists), self.n, *shape))
-        room[:] = np.reshape(self.offsets, (-1,) + (1,) * (room.ndim - 1))
-        return room
-
-    def _filled(self, kernel: Kernel, out: FloatArray, *given: Any) -> FloatArray:
-        """(k, n, …) filled by the kernel → (n, …, k)."""
-        for lists, one_output in zip(self.lists, out, strict=True):
+    def _filled(self, kernel: Callable[..., None], shape: tuple[int, ...], *given: npt.NDArray[Any]) -> FloatArray:
+        """(n, *shape, k) filled by the kernel; outputs stay apart in memory, so that it fills them one by one."""
+        out = np.empty((len(self.outputs), self.n, *shape))
+        for (offset, lists), one_output in zip(self.outputs, out, strict=True):
+            one_output[:] = offset
             kernel(*lists, *given, one_output)
         return np.moveaxis(out, 0, -1)
 
 
 class LeafBlock(TreeBlock):
-    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅]; lists are those that `leaf_kernels` describes."""
+    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅], listed as `leaf_kernels` describes."""
 
-    fill_values = staticmethod(leaf_kernels.values_of_leaves)
-    fill_along = staticmethod(leaf_kernels.along_leaves)
-    fill_semivalues = staticmethod(leaf_kernels.semivalues_of_leaves)
+    kernels: ClassVar[ModuleType] = leaf_kernels
 
     @classmethod
     def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: FloatArray) -> LeafBlock:
         """The games of rows X (n, c) whose hidden features take the values of absent rows."""
-        offsets = tuple(one.ensemble.offset for one in absent)
-        return cls(tuple(one.leaves(X) for one in absent), offsets, coefficients, len(X))
+        return cls(tuple((one.ensemble.offset, one.leaves(X)) for one in absent), coefficients, len(X))
 
     def ends(self) -> FloatArray:
-        return self._filled(leaf_kernels.ends_of_leaves, self._room(2))
+        return self._filled(leaf_kernels.ends, (2,))
 
 
 class PathBlock(TreeBlock):
-    """Path-dependent games; lists are the directions of the rows and the `Paths`."""
+    """Path-dependent games; kernels read the directions of the rows and the `Paths`."""
 
-    fill_values = staticmethod(path_kernels.values_of_paths)
-    fill_along = staticmethod(path_kernels.along_paths)
-    fill_semivalues = staticmethod(path_kernels.semivalues_of_paths)
+    kernels: ClassVar[ModuleType] = path_kernels
 
     @classmethod
     def of(cls, ensembles: Sequence[Ensemble], X: FloatArray, coefficients: FloatArray) -> PathBlock:
         """The games of rows X (n, c)."""
-        offsets = tuple(e.offset for e in ensembles)
-        return cls(tuple((e.directions(X), *e.paths) for e in ensembles), offsets, coefficients, len(X))
+        return cls(tuple((e.offset, (e.directions(X), *e.paths)) for e in ensembles), coefficients, len(X))
+
+
+def leaf_games(
+    ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int
+) -> Callable[[FloatArray], LeafBlock]:
+    """X (n, c) → the games of these rows, whose hidden features take the values of the rows Z (B, c)."""
+    absent = [Absent(e, e.directions(Z), weights) for e in ensembles]
+    return partial(LeafBlock.of, absent, coefficients=coefficient_table(d, max(one.widest for one in absent)))
+
+
+def path_games(ensembles: Sequence[Ensemble], d: int) -> Callable[[FloatArray], PathBlock]:
+    """X (n, c) → the games of these rows, whose splits on hidden features are averaged by cover."""
+    table = coefficient_table(d, max(e.paths.widest for e in ensembles))
+    return partial(PathBlock.of, ensembles, coefficients=table)
 
 
 def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:
@@ -118,6 +104,5 @@ def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:
     Player i is column i; known players are 1 and hidden ones 0. Its Δ is exact, so an ensemble fitted to
     sampled evaluations of a costly game can be read out at once.
     """
-    absent = Absent.of(ensembles, np.zeros((1, d)), np.ones(1))
-    coefficients = coefficient_table(d, max(e.widest for e in ensembles))
-    return ExactGame(LeafBlock.of(absent, np.ones((1, d)), coefficients), axis=False)
+    games = leaf_games(ensembles, np.zeros((1, d)), np.ones(1), d)
+    return ExactGame(games(np.ones((1, d))), axis=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,7 @@ from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
 
 if TYPE_CHECKING:
-    from weightedshap.games.tree_blocks import LeafBlock, PathBlock
-    from weightedshap.trees.ensembles import Absent, Ensemble
+    from weightedshap.games.tree_blocks import TreeBlock
     from weightedshap.trees.readers import ReadModel
 
 
@@ -42,7 +41,7 @@ class TreeModel:
 
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedTreeModel:
         """Read the trees, and for "interventional" sort the background rows by what they pass."""
-        fitted = look_up("removal", self.removal, {"interventional": FittedInterventional, "path": FittedPath})
+        fitted = look_up("removal", self.removal, {"interventional": FittedTreeModel, "path": FittedPath})
         model, table, _ = wrapped(model, background, rng)
         return fitted(model, table, _explained(model, table))
 
@@ -76,20 +75,20 @@ def _explained(model: Model, table: Table) -> ReadModel:
             "estimator itself rather than a wrapper of it."
         )
     players = [e.of_players(table.player_of_column) for e in read.ensembles]
-    ensembles = tuple(players[p].scaled(float(sign)) for p, sign in zip(positions, signs, strict=True))
+    chosen = zip((players[p] for p in positions), signs.tolist(), strict=True)
+    ensembles = tuple(replace(e, value=e.value * sign, offset=e.offset * sign) for e, sign in chosen)
     return replace(read, ensembles=ensembles, raw=lambda rows: read.predict(rows)[:, positions] * signs)
 
 
 @dataclass(frozen=True)
 class FittedTreeModel(FittedOnTable, ExactFitted):
-    """Model, background, and the trees of the outputs explained."""
+    """Model, background, and the trees of the outputs explained; hidden features take the background's values."""
 
     read: ReadModel = field(repr=False)
-    name = "tree_model"
+    name = "tree_interventional"
 
     @property
     def space(self) -> str:
-        """The scale on which the trees add up."""
         return self.read.space
 
     @cached_property
@@ -98,25 +97,27 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
             "game": self.name,
             "space": self.space,
             "background_rows": len(self.background),
-            "trees": sum(len(e.roots) for e in self.ensembles),
-            "leaves": sum(len(e.value) for e in self.ensembles),
+            "trees": sum(len(e.roots) for e in self.read.ensembles),
+            "leaves": sum(len(e.value) for e in self.read.ensembles),
         }
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
-        """(n, k) f(x) on the scale of the trees, and whether people see the axis k."""
         return self.read.predict(rows), self.model.has_axis
 
-    @property
-    def ensembles(self) -> tuple[Ensemble, ...]:
-        """For each output its trees."""
-        return self.read.ensembles
-
     @cached_property
-    def coefficients(self) -> FloatArray:
-        """The table of K(s, t) that the blocks share."""
-        from weightedshap.trees.ensembles import coefficient_table
+    def games(self) -> Callable[[FloatArray], TreeBlock]:
+        """Encoded rows (n, c) → their games."""
+        from weightedshap.games.tree_blocks import leaf_games
 
-        return coefficient_table(self.background.d, max(e.paths.widest for e in self.ensembles))
+        background = self.background
+        return leaf_games(self.read.ensembles, self._numbers(background.data), background.weights, background.d)
+
+    @property
+    def row_bytes(self) -> int:
+        return 64 * min(len(self.background), 16) * sum(len(e.value) for e in self.read.ensembles)
+
+    def block(self, rows: Data) -> TreeBlock:
+        return self.games(self._numbers(rows))
 
     def _numbers(self, rows: Data) -> FloatArray:
         X = self.read.encode(rows)
@@ -129,39 +130,15 @@ class FittedPath(FittedTreeModel):
     """Splits on hidden features are averaged by cover."""
 
     name = "tree_path"
+    row_bytes = 0  # the ways to leaves are shared by all rows
 
-    def block(self, rows: Data) -> PathBlock:
-        """The path-dependent games of many rows."""
-        from weightedshap.games.tree_blocks import PathBlock
+    @cached_property
+    def games(self) -> Callable[[FloatArray], TreeBlock]:
+        from weightedshap.games.tree_blocks import path_games
 
-        return PathBlock.of(self.ensembles, self._numbers(rows), self.coefficients)
+        return path_games(self.read.ensembles, self.background.d)
 
     @cached_property
     def mean_prediction(self) -> FloatArray:
         """game(∅): the mean by cover, over the rows that the trees were grown on."""
         return np.asarray(self.block(self.background.take(slice(0, 1))).ends()[0, 0])
-
-
-@dataclass(frozen=True)
-class FittedInterventional(FittedTreeModel):
-    """Hidden features take the values of background rows."""
-
-    name = "tree_interventional"
-
-    @cached_property
-    def absent(self) -> tuple[Absent, ...]:
-        """The background rows, as each ensemble sees them."""
-        from weightedshap.trees.ensembles import Absent
-
-        return Absent.of(self.ensembles, self._numbers(self.background.data), self.background.weights)
-
-    @cached_property
-    def row_bytes(self) -> int:
-        """About how much the lists of one row take."""
-        return 64 * min(len(self.background), 16) * sum(len(e.value) for e in self.ensembles)
-
-    def block(self, rows: Data) -> LeafBlock:
-        """The interventional games of many rows."""
-        from weightedshap.games.tree_blocks import LeafBlock
-
-        return LeafBlock.of(self.absent, self._numbers(rows), self.coefficients)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.coalitions import random_coalitions
 from weightedshap.games.protocols import ExactFitted
-from weightedshap.games.surrogate import Encoding, Split, fit_quality, refuse_other_outputs
+from weightedshap.games.surrogate import Encoding, Masked, Split, fit_quality
 from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
 
 if TYPE_CHECKING:
-    from weightedshap.games.tree_blocks import LeafBlock
-    from weightedshap.trees.ensembles import Absent, Ensemble
+    from lightgbm import Booster
 
+    from weightedshap.games.tree_blocks import LeafBlock
+    from weightedshap.trees.ensembles import Ensemble
+
+LEARNING = {"objective": "regression", "metric": "l2", "deterministic": True, "force_row_wise": True, "verbose": -1}
+BINNING = {"bin_construct_sample_cnt": 50_000, "enable_bundle": False}
 SMALL = 2_000_000  # cells below which threads cost more than they bring
+Shown = tuple[FloatArray, IntArray]  # rows (N, c) with NaN where hidden, and the background row of each (N,)
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,13 @@ class TreeSurrogate:
 
     def fit_split(self, model: Model, table: Table, split: Split, rng: np.random.Generator) -> FittedTreeSurrogate:
         """Learn from rows that are split already."""
-        f, train, test = split.f, split.train, split.test
+        f = split.f
         X = split.encoding.cross_fitted(split.X, f, table.weights, rng)
-        seen = Masked.of(X, table, train, self.masks, self.max_rows, rng)
-        held = Masked.of(X, table, test, self.masks // 2, self.max_rows // 10, rng)
-        boosters = tuple(self._boost(seen, held, column, table.weights, rng) for column in f.T)
-        game = np.stack([booster.predict(held.X) for booster in boosters], axis=1)
+        seen = Masked.of(split.train, table.d, self.masks, self.max_rows, rng)
+        held = Masked.of(split.test, table.d, self.masks // 2, self.max_rows // 10, rng)
+        to_learn, to_check = _shown(X, table, seen), _shown(X, table, held)
+        boosters = tuple(self._boost(to_learn, to_check, column, table.weights, rng) for column in f.T)
+        game = np.stack([booster.predict(to_check[0]) for booster in boosters], axis=1)
         quality = fit_quality(game, f[held.row], held.coalition, f, table.weights)
         return FittedTreeSurrogate(model, table, split.encoding, boosters, quality)
 
@@ -82,78 +87,53 @@ class TreeSurrogate:
         """The game that `FittedTreeSurrogate.stored` wrote."""
         import lightgbm
 
-        refuse_other_outputs(len(content["boosters"]), model)
+        if len(model.chosen) != (n := len(content["boosters"])):
+            raise ValueError(
+                f"The saved game has {n} outputs but the model has {len(model.chosen)} to explain. Pass the model, and "
+                "the outputs, that it was fitted to."
+            )
         boosters = tuple(lightgbm.Booster(model_str=text) for text in content["boosters"])
         encoding = Encoding.restored(content["encoding"], background.names)
         return FittedTreeSurrogate(model, background, encoding, boosters, content["quality"])
 
-    def _boost(self, seen: Masked, held: Masked, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> Any:
+    def _boost(self, seen: Shown, held: Shown, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> Booster:
         """Boosted trees for one output, stopped by the error on held-out rows."""
         import lightgbm
 
+        (X, row), (X_held, row_held), share = seen, held, weights * len(weights)
+        masks = int(np.count_nonzero(row == row[0]))
         parameters = {
-            "objective": "regression",
-            "metric": "l2",
+            **LEARNING,
+            **BINNING,
             "learning_rate": self.rate,
             "num_leaves": self.leaves,
             "max_bin": self.bins,
-            "min_data_in_leaf": max(20, seen.masks),
-            "bin_construct_sample_cnt": 50_000,
-            "enable_bundle": False,
+            "min_data_in_leaf": max(20, masks),
             "seed": int(rng.integers(2**31)),
-            "num_threads": self.n_jobs or (1 if seen.X.size < SMALL else 0),
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbose": -1,
+            "num_threads": self.n_jobs or (1 if X.size < SMALL else 0),
         }
-        share = weights * len(weights)
-        data = lightgbm.Dataset(seen.X, f[seen.row], weight=share[seen.row], params=parameters)
-        check = lightgbm.Dataset(held.X, f[held.row], weight=share[held.row], reference=data)
+        data = lightgbm.Dataset(X, f[row], weight=share[row], params=parameters)
+        check = lightgbm.Dataset(X_held, f[row_held], weight=share[row_held], reference=data)
         stop = lightgbm.early_stopping(self.patience, verbose=False)
         return lightgbm.train(parameters, data, self.trees, valid_sets=[check], callbacks=[stop])
 
 
-@dataclass(frozen=True)
-class Masked:
-    """Rows with hidden features, each row `masks` times.
-
-    X (N, c) with NaN where hidden, the row each came from (N,), and its coalition of players (N, d).
-    """
-
-    X: FloatArray
-    row: IntArray
-    coalition: BoolArray
-    masks: int
-
-    @classmethod
-    def of(cls, X: FloatArray, table: Table, rows: IntArray, masks: int, most: int, rng: np.random.Generator) -> Masked:
-        """Some rows of X, each `masks` times, or less often where that would be more than `most`."""
-        masks = max(1, min(masks, most // len(rows)))
-        row = np.repeat(rows, masks)
-        coalition = random_coalitions(len(row), table.d, rng)
-        shown = X[row]
-        shown[~table.known_columns(coalition)] = np.nan
-        return cls(shown, row, coalition, masks)
+def _shown(X: FloatArray, table: Table, masked: Masked) -> Shown:
+    shown = X[masked.row]
+    shown[~table.known_columns(masked.coalition)] = np.nan  # in place: the table is large
+    return shown, masked.row
 
 
 @dataclass(frozen=True)
 class FittedTreeSurrogate(FittedOnTable, ExactFitted):
-    """The learned ensembles, and how well they fit.
-
-    Attributes
-    ----------
-    boosters : one `lightgbm.Booster` for each output, on the columns of `encoding`, hidden ones NaN
-    encoding : how rows become numbers
-    quality : the held-out errors that `fit_quality` describes
-    """
+    """The learned ensembles, and how well they fit."""
 
     encoding: Encoding = field(repr=False)
-    boosters: tuple[Any, ...] = field(repr=False)
-    quality: Mapping[str, Any] = field(default_factory=dict)
+    boosters: tuple[Booster, ...] = field(repr=False)  # one for each output; hidden columns are NaN
+    quality: Mapping[str, Any] = field(default_factory=dict)  # see `fit_quality`
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        """What was learned and how well, on held-out rows."""
         return {
             "game": "tree_surrogate",
             "space": self.space,
@@ -172,31 +152,22 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
         return tuple(e.of_players(owner) for b in self.boosters for e in lightgbm_ensembles(b.dump_model()))
 
     @cached_property
-    def absent(self) -> tuple[Absent, ...]:
-        """The row without any value, as each ensemble sees it."""
-        from weightedshap.trees.ensembles import Absent
+    def games(self) -> Callable[[FloatArray], LeafBlock]:
+        """Encoded rows (n, c) → their games; hidden features are those of a row without any value."""
+        from weightedshap.games.tree_blocks import leaf_games
 
-        return Absent.of(self.ensembles, np.full((1, len(self.background.names)), np.nan), np.ones(1))
-
-    @cached_property
-    def coefficients(self) -> FloatArray:
-        """The table of K(s, t) that the blocks share."""
-        from weightedshap.trees.ensembles import coefficient_table
-
-        return coefficient_table(self.background.d, max(e.widest for e in self.ensembles))
+        nothing = np.full((1, len(self.background.names)), np.nan)
+        return leaf_games(self.ensembles, nothing, np.ones(1), self.background.d)
 
     @cached_property
     def row_bytes(self) -> int:
-        """About how much the lists of one row take."""
         return 16 * sum(len(e.value) for e in self.ensembles)
 
     def ready(self) -> Self:
-        """The same game, its trees read and sorted out."""
-        _ = [absent.patterns for absent in self.absent], self.coefficients, self.row_bytes
+        _ = self.games, self.row_bytes
         return super().ready()
 
     def stored(self) -> dict[str, Any]:
-        """The boosters in LightGBM's own text, and what stands around them."""
         texts = [booster.model_to_string() for booster in self.boosters]
         encoding = self.encoding.stored()
         return {"recipe": "TreeSurrogate", "boosters": texts, "encoding": encoding, "quality": dict(self.quality)}
@@ -207,7 +178,4 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
         return np.stack([booster.predict(X) for booster in self.boosters], axis=1)
 
     def block(self, rows: Data) -> LeafBlock:
-        """The games of many rows."""
-        from weightedshap.games.tree_blocks import LeafBlock
-
-        return LeafBlock.of(self.absent, self.encoding(rows), self.coefficients)
+        return self.games(self.encoding(rows))

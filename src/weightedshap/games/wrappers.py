@@ -20,10 +20,7 @@ from weightedshap.inputs import Data, Model, Table, as_model, as_table, is_frame
 
 @dataclass
 class CheckedGame:
-    """A game of one row whose answers are examined, and whose evaluations are counted.
-
-    Every answer must be finite, have one value for each coalition, and the same outputs as before.
-    """
+    """A game of one row whose answers are examined (finite, of the same shape always), and whose calls are counted."""
 
     game: Game
     d: int
@@ -81,14 +78,11 @@ def along_distinct(values: Callable[[BoolArray], FloatArray], orders: IntArray) 
 
 @dataclass(frozen=True)
 class Rowwise(ABC):
-    """A block whose rows are evaluated one after the other; a subclass says what one row gives.
-
-    `only` is the position of the single output looked at; None looks at all.
-    """
+    """A `Block` whose rows are evaluated one after the other; a subclass says what one row gives."""
 
     d: int
     n: int
-    only: int | None = field(default=None, kw_only=True)
+    only: int | None = field(default=None, kw_only=True)  # the position of the single output looked at; None for all
 
     @abstractmethod
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
@@ -99,23 +93,18 @@ class Rowwise(ABC):
         return along_distinct(partial(self.row_values, r), orders)
 
     def values(self, coalitions: BoolArray) -> FloatArray:
-        """(m, d) coalitions → (n, m, k)."""
         return self._seen([self.row_values(r, coalitions) for r in range(self.n)])
 
     def along(self, orders: IntArray) -> FloatArray:
-        """(n, m, d) orders → (n, m, d + 1, k)."""
         return self._seen([self.row_along(r, orders[r]) for r in range(self.n)])
 
     def ends(self) -> FloatArray:
-        """(n, 2, k) game(∅) and game([d])."""
         return self.values(ends(self.d))
 
     def output(self, index: int) -> Self:
-        """The block of one output."""
         return replace(self, only=index)
 
     def alone(self) -> Game:
-        """The game of the only row."""
         return RowGame(self)
 
     def _seen(self, rows: Sequence[FloatArray]) -> FloatArray:
@@ -129,8 +118,7 @@ class GivenBlock(Rowwise):
     games: tuple[CheckedGame, ...]
 
     @classmethod
-    def of(cls, *games: Any) -> GivenBlock:
-        """Looked at one by one."""
+    def of(cls, *games: Game) -> GivenBlock:
         looked_at = tuple(map(checked, games))
         return cls(looked_at[0].d, len(games), looked_at)
 
@@ -185,8 +173,7 @@ class ExactGame(WalkingGame):
 
     def contributions(self) -> Contributions:
         """The exact Δ."""
-        delta = self._public(self.block.semivalues(np.eye(self.d)))
-        return Contributions.known(delta, stopped=OWN)
+        return Contributions.known(self._public(self.block.semivalues(np.eye(self.d))), stopped=OWN)
 
 
 @dataclass(frozen=True)
@@ -207,27 +194,22 @@ class FittedOnTable(Fitted):
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        """What this game is, for the result."""
         return {"game": type(self).__name__.removeprefix("Fitted").lower(), "background_rows": len(self.background)}
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
-        """(n, k) f(x) of rows, and whether people see the axis k."""
         return self.model(rows), self.model.has_axis
 
     def ready(self) -> Self:
-        """The same game, all that results tell of it known."""
         _ = self.mean_prediction, self.info, self.output_names
         return self
 
     def at(self, row: Data) -> Game:
-        """The game at one row."""
         game = self.block(self.background.align(row, "row")).alone()
         assert isinstance(game, RowGame)
         return replace(game, axis=self.model.has_axis)
 
     @cached_property
     def mean_prediction(self) -> FloatArray:
-        """E f over the background, ([k])."""
         return np.asarray(np.einsum("n,n...->...", self.background.weights, self.predict(self.background.data)))
 
 
@@ -240,7 +222,6 @@ class FilledIn(FittedOnTable):
         """(m, k) predictions for a row of which the columns (m, c) are known."""
 
     def block(self, rows: Data) -> FilledBlock:
-        """The games of aligned rows."""
         return FilledBlock(self.background.d, len(rows), self, rows)
 
 
@@ -258,44 +239,25 @@ class FilledBlock(Rowwise):
 
 @dataclass(frozen=True)
 class GivenFitted(Fitted):
-    """People's own games, one for each row, in the place of a fitted game.
+    """People's own games, one for each row, in the place of a fitted game."""
 
-    Attributes
-    ----------
-    bind : a table of one row → Game
-    predictor : rows → f(x); None takes the game of all players
-    about, names, expected : `info`, `output_names` and `mean_prediction`, where the user's game tells them
-    """
-
-    bind: Callable[[Any], Any]
-    predictor: Callable[[Any], FloatArray] | None = None
+    bind: Callable[[Any], Game]  # of a table of one row
+    predictor: Callable[[Any], FloatArray] | None = None  # f(x) of rows; None takes the game of all players
     about: Mapping[str, Any] = field(default_factory=lambda: {"game": "given"})
-    names: tuple[str, ...] = ()
-    expected: Any = np.nan
+    output_names: tuple[str, ...] = ()
+    mean_prediction: FloatArray | float = np.nan
 
     @property
     def info(self) -> Mapping[str, Any]:
         return self.about
 
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        return self.names
-
-    @property
-    def mean_prediction(self) -> FloatArray:
-        return np.asarray(self.expected)
-
     def at(self, row: Data) -> Game:
-        """The game that the user makes for one row."""
-        game: Game = self.bind(row)
-        return game
+        return self.bind(row)
 
     def block(self, rows: Data) -> GivenBlock:
-        """The games of all rows."""
         return GivenBlock.of(*(self.bind(part_of(rows, slice(r, r + 1))) for r in range(len(rows))))
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
-        """(n, k) f(x), or the game of all players at each row; and whether it came with the axis k."""
         if self.predictor is not None:
             f_x = np.asarray(self.predictor(rows))
         else:
@@ -309,9 +271,8 @@ def as_fitted(game: Any, background: Table) -> Fitted:
     if isinstance(game, Fitted):
         return game
     if isinstance(game, FittedGame):
-        told = offered(game, "info", "output_names", "mean_prediction")
-        names = {"info": "about", "output_names": "names", "mean_prediction": "expected"}
-        return GivenFitted(game.at, game.predict, **{names[name]: value for name, value in told.items()})
+        about = offered(game, "info").get("info", {"game": "given"})
+        return GivenFitted(game.at, game.predict, about, **offered(game, "output_names", "mean_prediction"))
     if not callable(game):
         raise TypeError(
             "`game` must be a name, a recipe with `fit`, a fitted game with `at` and `predict`, or a function row → "

@@ -7,7 +7,7 @@ averaged by cover (path-dependent).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -46,32 +46,23 @@ class Tree:
 
 
 class Paths(NamedTuple):
-    """The ways to all leaves of an ensemble, grouped by player; described in `path_kernels.leaf_paths`."""
+    """The ways to all leaves of an ensemble, grouped by player: a player on the way to a leaf is a member of it."""
 
-    value: FloatArray
-    start: Int64
-    member: Int32
-    ratio: FloatArray
-    edge_start: Int64
-    edge: Int32
-    widest: int
+    value: FloatArray  # of each leaf
+    start: Int64  # members of leaf l are start[l] … start[l + 1] − 1
+    member: Int32  # the player
+    ratio: FloatArray  # product of the shares of cover that the member's splits send this way
+    edge_start: Int64  # splits of member q are edge[edge_start[q] : edge_start[q + 1]]
+    edge: Int32  # 2·node + (1 if the way goes left)
+    widest: int  # the most members of a leaf
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Σ of trees + offset, for one output: the inner nodes of all trees, then their leaves.
+    """Σ of trees + offset, for one output: the I inner nodes of all trees, then their L leaves."""
 
-    Attributes
-    ----------
-    roots : (T,) root of each tree
-    left, right, column, player, threshold, nan_left, zero_missing, cat_slot : (I,) of inner nodes
-    cat_start, cat_words, member_left : sets of categories as bits, and which side their members go
-    value : (L,) of leaves · cover : (I + L,) training weight of all nodes
-    single : whether values are rounded to float32 before they are compared, as the model's own library does
-    """
-
-    roots: Int32
-    left: Int32
+    roots: Int32  # (T,) root of each tree
+    left: Int32  # (I,) of inner nodes, as all up to `cat_slot`
     right: Int32
     column: Int32
     player: Int32
@@ -79,21 +70,17 @@ class Ensemble:
     nan_left: BoolArray
     zero_missing: BoolArray
     cat_slot: Int32
-    cat_start: Int64
-    cat_words: npt.NDArray[np.uint32]
-    member_left: BoolArray
-    value: FloatArray
-    cover: FloatArray
+    cat_start: Int64  # where the words of each set of categories begin
+    cat_words: npt.NDArray[np.uint32]  # the sets as bits
+    member_left: BoolArray  # which side the members of each set go
+    value: FloatArray  # (L,) of leaves
+    cover: FloatArray  # (I + L,) training weight of all nodes
     offset: float = 0.0
-    single: bool = False
+    single: bool = False  # whether values are rounded to float32 before they are compared, as the library does
 
     def of_players(self, owner: IntArray) -> Ensemble:
         """The ensemble whose splits ask about the player of each column."""
         return replace(self, player=owner.astype(np.int32)[self.column])
-
-    def scaled(self, factor: float) -> Ensemble:
-        """The ensemble times a constant."""
-        return replace(self, value=self.value * factor, offset=self.offset * factor)
 
     @cached_property
     def n_players(self) -> int:
@@ -115,7 +102,6 @@ class Ensemble:
 
     @cached_property
     def paths(self) -> Paths:
-        """The ways to all leaves."""
         trees = self.roots, self.left, self.right, self.player, self.value
         return Paths(*path_kernels.leaf_paths(*trees, self.cover, self.n_players, self.depth))
 
@@ -139,42 +125,39 @@ class Ensemble:
 
 
 def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ensemble:
-    """The nodes of `trees`, inner ones first, leaf values times `scale`.
+    """The nodes of `trees`, leaf values times `scale`.
 
-    Inner nodes come first so that arrays about splits have no room for leaves, and ``node < len(left)`` tells them
-    apart.
+    Inner ones come first, so that arrays about splits have no room for leaves, and ``node < len(left)`` parts them.
     """
     sizes = np.array([np.size(tree.left) for tree in trees], dtype=np.intp)
     roots = np.cumsum(sizes) - sizes
 
-    def joined(values: Iterable[npt.ArrayLike], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    def joined(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """One value for each node of each tree, in the order of `trees`."""
-        arrays = (np.broadcast_to(np.asarray(v, dtype=dtype), n) for v, n in zip(values, sizes, strict=True))
-        return np.concatenate([np.zeros(0, dtype), *arrays])
+        values = (np.asarray(vars(tree)[name], dtype=dtype) for tree in trees)
+        return np.concatenate([np.zeros(0, dtype), *map(np.broadcast_to, values, sizes)])
 
-    left, right = joined((t.left for t in trees), np.intp), joined((t.right for t in trees), np.intp)
+    left, right = joined("left", np.intp), joined("right", np.intp)
     inner, leaf = np.flatnonzero(left >= 0), np.flatnonzero(left < 0)
     order = np.concatenate([inner, leaf])
     number = np.empty(len(order), dtype=np.int32)
     number[order] = np.arange(len(order))
     first = np.repeat(roots, sizes)[inner]  # children are counted from the root of their own tree
-    column = joined((t.column for t in trees), np.int32)[inner]
+    splits = {"column": np.int32, "threshold": np.float64, "nan_left": np.bool_, "zero_missing": np.bool_}
+    of_inner: dict[str, Any] = {name: joined(name, dtype)[inner] for name, dtype in splits.items()}
     cat_slot, cat_start, cat_words, member_left = _packed_categories(trees, roots, len(order))
     return Ensemble(
         roots=number[roots],
         left=number[left[inner] + first],
         right=number[right[inner] + first],
-        column=column,
-        player=column,
-        threshold=joined((t.threshold for t in trees), np.float64)[inner],
-        nan_left=joined((t.nan_left for t in trees), np.bool_)[inner],
-        zero_missing=joined((t.zero_missing for t in trees), np.bool_)[inner],
+        **of_inner,
+        player=of_inner["column"],
         cat_slot=cat_slot[inner],
         cat_start=cat_start,
         cat_words=cat_words,
         member_left=member_left,
-        value=joined((t.value for t in trees), np.float64)[leaf] * scale,
-        cover=joined((t.cover for t in trees), np.float64)[order],
+        value=joined("value", np.float64)[leaf] * scale,
+        cover=joined("cover", np.float64)[order],
         single=single,
     )
 
@@ -198,31 +181,24 @@ def _packed_categories(trees: Sequence[Tree], roots: IntArray, n_nodes: int) -> 
 
 @dataclass(frozen=True)
 class Absent:
-    """Rows whose values stand in for hidden features, as one ensemble sees them.
-
-    Attributes
-    ----------
-    goes : (B, nodes) whether each row goes left at each inner node
-    weights : (B,)
-    """
+    """B rows whose values stand in for hidden features, as one ensemble sees them."""
 
     ensemble: Ensemble
-    goes: BoolArray
-    weights: FloatArray
-
-    @classmethod
-    def of(cls, ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray) -> tuple[Absent, ...]:
-        """The rows Z (B, c) as each ensemble sees them."""
-        return tuple(cls(e, e.directions(Z), weights) for e in ensembles)
+    goes: BoolArray  # (B, I) whether each row goes left at each inner node
+    weights: FloatArray  # (B,)
 
     @cached_property
     def patterns(self) -> tuple[Any, ...] | None:
         """For each leaf which of its members the rows pass, equal rows counted once; None where that does not pay."""
-        if len(self.weights) <= FEW_ROWS or self.ensemble.paths.widest > PATTERN_BITS:
+        if len(self.weights) <= FEW_ROWS or (p := self.ensemble.paths).widest > PATTERN_BITS:
             return None
-        p = self.ensemble.paths
         found = path_kernels.background_patterns(self.goes, self.weights, p.start, p.edge_start, p.edge, MOST_PATTERNS)
         return None if found[0][0] < 0 else tuple(found)
+
+    @property
+    def widest(self) -> int:
+        """The most members of a leaf, or an upper bound where the ways to leaves are not listed."""
+        return self.ensemble.widest if self.patterns is None else self.ensemble.paths.widest
 
     def leaves(self, X: FloatArray) -> tuple[Any, ...]:
         """The living leaves of the rows X (n, c), as `leaf_kernels` describes them."""

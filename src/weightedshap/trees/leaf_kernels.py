@@ -13,8 +13,6 @@ Inner nodes of all trees are numbered first, then the leaves: a node is a leaf i
 ``n_inner = left.shape[0]``, and its value is ``value[node − n_inner]``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 
@@ -128,7 +126,7 @@ def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_p
 
 
 @njit(nogil=True, cache=True)
-def semivalues_of_leaves(first, c, n_known, start, member, table, out):
+def semivalues(first, c, n_known, start, member, table, out):
     """``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
     A leaf with a known and b hidden members, s = a + b, gives each known member +c · K(s, a) and each
@@ -208,7 +206,7 @@ def add_running_sums(steps, out):
 
 
 @njit(nogil=True, cache=True)
-def along_leaves(first, c, n_known, start, member, orders, out):
+def along(first, c, n_known, start, member, orders, out):
     """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known.
 
     Leaf (A, B) is on for max rank(A) < k ≤ min rank(B), ranks counted from 0.
@@ -241,7 +239,7 @@ def along_leaves(first, c, n_known, start, member, orders, out):
 
 
 @njit(nogil=True, cache=True)
-def ends_of_leaves(first, c, n_known, start, member, out):
+def ends(first, c, n_known, start, member, out):
     """Add to ``out[r]`` the values of no players and of all players at row r."""
     for r in range(out.shape[0]):
         for leaf in range(first[r], first[r + 1]):
@@ -252,7 +250,7 @@ def ends_of_leaves(first, c, n_known, start, member, out):
 
 
 @njit(nogil=True, cache=True)
-def values_of_leaves(first, c, n_known, start, member, coalitions, out):
+def values(first, c, n_known, start, member, coalitions, out):
     """Add to ``out[r, q]`` the value of coalition q at row r."""
     for r in range(out.shape[0]):
         for q in range(coalitions.shape[0]):

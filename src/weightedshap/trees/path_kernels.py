@@ -4,8 +4,6 @@ The way to every leaf is listed once for an ensemble, its splits grouped by play
 is left for each player of a leaf: does the row pass all its splits?
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 
@@ -14,21 +12,11 @@ from weightedshap.trees.leaf_kernels import add_running_sums, grown, level, spre
 
 @njit(nogil=True, cache=True)
 def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
-    """The way to every leaf, grouped by player.
-
-    Returns
-    -------
-    c : value of each leaf
-    start : members of leaf l are ``start[l] … start[l + 1] − 1``
-    member, ratio : the player, and the product of the shares of cover that its splits send this way
-    edge_start, edge : the splits of member q are ``edge[edge_start[q] : edge_start[q + 1]]``, each written
-        as 2·node + (1 if the way goes left)
-    widest : the most members of a leaf
-    """
+    """The way to every leaf, grouped by player: the fields of `weightedshap.trees.ensembles.Paths`."""
     n_inner = left.shape[0]
     slot = np.full(n_players, -1, np.int32)
     way, turn = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int32)
-    c, start = np.empty(1024), np.zeros(1025, np.int64)
+    c, start = np.empty(value.shape[0]), np.zeros(value.shape[0] + 1, np.int64)
     member, ratio, edge_start = np.empty(8192, np.int32), np.empty(8192), np.zeros(8193, np.int64)
     edge = np.empty(8192, np.int32)
     leaves, members, edges, widest = 0, 0, 0, 0
@@ -39,8 +27,6 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
                 way[length], turn[length] = node, 1
                 length += 1
                 node = left[node]
-            if leaves == c.shape[0]:
-                c, start = grown(c, leaves + 1), grown(start, leaves + 2)
             if members + length >= member.shape[0]:
                 member, ratio = grown(member, members + length), grown(ratio, members + length)
                 edge_start = grown(edge_start, member.shape[0] + 1)
@@ -71,10 +57,8 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
                 break
             turn[length - 1] = 0
             node = right[way[length - 1]]
-    return (
-        c[:leaves].copy(), start[: leaves + 1].copy(), member[:members].copy(), ratio[:members].copy(),
-        edge_start[: members + 1].copy(), edge[:edges].copy(), widest,
-    )  # fmt: skip
+    member, ratio, edge_start = member[:members].copy(), ratio[:members].copy(), edge_start[: members + 1].copy()
+    return c, start, member, ratio, edge_start, edge[:edges].copy(), widest
 
 
 @njit(nogil=True, cache=True)
@@ -199,7 +183,7 @@ def divide(product, degree, r, out):
 
 
 @njit(nogil=True, cache=True)
-def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, widest, table, out):
+def semivalues(x_left, value, start, member, ratio, edge_start, edge, widest, table, out):
     """Path-dependent: ``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
     A leaf with p members multiplies, for each member k, a_k (1 if x passes its splits) when k is known and
@@ -250,7 +234,7 @@ def semivalues_of_paths(x_left, value, start, member, ratio, edge_start, edge, w
 
 
 @njit(nogil=True, cache=True)
-def along_paths(x_left, value, start, member, ratio, edge_start, edge, widest, orders, out):
+def along(x_left, value, start, member, ratio, edge_start, edge, widest, orders, out):
     """Path-dependent: add to ``out[r, q, k]`` the value when the first k players of order q are known."""
     m, d = orders.shape[1], orders.shape[2]
     rank = np.empty((m, d), np.int64)
@@ -289,7 +273,7 @@ def along_paths(x_left, value, start, member, ratio, edge_start, edge, widest, o
 
 
 @njit(nogil=True, cache=True)
-def values_of_paths(x_left, value, start, member, ratio, edge_start, edge, widest, coalitions, out):
+def values(x_left, value, start, member, ratio, edge_start, edge, widest, coalitions, out):
     """Path-dependent: add to ``out[r, q]`` the value of coalition q at row r."""
     for r in range(out.shape[0]):
         for leaf in range(value.shape[0]):

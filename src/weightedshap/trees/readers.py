@@ -14,14 +14,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.inputs import Data, column_of, feeding
 from weightedshap.trees.ensembles import Ensemble, Tree, pack
+
+if TYPE_CHECKING:
+    from catboost import CatBoost
+    from lightgbm import Booster, LGBMModel
+    from sklearn.base import BaseEstimator
+    from sklearn.tree._tree import Tree as Nodes
+    from xgboost import Booster as XGBooster
+    from xgboost import XGBModel
 
 PLAIN_LIGHTGBM = ("", "none", "custom", "regression", "regression_l1", "huber", "fair", "quantile", "mape")
 PLAIN_XGBOOST = ("reg:squarederror", "reg:absoluteerror", "reg:pseudohuber", "reg:quantile")
@@ -33,20 +42,12 @@ Node = Mapping[str, Any]  # of a library's JSON
 
 @dataclass(frozen=True)
 class ReadModel:
-    """A tree ensemble that was read.
+    """A tree ensemble that was read."""
 
-    Attributes
-    ----------
-    ensembles : one for each raw output
-    space : "margin", "probability" or "value", the scale on which trees add up
-    raw : rows → (n, k), the library's own prediction on that scale
-    categories : column position → the categories behind its codes, where the model has them
-    """
-
-    ensembles: tuple[Ensemble, ...]
-    space: str
-    raw: Callable[[Any], Any]
-    categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    ensembles: tuple[Ensemble, ...]  # one for each raw output
+    space: str  # "margin", "probability" or "value", the scale on which trees add up
+    raw: Callable[[Any], Any]  # rows → (n, k), the library's own prediction on that scale
+    categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)  # by column, where the model has them
 
     def encode(self, rows: Data) -> FloatArray:
         """Rows as the numbers that splits compare: categories as their codes, missing values as NaN."""
@@ -114,10 +115,7 @@ def _refuse(what: str) -> NoReturn:
 
 
 def _flat(root: Node, left_key: str, right_key: str) -> tuple[list[Node], IntArray]:
-    """The nodes of a nested tree, parents before children, and where the left child of each is, −1 for a leaf.
-
-    The right child stands next to the left one.
-    """
+    """The nodes of a nested tree, and where the left child of each is, the right one being next; −1 for a leaf."""
     nodes, left = [root], []
     for node in nodes:  # the list grows while it is walked
         left.append(len(nodes) if left_key in node else -1)
@@ -125,10 +123,7 @@ def _flat(root: Node, left_key: str, right_key: str) -> tuple[list[Node], IntArr
     return nodes, np.array(left, dtype=np.intp)
 
 
-# LightGBM ------------------------------------------------------------------------------------------
-
-
-def read_lightgbm(model: Any, rows: Data) -> ReadModel:
+def read_lightgbm(model: Booster | LGBMModel, rows: Data) -> ReadModel:
     """A `lightgbm.Booster` or scikit-learn wrapper, through ``dump_model``."""
     import lightgbm
 
@@ -155,11 +150,8 @@ def lightgbm_ensembles(dump: Mapping[str, Any], scale: float = 1.0) -> tuple[Ens
 
 def _lightgbm_tree(structure: Node) -> Tree:
     nodes, left = _flat(structure, "left_child", "right_child")
-    sets = {
-        at: [int(code) for code in node["threshold"].split("||")]
-        for at, node in enumerate(nodes)
-        if node.get("decision_type") == "=="
-    }
+    on_sets = [at for at, node in enumerate(nodes) if node.get("decision_type") == "=="]
+    sets = {at: [int(code) for code in nodes[at]["threshold"].split("||")] for at in on_sets}
     column, threshold, nan_left, value, cover, zero = zip(*map(_lightgbm_node, nodes), strict=True)
     return Tree(left, left + 1, column, threshold, nan_left, value, cover, zero, sets)
 
@@ -178,10 +170,7 @@ def _lightgbm_node(node: Node) -> tuple[int, float, bool, float, float, bool]:
     return column, threshold, nan_left, 0.0, cover, missing == "Zero"
 
 
-# XGBoost -------------------------------------------------------------------------------------------
-
-
-def read_xgboost(model: Any, rows: Data) -> ReadModel:
+def read_xgboost(model: XGBooster | XGBModel, rows: Data) -> ReadModel:
     """An `xgboost.Booster` or scikit-learn wrapper, through its JSON format."""
     import xgboost
 
@@ -208,14 +197,14 @@ def read_xgboost(model: Any, rows: Data) -> ReadModel:
     )
 
 
-def _xgboost_margin(booster: Any, iterations: int, rows: Data) -> Any:
+def _xgboost_margin(booster: XGBooster, iterations: int, rows: Data) -> FloatArray:
     """What the first `iterations` of them predict; 0 for all."""
     import xgboost
 
     frame = not isinstance(rows, np.ndarray)
     names = None if frame else booster.feature_names
     matrix = xgboost.DMatrix(rows, feature_names=names, enable_categorical=frame)
-    return booster.predict(matrix, output_margin=True, iteration_range=(0, iterations))
+    return np.asarray(booster.predict(matrix, output_margin=True, iteration_range=(0, iterations)))
 
 
 def _xgboost_categories(columns: Sequence[Mapping[str, Any]]) -> dict[int, Sequence[Any]]:
@@ -246,10 +235,7 @@ def _xgboost_tree(tree: Mapping[str, Any], weight: float) -> Tree:
     return Tree(left, right, column, below, nan_left, value, cover, categories=sets, categories_left=False)
 
 
-# CatBoost ------------------------------------------------------------------------------------------
-
-
-def read_catboost(model: Any, rows: Data) -> ReadModel:
+def read_catboost(model: CatBoost, rows: Data) -> ReadModel:
     """A CatBoost model with splits on numbers, through its JSON format."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
@@ -258,9 +244,8 @@ def read_catboost(model: Any, rows: Data) -> ReadModel:
     columns = {f["feature_index"]: f for f in dump["features_info"].get("float_features", [])}
     scale, biases = dump["scale_and_bias"]
     k = max(len(np.atleast_1d(biases)), 1)
-    oblivious = [
-        _nested(t["splits"] or [], t["leaf_values"], t["leaf_weights"]) for t in dump.get("oblivious_trees", [])
-    ]
+    levels = dump.get("oblivious_trees", [])
+    oblivious = [_nested(tree["splits"] or [], tree["leaf_values"], tree["leaf_weights"]) for tree in levels]
     trees = [_catboost_trees(tree, columns, k) for tree in oblivious or dump.get("trees", [])]
     loss = str(model.get_all_params().get("loss_function", "")) if model.is_fitted() else ""
     return ReadModel(
@@ -299,10 +284,7 @@ def _catboost_split(split: Node, columns: Mapping[int, Any]) -> tuple[int, float
     return feature["flat_feature_index"], float(split["border"]), feature["nan_value_treatment"] != "AsTrue"
 
 
-# scikit-learn --------------------------------------------------------------------------------------
-
-
-def read_sklearn(model: Any, rows: Data) -> ReadModel | None:
+def read_sklearn(model: BaseEstimator, rows: Data) -> ReadModel | None:
     """Single trees, forests, and both kinds of gradient boosting."""
     from sklearn import base, ensemble, tree
 
@@ -323,26 +305,25 @@ def read_sklearn(model: Any, rows: Data) -> ReadModel | None:
     return ReadModel(tuple(ensembles), "margin" if classifier else "value", feeding(raw, model))
 
 
-def _read_forest(model: Any, members: Sequence[Any], classifier: bool) -> ReadModel:
+def _read_forest(model: BaseEstimator, members: Sequence[BaseEstimator], classifier: bool) -> ReadModel:
     """The mean of the members' trees."""
     if classifier and model.n_outputs_ > 1:
         _refuse("A classifier with several targets")
     raw = model.predict_proba if classifier else model.predict
-    ensembles = (
-        pack([_sklearn_tree(member.tree_, output, classifier) for member in members], 1 / len(members), single=True)
-        for output in range(members[0].tree_.value.shape[2 if classifier else 1])
-    )
+    outputs = range(members[0].tree_.value.shape[2 if classifier else 1])
+    trees = ([_sklearn_tree(member.tree_, output, classifier) for member in members] for output in outputs)
+    ensembles = (pack(one_output, 1 / len(members), single=True) for one_output in trees)
     return ReadModel(tuple(ensembles), "probability" if classifier else "value", feeding(raw, model))
 
 
-def _sklearn_tree(tree: Any, output: int = 0, classifier: bool = False) -> Tree:
+def _sklearn_tree(tree: Nodes, output: int = 0, classifier: bool = False) -> Tree:
     """A scikit-learn ``tree_``; class shares for a classifier."""
     table = tree.value[:, 0, :] / tree.value[:, 0, :].sum(axis=1, keepdims=True) if classifier else tree.value[:, :, 0]
     left, right, nan_left = tree.children_left, tree.children_right, tree.missing_go_to_left
     return Tree(left, right, tree.feature, tree.threshold, nan_left, table[:, output], tree.weighted_n_node_samples)
 
 
-def _histogram_ensembles(model: Any, classifier: bool) -> list[Ensemble]:
+def _histogram_ensembles(model: BaseEstimator, classifier: bool) -> list[Ensemble]:
     """scikit-learn has no public way to the trees of histogram boosting; the private one is checked like all."""
     if np.any(model.is_categorical_):
         _refuse("scikit-learn's histogram boosting with categorical features")
@@ -352,10 +333,10 @@ def _histogram_ensembles(model: Any, classifier: bool) -> list[Ensemble]:
     return [pack([_histogram_tree(predictor.nodes) for predictor in trees]) for trees in outputs]
 
 
-def _histogram_tree(nodes: Any) -> Tree:
+def _histogram_tree(nodes: npt.NDArray[np.void]) -> Tree:
     left = np.where(nodes["is_leaf"], -1, nodes["left"].astype(np.int64))
-    names = "right", "feature_idx", "num_threshold", "missing_go_to_left", "value", "count"
-    return Tree(left, *(nodes[name] for name in names))
+    column, threshold, nan_left = nodes["feature_idx"], nodes["num_threshold"], nodes["missing_go_to_left"]
+    return Tree(left, nodes["right"], column, threshold, nan_left, nodes["value"], nodes["count"])
 
 
 READERS: Mapping[str, Callable[[Any, Any], ReadModel | None]] = {
