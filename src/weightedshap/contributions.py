@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from weightedshap.checks import FloatArray, IntArray
 
@@ -173,7 +173,7 @@ class Contributions:
             sampled = np.where(n > 1, np.sqrt(pool.squares[0] / (n - 1) / n), np.nan)
         return np.where(np.isinf(self.counts), 0.0, sampled)
 
-    def standard_error_of(self, w: Any) -> FloatArray:
+    def standard_error_of(self, w: npt.ArrayLike) -> FloatArray:
         """(d[, k]) standard error of φ_w = Σ_j w_j Δ_j.
 
         One walk fills cells of many sizes, so the errors of the cells are not independent and must not

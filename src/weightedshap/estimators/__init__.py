@@ -42,7 +42,7 @@ class Estimator:
         return self.function(game, rng=rng)
 
 
-def auto(game: Any, *, evaluations: int | None = None, rng: Any = None) -> Contributions:
+def auto(game: Any, *, evaluations: int | None = None, rng: np.random.Generator | int | None = None) -> Contributions:
     """The game's own Δ; else enumeration up to d = 12 if the budget allows; else the sampler that suits the game.
 
     A game may say what an evaluation costs by an attribute ``cost``. "cheap": less than the arithmetic of a

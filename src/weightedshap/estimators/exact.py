@@ -16,7 +16,7 @@ MOST_PLAYERS = 20
 BATCH = 2**15
 
 
-def exact(game: Any, *, rng: Any = None) -> Contributions:
+def exact(game: Any, *, rng: np.random.Generator | int | None = None) -> Contributions:
     """The game's own Δ if it knows it, else Δ by enumeration of all 2^d coalitions (d ≤ 20).
 
     `rng` is accepted so that all estimators are called alike; nothing is drawn.
