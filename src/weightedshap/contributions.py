@@ -20,23 +20,15 @@ OWN = "exact: the game's own contributions"  # why nothing was sampled, in resul
 
 @dataclass(frozen=True)
 class Chains:
-    """Running means of Δ in c independent chains of draws (Welford's update).
+    """Running means of Δ in c independent chains of draws (Welford's update)."""
 
-    Attributes
-    ----------
-    counts : (c, d, d) draws in every cell
-    mean : (c, d, d[, k]) their mean; 0 where there are none
-    squares : (c, d, d[, k]) sum of squared deviations from that mean
-    """
-
-    counts: FloatArray
-    mean: FloatArray
-    squares: FloatArray
+    counts: FloatArray  # (c, d, d) draws in every cell
+    mean: FloatArray  # (c, d, d[, k]) their mean; 0 where there are none
+    squares: FloatArray  # (c, d, d[, k]) sum of squared deviations from that mean
 
     @classmethod
     def empty(cls, n_chains: int, d: int, out: tuple[int, ...] = ()) -> Chains:
-        """Chains that have not drawn yet."""
-        return cls(np.zeros((n_chains, d, d)), np.zeros((n_chains, d, d, *out)), np.zeros((n_chains, d, d, *out)))
+        return cls(np.zeros((n_chains, d, d)), *np.zeros((2, n_chains, d, d, *out)))
 
     @classmethod
     def of(cls, cells: IntArray, draws: FloatArray, n_chains: int, d: int) -> Chains:
@@ -81,21 +73,13 @@ class Contributions:
 
     Attributes
     ----------
-    mean : (d, d[, k])
-        ``mean[j - 1, i]`` = Δ_j(x_i). NaN where the cell was never visited.
-    counts : (d, d[, k])
-        How many draws a cell averages: 0 where unvisited, infinity where Δ is exact.
-    evaluations : int
-        Coalitions on which the game was called.
-    stopped : str
-        Why no more were asked for, in words.
-    chains : Chains or None
-        The independent chains of draws behind the mean; None for an exact table.
-    draws : frozenset of str
-        One fingerprint for each stream of random draws in the table, so that `+` can refuse the same
-        stream twice.
-    cell_errors : (d, d[, k]) or None
-        Standard errors of the cells where the sampler knows them better than the chains tell.
+    mean : (d, d[, k]) ``mean[j - 1, i]`` = Δ_j(x_i); NaN where the cell was never visited
+    counts : (d, d[, k]) how many draws a cell averages: 0 where unvisited, infinity where Δ is exact
+    evaluations : coalitions on which the game was called
+    stopped : why no more were asked for, in words
+    chains : the independent chains of draws behind the mean; None for an exact table
+    draws : one fingerprint for each stream of random draws in the table, so that `+` can refuse the same stream twice
+    cell_errors : (d, d[, k]) standard errors of the cells where the sampler knows them better than the chains tell
     """
 
     mean: FloatArray
@@ -176,10 +160,9 @@ class Contributions:
     def standard_error_of(self, w: npt.ArrayLike) -> FloatArray:
         """(d[, k]) standard error of φ_w = Σ_j w_j Δ_j.
 
-        One walk fills cells of many sizes, so the errors of the cells are not independent and must not
-        be added up as if they were. The chains are independent, so the spread of φ_w over the chains
-        tells its error: with c chains it has c − 1 degrees of freedom. NaN where fewer than two chains
-        have visited every cell that w uses.
+        One walk fills cells of many sizes, so the errors of the cells are not independent and must not be added up as
+        if they were. The chains are independent, so the spread of φ_w over the chains tells its error: with c chains
+        it has c − 1 degrees of freedom. NaN where fewer than two chains have visited every cell that w uses.
         """
         w = np.asarray(w, dtype=np.float64)
         sampled = ~np.isinf(self.counts.reshape(self.d, -1)).all(axis=1) & (w > 0)
@@ -209,10 +192,8 @@ class Contributions:
     def _chains_of_both(self, other: Contributions) -> Chains:
         """The chains of two tables, or an error that says why they must not be pooled."""
         if self.mean.shape != other.mean.shape:
-            raise ValueError(
-                f"Cannot pool contributions of shape {self.mean.shape} with {other.mean.shape}: "
-                "both must come from the same game."
-            )
+            shapes = f"{self.mean.shape} with {other.mean.shape}"
+            raise ValueError(f"Cannot pool contributions of shape {shapes}: both must come from the same game.")
         if self.chains is None or other.chains is None:
             raise ValueError("Cannot pool an exact table: it has no sampling error, so there is nothing to add.")
         if self.draws & other.draws:

@@ -1,7 +1,6 @@
 """Game → Δ.
 
-An estimator is a function ``(game, *, rng, …) → Contributions``. To add one, write it and add one line
-to `ESTIMATORS`.
+An estimator is a function ``(game, *, rng, …) → Contributions``. To add one, write it and add one line to `ESTIMATORS`.
 """
 
 from __future__ import annotations
@@ -86,9 +85,8 @@ def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
     """An estimator from a name or a function, with the budget bound if it takes one."""
     function = look_up("estimator", estimator, ESTIMATORS) if isinstance(estimator, str) else estimator
     if not callable(function):
-        raise TypeError(
-            f"`estimator` must be a name or a function (game, *, rng) → Contributions; got {type(estimator).__name__}."
-        )
+        got = type(estimator).__name__
+        raise TypeError(f"`estimator` must be a name or a function (game, *, rng) → Contributions; got {got}.")
     return Estimator(_with_budget(function, evaluations), function in TAKE_OWN)
 
 

@@ -48,7 +48,7 @@ def enumerate_game(game: Any) -> Contributions:
 def all_values(game: CheckedGame) -> FloatArray:
     """(2^d[, k]) values of all coalitions, in the numbering of `all_coalitions`."""
     batches = pairwise([*range(0, 2**game.d, BATCH), 2**game.d])
-    return np.concatenate([game(all_coalitions(game.d, start, stop)) for start, stop in batches])
+    return np.concatenate([game(all_coalitions(game.d, *batch)) for batch in batches])
 
 
 def differences(values: FloatArray, i: int) -> FloatArray:

@@ -42,20 +42,19 @@ def permutation(
 
     Parameters
     ----------
-    stop : a rule of `weightedshap.estimators.stopping`; by default the standard error of φ at 1 % of
-        its range, or max(20,000, 20·d²) evaluations
+    stop : a rule of `weightedshap.estimators.stopping`; by default the standard error of φ at 1 % of its range, or
+        max(20,000, 20·d²) evaluations
     evaluations : a hard budget, joined to `stop` (or alone if `stop` is None)
     chains : independent chains, compared by Gelman–Rubin and for the standard errors
-    orders : "cyclic" walks all d cyclic shifts of each drawn order, so that every cell gets the same
-        number of draws; "independent" walks each drawn order once; "per_feature" draws a fresh order of
-        the others for every feature, which doubles the evaluations of a draw.
+    orders : "cyclic" walks all d cyclic shifts of each drawn order, so that every cell gets the same number of draws;
+        "independent" walks each drawn order once; "per_feature" draws a fresh order of the others for every feature,
+        which doubles the evaluations of a draw.
 
     Notes
     -----
-    Algorithm 2 as printed is `estimators.algorithm_2`: "per_feature" orders and Gelman–Rubin on every
-    Δ_j(x_i). The authors' program is `estimators.authors`: one order for all features, and Gelman–Rubin on each
-    feature's draws pooled over sizes. If the game raises, the error carries what was sampled before as
-    ``error.contributions``.
+    Algorithm 2 as printed is `estimators.algorithm_2`: "per_feature" orders and Gelman–Rubin on every Δ_j(x_i). The
+    authors' program is `estimators.authors`: one order for all features, and Gelman–Rubin on each feature's draws
+    pooled over sizes. If the game raises, the error carries what was sampled before as ``error.contributions``.
 
     Where the budget has room for six more evaluations, they tell whether the game repeats itself. The spread of the
     chains holds the noise of a game that does not; only Δ_1 and Δ_d, which are evaluated once, get wider errors.
@@ -101,14 +100,12 @@ class Ends:
 
     @classmethod
     def of(cls, game: CheckedGame) -> Ends:
-        """Evaluate them, in one call."""
         d, eye = game.d, np.eye(game.d, dtype=np.bool_)
         values = game(np.concatenate([coalitions.ends(d), eye, ~eye]))
         return cls(values[0], values[1], values[2 : d + 2], values[d + 2 :])
 
     @property
-    def out(self) -> tuple[int, ...]:
-        """() or (k,)."""
+    def out(self) -> tuple[int, ...]:  # () or (k,)
         return self.empty.shape
 
     @property
@@ -216,12 +213,11 @@ def _after_noise(game: CheckedGame, ends: Ends, table: Callable[[], Contribution
 
 
 def _rule(stop: Any, evaluations: int | None, d: int) -> Rule:
-    if evaluations is not None:
-        budget = stopping.evaluations(evaluations)
-        return budget if stop is None else as_rule(stop) | budget
-    if stop is not None:
-        return as_rule(stop)
-    return stopping.standard_error(0.01) | stopping.evaluations(max(20_000, 20 * d * d))
+    if evaluations is None:
+        enough = stopping.standard_error(0.01) | stopping.evaluations(max(20_000, 20 * d * d))
+        return enough if stop is None else as_rule(stop)
+    budget = stopping.evaluations(evaluations)
+    return budget if stop is None else as_rule(stop) | budget
 
 
 def _refuse_small_budget(rule: Rule, d: int, one: Orders) -> None:

@@ -88,8 +88,7 @@ class Plan:
 
     @property
     def d(self) -> int:
-        """How many players there are."""
-        return int(len(self.counts) - 1)
+        return len(self.counts) - 1
 
     @property
     def folds(self) -> int:
@@ -168,27 +167,22 @@ class Sample:
     whole: BoolArray  # (d + 1,) the sizes taken whole
 
     def take(self, rows: BoolArray | IntArray) -> Sample:
-        """Some of the coalitions."""
         return replace(self, coalitions=self.coalitions[rows], fold=self.fold[rows])
 
     @property
     def d(self) -> int:
-        """How many players there are."""
         return int(self.coalitions.shape[1])
 
     @property
     def folds(self) -> int:
-        """How many folds there are."""
         return int(self.fold.max()) + 1
 
     @cached_property
-    def drawn(self) -> IntArray:
-        """(m,) where the coalitions of the folds are."""
+    def drawn(self) -> IntArray:  # (m,) where the coalitions of the folds are
         return np.flatnonzero(self.fold >= 0)
 
     @cached_property
-    def sizes(self) -> IntArray:
-        """(n,) sizes of the coalitions."""
+    def sizes(self) -> IntArray:  # (n,)
         return np.asarray(self.coalitions.sum(axis=1))
 
     @cached_property
@@ -322,16 +316,11 @@ def _means(sample: Sample, values: FloatArray) -> FloatArray:
 
 def _sums(sample: Sample, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(d + 1, d[, k]) Σ v(S) over i ∈ S and over i ∉ S by size, and (d + 1,) the number of coalitions."""
-    by_size = np.argsort(sample.sizes, kind="stable")
-    coalitions, values = sample.coalitions[by_size], values[by_size]
     n = np.bincount(sample.sizes, minlength=sample.d + 1)
-    stop = n.cumsum()
-    total = np.zeros((sample.d + 1, *values.shape[1:]))
-    inside = np.zeros((sample.d + 1, sample.d, *values.shape[1:]))
-    for s in np.flatnonzero(n):
-        rows = slice(stop[s] - n[s], stop[s])
-        total[s] = values[rows].sum(axis=0)
-        inside[s] = np.einsum("ni,n...->i...", coalitions[rows].astype(np.float64), values[rows])
+    by_size = np.split(np.argsort(sample.sizes, kind="stable"), n.cumsum()[:-1])
+    total = np.stack([values[rows].sum(axis=0) for rows in by_size])
+    masks = (sample.coalitions[rows].astype(np.float64) for rows in by_size)
+    inside = np.stack([np.einsum("ni,n...->i...", mask, values[rows]) for mask, rows in zip(masks, by_size)])
     return inside, total[:, None] - inside, n.astype(np.float64)
 
 

@@ -58,13 +58,12 @@ class Evaluation:
 
     def areas(self, judge: str, metric: str = "recovery") -> FloatArray:
         """(n, methods) what every row scores: the sum over k = 1..d, or the mean for the inclusion metrics."""
-        points = self._of(judge)[one_of("metric", metric, self.metrics)][..., 1:]
+        points = self._points(judge, metric)[..., 1:]
         return np.asarray(points.mean(axis=-1) if metric.endswith(("_mse", "_auc")) else points.sum(axis=-1))
 
     def curves(self, judge: str, metric: str = "recovery") -> dict[str, FloatArray]:
         """(n, d + 1) of each method. The mean over the rows is the curve that the paper draws."""
-        points = self._of(judge)[one_of("metric", metric, self.metrics)]
-        return {method: points[:, m] for m, method in enumerate(self.methods)}
+        return dict(zip(self.methods, self._points(judge, metric).swapaxes(0, 1), strict=True))
 
     def mean(self, judge: str) -> FloatArray:
         """(methods, metrics)."""
@@ -103,13 +102,12 @@ class Evaluation:
         """The evaluation that `save` wrote."""
         content = archive.read(path, "evaluation", FILE_VERSION)
         with archive.damage(path):
-            evaluation = cls(**content)
-            points = evaluation.points
-            shapes = {points[judge][metric].shape for judge in evaluation.judges for metric in evaluation.metrics}
+            found = cls(**content)
+            shapes = {found.points[judge][metric].shape for judge in found.judges for metric in found.metrics}
             ((_, methods, _),) = shapes
-        if methods != len(evaluation.methods):
+        if methods != len(found.methods):
             raise archive.unfitting(path, ["methods", "points"])
-        return evaluation
+        return found
 
     def __repr__(self) -> str:
         parts = [self._table(judge) for judge in self.judges]
@@ -120,8 +118,8 @@ class Evaluation:
         wide = self.to_frame().pivot(index="method", columns=["judge", "metric"], values="mean")
         return str(wide.reindex(list(self.methods)).to_html(float_format="{:.4g}".format))
 
-    def _of(self, judge: str) -> Mapping[str, FloatArray]:
-        return self.points[one_of("judge", judge, self.judges)]
+    def _points(self, judge: str, metric: str) -> FloatArray:
+        return self.points[one_of("judge", judge, self.judges)][one_of("metric", metric, self.metrics)]
 
     def _table(self, judge: str) -> str:
         """One judge's table, in columns of equal width."""
@@ -207,9 +205,8 @@ def compared(
     kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
     ranked = [_ranked(side, kept, shared) for side in sides]  # (n, M, d, k) each
     performance = labels if "performance" in costly else None
-    masked = [
-        _masked(side, order, performance) if "masked_inclusion" in costly else {} for side, order in zip(sides, ranked)
-    ]
+    pairs = zip(sides, ranked, strict=True)
+    masked = [_masked(*pair, performance) if "masked_inclusion" in costly else {} for pair in pairs]
     judges = {"own": sides} if own else {"independent": sides[::-1], "own": sides}
     scored = {}
     for judge, judging in judges.items():
@@ -251,8 +248,7 @@ def _of_model(side: Side, methods: Sequence[str]) -> tuple[dict[str, IntArray], 
 
 def _ranked(side: Side, methods: Sequence[str], shared: Mapping[str, IntArray]) -> IntArray:
     """(n, M, d, k) the ranking of every method; those that both sides share are there already."""
-    orders = [shared[method] if method in shared else METHODS[method].rank(side) for method in methods]
-    return np.stack(orders, axis=1)
+    return np.stack([shared[one] if one in shared else METHODS[one].rank(side) for one in methods], axis=1)
 
 
 def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:
