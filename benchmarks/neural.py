@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import joblib
 import numpy as np
 
 from trees import table
@@ -31,7 +32,6 @@ from weightedshap.coalitions import prefixes, random_coalitions
 from weightedshap.estimators import permutation
 from weightedshap.games import NeuralSurrogate, TreeSurrogate
 from weightedshap.inputs import as_model, as_table
-from weightedshap.parallel import map_blocks
 from weightedshap_paper.datasets import DATASETS, prepare
 from weightedshap_paper.models import boosting
 
@@ -135,7 +135,8 @@ def walks(quick):
             "game.along(orders)": timed(lambda g=game: g.along(orders), repeats),
             "permutation(game)": timed(lambda g=game: sampled(g), repeats),
         }
-        two = timed(lambda gs=games: list(map_blocks(sampled, gs, [1] * 4, n_jobs=2, progress=False)), repeats)
+        workers = joblib.Parallel(2, prefer="threads")
+        two = timed(lambda gs=games, both=workers: both(joblib.delayed(sampled)(g) for g in gs), repeats)
         ways["permutation, rows on two workers"] = [seconds / len(games) for seconds in two]
         lines += [
             [name, way, f"{wall:.3f}", f"{cpu:.3f}", f"{loop[0] / wall:.0f}", f"{loop[1] / cpu:.0f}"]

@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FloatArray", "BoolArray", "IntArray", "UnknownName"]
-
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
@@ -73,15 +71,7 @@ def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
 
 
 def as_outputs(values: Any, n: int, who: str) -> FloatArray:
-    """What a model or game returned for `n` inputs, as floats of shape (n,) or (n, k), all finite.
-
-    Raises
-    ------
-    ValueError
-        For another length, more than two axes, or values that are NaN or infinite.
-    TypeError
-        For values that are not numbers.
-    """
+    """What a model or game returned for `n` inputs, as floats of shape (n,) or (n, k), all finite."""
     if np.iscomplexobj(values):
         raise TypeError(f"{who} returned complex numbers. Pass `predict=` a function that returns real ones.")
     try:

@@ -65,12 +65,9 @@ class Choices:
 
     def method(self, d: int) -> Method:
         """The parts that these choices name, for d players."""
-        parts = (
-            as_estimator(self.estimator, self.evaluations),
-            as_family(self.family, d).ready(),
-            as_utility(self.utility),
-        )
-        return Method(*parts, self.select, self.keep_contributions, self.random_state, self.n_jobs, self.progress)
+        estimator, family = as_estimator(self.estimator, self.evaluations), as_family(self.family, d).ready()
+        rest = self.select, self.keep_contributions, self.random_state, self.n_jobs, self.progress
+        return Method(estimator, family, as_utility(self.utility), *rest)
 
 
 @dataclass(frozen=True)
@@ -117,24 +114,17 @@ class Setting:
         choices = self.choices.but(**changes)
         return replace(self, choices=choices, method=choices.method(self.background.d))
 
-    @property
-    def recipe(self) -> Any:
-        """The game as a recipe, a fitted game or a function."""
-        game = self.choices.game
-        return GAMES[game]() if isinstance(game, str) else game
-
-    def fit(self) -> Fitted:
-        """The game, fitted to model and background."""
-        return self._fitted(self.recipe)
-
-    def _fitted(self, recipe: Any) -> Fitted:
+    def fit(self, game: Any = None) -> Fitted:
+        """A game, the chosen one by default, fitted to model and background."""
+        game = self.choices.game if game is None else game
+        recipe = look_up("game", game, GAMES)() if isinstance(game, str) else game
         if isinstance(recipe, Recipe):
             recipe = recipe.fit(self.model, self.background, np.random.default_rng(self.choices.random_state))
         return as_fitted(recipe, self.background)
 
     def refit(self, background: Table) -> tuple[Setting, Fitted]:
         """The same choices on other rows, and the game fitted to them."""
-        if not isinstance(self.recipe, Recipe):
+        if not isinstance(self.choices.game, (str, Recipe)):
             raise ValueError(
                 "The game was given as a fitted one or as a function, so it cannot be fitted on other rows. Give its "
                 "name or a recipe."
@@ -144,6 +134,5 @@ class Setting:
 
     def judge(self, utility: Utility, explained: Rows) -> Rows:
         """The rows under the game that `utility` asks for."""
-        assert utility.game is not None
-        judge = Rows.of(self._fitted(look_up("game", utility.game, GAMES)()), explained.rows)
+        judge = Rows.of(self.fit(utility.game), explained.rows)
         return replace(judge, f_x=judge.f_x[:, list(explained.outputs)], outputs=explained.outputs)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
+from matplotlib.figure import Figure
 
 import weightedshap as ws
 from weightedshap.checks import FloatArray
 from weightedshap.curves import area, mean_interval
+from weightedshap.inputs import Data
 from weightedshap.plots import chosen_shares, recovery, weights
 from weightedshap_paper.command import reproduce
 
-__all__ = ["main"]
-
+WRITTEN = click.Path(dir_okay=False, path_type=Path)
+SAVED = click.Path(exists=True, dir_okay=False, path_type=Path)
 TOP = 8
 
 
@@ -30,7 +31,7 @@ main.add_command(reproduce)
 
 
 @main.command()
-@click.option("--output", default="demo.png", show_default=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--output", default="demo.png", show_default=True, type=WRITTEN)
 @click.option("--rows", default=171, show_default=True, type=click.IntRange(1, 171), help="Held-out rows to explain.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of split, model and sampling.")
 @click.option("--quiet", is_flag=True, help="Only write the figure.")
@@ -41,26 +42,22 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
     """
     _check_output(output)
     started = time.monotonic()
-    model, background, X = trained_model(rows, seed)
+    model, background, X = _trained_model(rows, seed)
     explainer = ws.Explainer(model, background, random_state=seed, progress=False if quiet else "auto")
     explanation = explainer(X)
+    _figure(explanation).savefig(output, dpi=150)
     if not quiet:
-        for part in (_what(explanation), _areas(explanation), _shares(explanation), _top_features(explanation)):
-            click.echo(part + "\n")
-        click.echo(_more(explainer, explanation, X, seed) + "\n")
-    demo_figure(explanation).savefig(output, dpi=150)
-    if not quiet:
+        alone = ws.explain(explainer.game.at(X.iloc[:1]), random_state=seed)
+        click.echo("WeightedSHAP on the breast cancer data of scikit-learn, LightGBM classifier")
+        for text in (repr(explanation), _areas(explanation), _shares(explanation), _more(explanation, alone)):
+            click.echo(text + "\n")
         click.echo(f"Figure: {output}    ({time.monotonic() - started:.0f} s in all)")
 
 
 @main.command()
-@click.argument("explanation", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--output", "-o", default="report.html", show_default=True, type=click.Path(dir_okay=False, path_type=Path)
-)
-@click.option(
-    "--evaluation", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="What Evaluation.save wrote."
-)
+@click.argument("explanation", type=SAVED)
+@click.option("--output", "-o", default="report.html", show_default=True, type=WRITTEN)
+@click.option("--evaluation", type=SAVED, help="What Evaluation.save wrote.")
 def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
     """Turn an EXPLANATION, as its `save` wrote it, into one HTML page."""
     try:
@@ -75,8 +72,6 @@ def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
 
 def _check_output(output: Path) -> None:
     """Refuse a path that the figure cannot be written to, before any work is done."""
-    from matplotlib.figure import Figure
-
     known = Figure().canvas.get_supported_filetypes()
     if output.suffix.removeprefix(".").lower() not in known:
         raise click.BadParameter(f"{output.name} must end with one of: {', '.join(known)}.", param_hint="--output")
@@ -84,7 +79,7 @@ def _check_output(output: Path) -> None:
         raise click.BadParameter(f"the folder {output.parent} does not exist.", param_hint="--output")
 
 
-def trained_model(rows: int, seed: int) -> tuple[Any, Any, Any]:
+def _trained_model(rows: int, seed: int) -> tuple[object, Data, Data]:
     """A LightGBM classifier of the breast cancer table, background rows, and held-out rows to explain."""
     from lightgbm import LGBMClassifier
     from sklearn.datasets import load_breast_cancer
@@ -96,10 +91,7 @@ def trained_model(rows: int, seed: int) -> tuple[Any, Any, Any]:
     return model, X_train, X_test.iloc[:rows]
 
 
-def demo_figure(explanation: ws.Explanation) -> Any:
-    """Recovery curves and chosen weights, side by side."""
-    from matplotlib.figure import Figure
-
+def _figure(explanation: ws.Explanation) -> Figure:
     figure = Figure(figsize=(9.6, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     recovery(explanation, ax=left).set_title("How fast the prediction is recovered", fontsize="medium")
@@ -107,39 +99,22 @@ def demo_figure(explanation: ws.Explanation) -> Any:
     return figure
 
 
-def _what(explanation: ws.Explanation) -> str:
-    n, d = explanation.values.shape[:2]
-    shown = ("game", "space", "background_rows", "trees", "relative_error")
-    facts = {name: explanation.game_info[name] for name in shown if name in explanation.game_info}
-    reasons = list(dict.fromkeys(explanation.stopped))
-    others = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
-    lines = [
-        "WeightedSHAP on the breast cancer data of scikit-learn, LightGBM classifier",
-        f"  {'explained':<18}{n} held-out rows, {d} features",
-        *(f"  {name.replace('_', ' '):<18}{_plain(value)}" for name, value in facts.items()),
-        f"  {'contributions':<18}{reasons[0]}{others}",
-    ]
-    return "\n".join(lines)
-
-
 def _areas(explanation: ws.Explanation) -> str:
-    chosen, shapley = area(explanation.curves), area(explanation.reference_curves["shapley"])
-    ratio = chosen.mean() / shapley.mean() if shapley.mean() > 0 else 1.0
+    areas = {"Shapley": area(explanation.reference_curves["shapley"]), "WeightedSHAP": area(explanation.curves)}
+    mean = {name: each.mean() for name, each in areas.items()}
+    ratio = mean["WeightedSHAP"] / mean["Shapley"] if mean["Shapley"] > 0 else 1.0
     lines = [
         "Area under the recovery-error curve (smaller: fewer features recover the prediction)",
         f"  {'':<14}{'mean':>8}    95 % interval",
-        _area_line("Shapley", shapley),
-        _area_line("WeightedSHAP", chosen),
+        *(f"  {name:<14}{mean[name]:>8.3f}    {_interval(*mean_interval(each))}" for name, each in areas.items()),
         f"  {'ratio':<14}{ratio:>8.3f}",
         "  Both areas are measured on the game that chose the weights, so WeightedSHAP cannot look worse here.",
     ]
     return "\n".join(lines)
 
 
-def _area_line(name: str, areas: FloatArray) -> str:
-    mean, margin = mean_interval(areas)
-    interval = "one row gives none" if np.isnan(margin) else f"{mean - margin:.3f} to {mean + margin:.3f}"
-    return f"  {name:<14}{mean:>8.3f}    {interval}"
+def _interval(mean: FloatArray, margin: FloatArray) -> str:
+    return "one row gives none" if np.isnan(margin) else f"{mean - margin:.3f} to {mean + margin:.3f}"
 
 
 def _shares(explanation: ws.Explanation) -> str:
@@ -148,33 +123,14 @@ def _shares(explanation: ws.Explanation) -> str:
     return "\n".join(["Rows that chose each weight, from small coalitions to large (Beta(1,1) is Shapley)", *lines])
 
 
-def _top_features(explanation: ws.Explanation) -> str:
-    gain = area(explanation.reference_curves["shapley"]) - area(explanation.curves)
-    row = int(gain.argmax())
-    columns = [_ranked(explanation, phi[row]) for phi in (explanation.values, explanation.shapley)]
-    width = max(len(line) for line in columns[0]) + 4
-    title = f"Top features of row {row}, where the areas differ most; f(x) = {explanation.predictions[row]:.3f}"
-    head = f"  {'WeightedSHAP, ' + str(explanation.weight_labels[row]):<{width}}Shapley"
-    return "\n".join([title, head, *(f"  {one:<{width}}{other}" for one, other in zip(*columns))])
-
-
-def _ranked(explanation: ws.Explanation, phi: FloatArray) -> list[str]:
-    top = np.argsort(-np.abs(phi), kind="stable")[:TOP]
-    width = max(len(explanation.feature_names[i]) for i in top)
-    return [f"{explanation.feature_names[i]:<{width}}  {phi[i]:+.4f}" for i in top]
-
-
-def _more(explainer: ws.Explainer, explanation: ws.Explanation, X: Any, seed: int) -> str:
-    wide = explanation.reweight("wide")
-    alone = ws.explain(explainer.game.at(X.iloc[:1]), random_state=seed)
-    leading = explanation.feature_names[alone.orders[0, 0]]
+def _more(explanation: ws.Explanation, alone: ws.Explanation) -> str:
+    wide, leading = explanation.reweight("wide"), explanation.feature_names[alone.orders[0, 0]]
     lines = [
+        "Features that matter most, by mean |φ*|",
+        *(f"  {line}" for line in explanation.importance().head(TOP).to_string().splitlines()),
+        "",
         "The same contributions under other weights, and one game by itself",
         f"  explanation.reweight('wide')          {len(wide.family)} weights, area {area(wide.curves).mean():.3f}",
         f"  ws.explain(explainer.game.at(row))    chose {alone.weight_labels[0]}, leading feature {leading}",
     ]
     return "\n".join(lines)
-
-
-def _plain(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

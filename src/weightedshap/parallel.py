@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any, Protocol, TypeVar
 
 import joblib
@@ -47,14 +47,11 @@ def each_block(
     """
     n_jobs = None if workers.n_jobs in (None, 1) or len(parts) == 1 else workers.n_jobs
     sizes = [part.stop - part.start for part in parts]
-    with bar(sum(sizes), description, workers.progress) as shown, _one_blas_thread(n_jobs is not None):
+    quiet_blas = nullcontext() if n_jobs is None else threadpool_limits(1, "blas")
+    with bar(sum(sizes), description, workers.progress) as shown, quiet_blas:
         for size, result in zip(sizes, _results(work, parts, n_jobs), strict=True):
             shown.update(size)
             yield result
-
-
-def _one_blas_thread(wanted: bool) -> AbstractContextManager[object]:
-    return threadpool_limits(1, "blas") if wanted else nullcontext()
 
 
 def _results(function: Callable[[Task], Result], tasks: Sequence[Task], n_jobs: int | None) -> Iterable[Result]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
@@ -37,32 +36,28 @@ class Auto:
     tree: TreeSurrogate = field(default_factory=TreeSurrogate)
     network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedSurrogate:
+    def fit(self, model: object, background: Data, rng: np.random.Generator | int | None = None) -> FittedSurrogate:
         """Fit both and keep one."""
         model, table, rng = wrapped(model, background, rng)
         learning = np.random.default_rng(int(rng.integers(2**63)))
         split = Split.of(model, table, self.tree.held_out, learning)
         tree = self.tree.fit_split(model, table, split, deepcopy(learning))  # as it would learn by itself
         if self.network.engine == "torch" and find_spec("torch") is None:
-            return _with(
-                tree, {"auto": 'tree_surrogate; no network without torch (pip install "weightedshap[neural]")'}
-            )
+            return _with(tree, auto='tree_surrogate; no network without torch (pip install "weightedshap[neural]")')
         network = replace(self.network, held_out=self.tree.held_out).fit_split(model, table, split, learning)
         held = held_out_masks(split.test, table.d, rng)
         rows, f_x = table.take(held.row), split.f[held.row]
-        errors = (float(((game.masked(rows, held.coalition) - f_x) ** 2).mean()) for game in (tree, network))
+        errors = [float(((game.masked(rows, held.coalition) - f_x) ** 2).mean()) for game in (tree, network)]
         return self._better(tree, network, *errors)
 
-    def _better(
-        self, tree: FittedTreeSurrogate, network: FittedNeuralSurrogate, tree_error: float, network_error: float
-    ) -> FittedSurrogate:
-        gain = 1 - network_error / tree_error if tree_error > 0 else 0.0
-        facts = {"tree_error": tree_error, "network_error": network_error}
+    def _better(self, tree: FittedSurrogate, network: FittedSurrogate, *errors: float) -> FittedSurrogate:
+        gain = 1 - errors[1] / errors[0] if errors[0] > 0 else 0.0
+        facts = dict(zip(("tree_error", "network_error"), errors, strict=True))
         verdict = f"the network's held-out error is {abs(gain):.1%} {'lower' if gain >= 0 else 'higher'}"
         if gain >= self.gain:
-            return _with(network, {"auto": f"neural_surrogate; {verdict}", **facts})
-        return _with(tree, {"auto": f"tree_surrogate; {verdict}, and must be {self.gain:.0%} lower", **facts})
+            return _with(network, auto=f"neural_surrogate; {verdict}", **facts)
+        return _with(tree, auto=f"tree_surrogate; {verdict}, and must be {self.gain:.0%} lower", **facts)
 
 
-def _with(fitted: FittedSurrogate, facts: dict[str, Any]) -> FittedSurrogate:
+def _with(fitted: FittedSurrogate, **facts: object) -> FittedSurrogate:
     return replace(fitted, quality={**fitted.quality, **facts})

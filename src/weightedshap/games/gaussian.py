@@ -49,7 +49,7 @@ class Gaussian:
     def __post_init__(self) -> None:
         positive_integer("draws", self.draws)
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedGaussian:
+    def fit(self, model: object, background: Data, rng: np.random.Generator | int | None = None) -> FittedGaussian:
         """Estimate the distribution and draw from it once."""
         model, table, rng = wrapped(model, background, rng)
         X = _numbers(table.data, table)
@@ -74,85 +74,55 @@ class Copula(Gaussian):
 
 @dataclass(frozen=True)
 class Margins:
-    """How features become standard normal scores and back.
+    """How features become standard normal scores and back: by mean and scale, or by ranks for a copula."""
 
-    Attributes
-    ----------
-    mean, scale : (c,) for Gaussian margins
-    values, share : (n, c) sorted columns and the ranks of their cells, for a copula; else None
-    ranks : for each column of a copula, its distinct values and the mean rank of their copies
-    """
-
-    mean: FloatArray
-    scale: FloatArray
-    values: FloatArray | None = None
-    share: FloatArray | None = None
-    ranks: tuple[tuple[FloatArray, FloatArray], ...] = ()
+    mean: FloatArray  # (c,)
+    scale: FloatArray  # (c,)
+    ranks: tuple[tuple[FloatArray, ...], ...] = ()  # of each column of a copula, see `_ranks`
 
     @classmethod
     def of(cls, X: FloatArray, weights: FloatArray, kind: str) -> Margins:
-        """Learn them on the background."""
         mean = weights @ X
-        scale = np.sqrt(weights @ (X - mean) ** 2)
-        if kind == "gaussian":
-            return cls(mean, scale)
-        order = np.argsort(X, axis=0, kind="stable")
-        above = weights[order]
-        values, share = np.take_along_axis(X, order, axis=0), above.cumsum(axis=0) - above / 2
-        return cls(mean, scale, values, share, tuple(map(_mid_ranks, values.T, share.T)))
+        ranks = tuple(_ranks(x, weights) for x in X.T) if kind == "copula" else ()
+        return cls(mean, np.sqrt(weights @ (X - mean) ** 2), ranks)
 
     def scores(self, X: FloatArray) -> FloatArray:
-        """(n, c) features as scores."""
         if not self.ranks:
             return np.asarray((X - self.mean) / np.where(self.scale > 0, self.scale, 1.0))
-        return np.stack([ndtri(np.interp(x, *ranks)) for x, ranks in zip(X.T, self.ranks, strict=True)], axis=1)
+        columns = zip(X.T, self.ranks, strict=True)
+        return np.stack([ndtri(np.interp(x, distinct, mid)) for x, (_, _, distinct, mid) in columns], axis=1)
 
     def features(self, scores: FloatArray) -> FloatArray:
-        """(n, c) scores as features."""
-        if self.values is None or self.share is None:
+        if not self.ranks:
             return np.asarray(self.mean + self.scale * scores)
-        columns = zip(ndtr(scores).T, self.share.T, self.values.T, strict=True)
-        return np.stack([np.interp(u, share, values) for u, share, values in columns], axis=1)
+        columns = zip(ndtr(scores).T, self.ranks, strict=True)
+        return np.stack([np.interp(u, share, values) for u, (share, values, _, _) in columns], axis=1)
 
 
 @dataclass(frozen=True)
 class FittedGaussian(FilledIn):
-    """The distribution and the draws.
-
-    Attributes
-    ----------
-    correlation : (c, c) of the scores
-    draws : (b, c) scores, common to all rows and coalitions
-    shrinkage : the share of the identity in `correlation`
-    """
+    """The distribution and the draws."""
 
     margins: Margins = field(repr=False)
-    correlation: FloatArray = field(repr=False)
-    draws: FloatArray = field(repr=False)
-    shrinkage: float = 0.0
+    correlation: FloatArray = field(repr=False)  # (c, c) of the scores
+    draws: FloatArray = field(repr=False)  # (b, c) scores, common to all rows and coalitions
+    shrinkage: float = 0.0  # the share of the identity in `correlation`
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        """What this game is, for the result."""
-        return {
-            "game": "gaussian" if self.margins.values is None else "copula",
-            "background_rows": len(self.background),
-            "draws": len(self.draws),
-            "shrinkage": self.shrinkage,
-        }
+        game = "copula" if self.margins.ranks else "gaussian"
+        return {**super().info, "game": game, "draws": len(self.draws), "shrinkage": self.shrinkage}
 
     def filled(self, row: Data, columns: BoolArray) -> FloatArray:
-        x = _numbers(row, self.background)
+        table, x = self.background, _numbers(row, self.background)
         z = self.margins.scores(x)
         step = max(1, BATCH_BYTES // (8 * self.draws.size))
-        batches = [self._average(x, z, columns[s : s + step]) for s in range(0, len(columns), step)]
-        return np.concatenate([np.empty((0, len(self.model.chosen))), *batches])
-
-    def _average(self, x: FloatArray, z: FloatArray, columns: BoolArray) -> FloatArray:
-        """(m, k) mean prediction over the draws, for each set of known columns (m, c) of features x with scores z."""
-        rows = np.concatenate([self._drawn(x, z, known) for known in columns])
-        values = self.model(_like(rows, self.background))
-        return np.asarray(values.reshape(len(columns), -1, values.shape[1]).mean(axis=1))
+        means = np.empty((len(columns), len(self.model.chosen)))
+        for cut in (slice(start, start + step) for start in range(0, len(columns), step)):
+            rows = np.concatenate([self._drawn(x, z, known) for known in columns[cut]])  # floats, also of whole numbers
+            predictions = self.model(table.kind.build(list(rows.T), table.data, "background"))
+            means[cut] = predictions.reshape(-1, len(self.draws), means.shape[1]).mean(axis=1)
+        return means
 
     def _drawn(self, x: FloatArray, z: FloatArray, known: BoolArray) -> FloatArray:
         """(b, c) rows that share the known columns (c,), the others drawn given them."""
@@ -163,10 +133,12 @@ class FittedGaussian(FilledIn):
         return np.where(known, x, self.margins.features(scores))
 
 
-def _mid_ranks(values: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Distinct values and the mean share of their copies."""
-    distinct, where, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return distinct, np.bincount(where, weights=share) / counts
+def _ranks(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, ...]:
+    """The ranks, 0..1, of a column's sorted cells, and these; its distinct values and the mean rank of their copies."""
+    order = np.argsort(x, kind="stable")
+    share = weights[order].cumsum() - weights[order] / 2
+    distinct, where, counts = np.unique(x[order], return_inverse=True, return_counts=True)
+    return share, x[order], distinct, np.bincount(where, weights=share) / counts
 
 
 def _numbers(rows: Data, table: Table) -> FloatArray:
@@ -186,11 +158,6 @@ def _numbers(rows: Data, table: Table) -> FloatArray:
             "game 'tree_surrogate', or fill it in."
         )
     return X
-
-
-def _like(rows: FloatArray, table: Table) -> Any:
-    """Drawn rows in the table's type and dtypes; a column of whole numbers becomes floats, as draws are."""
-    return table.kind.build(list(rows.T), table.data, "background")
 
 
 def _correlation(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
@@ -216,15 +183,12 @@ def _is_linear(model: Model, X: FloatArray, table: Table) -> bool:
     raw = np.atleast_2d(np.asarray(X @ np.asarray(has["coef_"], dtype=np.float64).T + has["intercept_"]).T).T
     if raw.shape[1] != model.n_raw:
         return False
-    f = model(_like(X, table))
+    f = model(table.kind.build(list(X.T), table.data, "background"))
     return bool(np.allclose(raw[:, list(model.chosen)], f, rtol=1e-9, atol=1e-9 * (1 + np.abs(f).max())))
 
 
 def block_exchangeable_contributions(
-    x: npt.ArrayLike,
-    beta: npt.ArrayLike,
-    blocks: Sequence[Sequence[int]],
-    correlations: npt.ArrayLike,
+    x: npt.ArrayLike, beta: npt.ArrayLike, blocks: Sequence[Sequence[int]], correlations: npt.ArrayLike
 ) -> Contributions:
     """Theorem 1: the exact Δ of a linear model on block-exchangeable Gaussian features.
 
@@ -259,12 +223,10 @@ def block_exchangeable_contributions(
     array([[1., 1.],
            [0., 0.]])
     """
-    row, coefficients = _same_length(x, beta)
-    members = _checked_blocks(blocks, len(row))
+    row, coefficients, members = _checked(x, beta, blocks)
     rho = np.broadcast_to(np.asarray(correlations, dtype=np.float64), (len(members),))
     delta = np.empty((len(row), len(row)))
     for block, r in zip(members, rho, strict=True):
-        _check_correlation(float(r), len(block))
         known = _known_in_block(len(row), len(block))  # (d, d_m)
         delta[:, block] = known @ _lemma_factors(len(block), float(r)) @ _lemma_terms(row[block], coefficients[block])
     return Contributions.known(delta, stopped="exact: Theorem 1")
@@ -272,6 +234,12 @@ def block_exchangeable_contributions(
 
 def _lemma_factors(n: int, rho: float) -> FloatArray:
     """(n, 4) what multiplies each of `_lemma_terms` when k = 0..n−1 others of the block are known."""
+    least = -1.0 / (n - 1) if n > 1 else -np.inf
+    if not least < rho < 1:
+        raise ValueError(
+            f"A block of {n} features with correlation {rho:g} has no positive definite covariance. "
+            f"Pass a correlation above {least:g} and below 1."
+        )
     k = np.arange(n, dtype=np.float64)
     a, b = rho / (1 + rho * k), rho / (1 - rho + rho * k)
     hidden, known = (n - 1 - k) / max(n - 1, 1), k / max(n - 1, 1)
@@ -287,13 +255,10 @@ def _lemma_terms(x: FloatArray, beta: FloatArray) -> FloatArray:
 
 
 def _known_in_block(d: int, n: int) -> FloatArray:
-    """(d, n) P(k of the block's n−1 others are among j−1 drawn from d−1), j = 1..d: hypergeometric.
-
-    In logarithms, because the binomials overflow; each row is made to add up to one.
-    """
+    """(d, n) P(k of the block's n−1 others are among j−1 drawn from d−1), j = 1..d: hypergeometric."""
     drawn, k = np.arange(d)[:, None], np.arange(n)[None, :]
     possible = (k <= drawn) & (drawn - k <= d - n)
-    log = _log_binomial(n - 1, k) + _log_binomial(d - n, np.where(possible, drawn - k, 0))
+    log = _log_binomial(n - 1, k) + _log_binomial(d - n, np.where(possible, drawn - k, 0))  # binomials overflow
     log = np.where(possible, log, -np.inf)
     weights = np.exp(log - log.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
@@ -303,27 +268,17 @@ def _log_binomial(n: int, k: IntArray) -> FloatArray:
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
-def _same_length(x: npt.ArrayLike, beta: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _checked(
+    x: npt.ArrayLike, beta: npt.ArrayLike, blocks: Sequence[Sequence[int]]
+) -> tuple[FloatArray, FloatArray, list[IntArray]]:
+    """The row, the coefficients, and the blocks that have features."""
     row, coefficients = np.asarray(x, dtype=np.float64), np.asarray(beta, dtype=np.float64)
     if row.ndim != 1 or row.shape != coefficients.shape or not len(row):
         raise ValueError(f"`x` and `beta` must both have shape (d,); got {row.shape} and {coefficients.shape}.")
     if not (np.isfinite(row).all() and np.isfinite(coefficients).all()):
         raise ValueError("`x` and `beta` must be finite.")
-    return row, coefficients
-
-
-def _checked_blocks(blocks: Sequence[Sequence[int]], d: int) -> list[IntArray]:
     members = [np.asarray(block, dtype=np.intp).ravel() for block in blocks]
-    listed = np.sort(np.concatenate(members)) if members else np.empty(0, dtype=np.intp)
+    listed, d = np.sort(np.concatenate([np.empty(0, dtype=np.intp), *members])), len(row)
     if not np.array_equal(listed, np.arange(d)):
         raise ValueError(f"`blocks` must hold each of the features 0..{d - 1} once; together they hold {listed}.")
-    return [block for block in members if len(block)]
-
-
-def _check_correlation(rho: float, n: int) -> None:
-    least = -1.0 / (n - 1) if n > 1 else -np.inf
-    if not least < rho < 1:
-        raise ValueError(
-            f"A block of {n} features with correlation {rho:g} has no positive definite covariance. "
-            f"Pass a correlation above {least:g} and below 1."
-        )
+    return row, coefficients, [block for block in members if len(block)]

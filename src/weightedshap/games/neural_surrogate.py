@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -79,10 +79,8 @@ class NeuralSurrogate:
         one_of("loss", self.loss, LOSSES)
         one_of("schedule", self.schedule, SCHEDULES)
         one_of("engine", self.engine, ENGINES)
-        if self.engine != "torch" and self.device != "cpu":
-            raise ValueError(
-                f"The engine {self.engine!r} runs on the CPU only. Pass engine='torch' for {self.device!r}."
-            )
+        if self.engine == "compiled" and self.device != "cpu":
+            raise ValueError(f"The engine 'compiled' runs on the CPU only. Pass engine='torch' for {self.device!r}.")
         if not 0 <= self.beta_2 < 1:
             raise ValueError(f"`beta_2` must be at least 0 and below 1; got {self.beta_2!r}.")
         for name in ("units", "batch", "epochs", "masks", "every", "plateau", "patience"):
@@ -95,28 +93,12 @@ class NeuralSurrogate:
         The rate is halved when the held-out loss stops falling, and training ends when it has not fallen
         for 20 epochs (the paper names no figures for these two). Inputs and targets are taken as they come.
         """
-        return cls(
-            units=128,
-            rate=1e-3,
-            beta_2=0.999,
-            batch=64,
-            epochs=100,
-            max_rows=None,
-            masks=1,
-            every=1,
-            schedule="plateau",
-            plateau=5,
-            patience=20,
-            standardise=False,
-            engine="torch",
-            device=device,
-        )
+        adam = cls(units=128, rate=1e-3, beta_2=0.999, batch=64, epochs=100, max_rows=None, masks=1, every=1)
+        stopping = replace(adam, schedule="plateau", plateau=5, patience=20)
+        return replace(stopping, standardise=False, engine="torch", device=device)
 
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedNeuralSurrogate:
-        """Learn one network for all outputs.
-
-        Ctrl-C ends training: the best state so far is kept, and ``info["stopped"]`` says so.
-        """
+        """Learn one network for all outputs. Ctrl-C keeps the best state so far, and ``info["stopped"]`` says so."""
         if self.engine == "torch":
             require("torch", "neural")
         model, table, rng = wrapped(model, background, rng)
@@ -152,14 +134,12 @@ class NeuralSurrogate:
         encoding = Encoding.restored(content["encoding"], background.names)
         inputs = Inputs(encoding, background.player_of_column, **content["inputs"])
         network = Network(content["parameters"], inputs.owner, Target(**content["target"]))
-        recipe = cls(**content["settings"])
-        return FittedNeuralSurrogate(model, background, inputs, network, content["quality"], recipe)
+        return FittedNeuralSurrogate(model, background, inputs, network, content["quality"], cls(**content["settings"]))
 
     def epochs_for(self, n_rows: int) -> int:
         """How many epochs `n_rows` rows to learn from get at most."""
-        if self.max_rows is None:
-            return self.epochs
-        return max(min(self.epochs, 10), min(self.epochs, self.max_rows // (n_rows * self.masks)))
+        most = self.epochs if self.max_rows is None else self.max_rows // (n_rows * self.masks)
+        return min(self.epochs, max(10, most))
 
     def _train(
         self, lessons: Lessons, link: str, rows: IntArray, held: HeldOut, rng: np.random.Generator
@@ -198,20 +178,13 @@ class Inputs:
 
     A number is one input, in standard units where the recipe says so; a category is one input for each of its
     values. A column with missing values in the background has one more, which tells them.
-
-    Attributes
-    ----------
-    encoding : how rows become columns of numbers (n, c)
-    player_of_column : (c,) the player that each column belongs to
-    centre, scale : (c,) of numeric columns
-    holes : columns with missing values in the background
     """
 
-    encoding: Encoding
-    player_of_column: IntArray
-    centre: FloatArray
-    scale: FloatArray
-    holes: tuple[int, ...]
+    encoding: Encoding  # how rows become columns of numbers (n, c)
+    player_of_column: IntArray  # (c,)
+    centre: FloatArray  # (c,) of numeric columns
+    scale: FloatArray  # (c,)
+    holes: tuple[int, ...]  # columns with missing values in the background
 
     @classmethod
     def of(cls, split: Split, table: Table, standardise: bool) -> Inputs:
@@ -228,8 +201,7 @@ class Inputs:
     @cached_property
     def owner(self) -> IntArray:
         """(p,) the player of each input."""
-        nothing = np.zeros((1, len(self.centre)))
-        return self.player_of_column[[c for c, _ in self._each(nothing)]]
+        return self.player_of_column[[c for c, _ in self._each(np.zeros((1, len(self.centre))))]]
 
     def __call__(self, rows: Data) -> Single:
         """(n, p) inputs of rows, as people have them or encoded already."""
@@ -266,24 +238,15 @@ class NetworkBlock(Rowwise):
 
 @dataclass(frozen=True)
 class FittedNeuralSurrogate(FittedOnTable):
-    """The learned network, and how well it fits.
-
-    Attributes
-    ----------
-    inputs : how rows become inputs
-    network : its weights as plain arrays
-    quality : the held-out errors that `fit_quality` describes, and why training stopped
-    recipe : how it was trained
-    """
+    """The learned network, and how well it fits."""
 
     inputs: Inputs = field(repr=False)
     network: Network = field(repr=False)
-    quality: Mapping[str, Any]
+    quality: Mapping[str, Any]  # the held-out errors that `fit_quality` describes, and why training stopped
     recipe: NeuralSurrogate
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        """What was learned and how well, on held-out rows."""
         return {
             "game": "neural_surrogate",
             "space": self.space,
@@ -302,14 +265,12 @@ class FittedNeuralSurrogate(FittedOnTable):
         return self.network(self.inputs(rows), coalitions)
 
     def stored(self) -> dict[str, Any]:
-        """The weights of the network, and what stands around them."""
-        inputs = self.inputs
         return {
             "recipe": "NeuralSurrogate",
             "settings": asdict(self.recipe),
             **_fitted_to(self.model, self.background),
-            "encoding": inputs.encoding.stored(),
-            "inputs": {"centre": inputs.centre, "scale": inputs.scale, "holes": inputs.holes},
+            "encoding": self.inputs.encoding.stored(),
+            "inputs": {name: vars(self.inputs)[name] for name in ("centre", "scale", "holes")},
             "parameters": dict(self.network.parameters),
             "target": asdict(self.network.target),
             "quality": dict(self.quality),

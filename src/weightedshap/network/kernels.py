@@ -42,9 +42,8 @@ def units_of(sums, out):
 def first_layer(coalitions, vectors, known, sums, out):
     """(m, h) ELU + 1 of the first layer for each coalition (m, d).
 
-    `sums` (h,) is the layer's input for the coalition `known` (d,); both are carried from coalition to
-    coalition, adding the vectors of players who enter and taking off those of players who leave. In a
-    walk that is one vector for each step.
+    `sums` (h,) is the layer's input for the coalition `known` (d,); both are carried from coalition to coalition,
+    adding the vectors of players who enter and taking off those of players who leave: in a walk, one for each step.
     """
     for r in range(coalitions.shape[0]):
         for i in range(coalitions.shape[1]):

@@ -23,17 +23,11 @@ ROWS = 4096  # rows with a coalition each at a time: bounds the memory that [x·
 
 @dataclass(frozen=True)
 class Target:
-    """What the network is to give, and how the raw numbers of its last layer become values of the game.
+    """What the network is to give, and how the raw numbers of its last layer become values of the game."""
 
-    Attributes
-    ----------
-    link : "sigmoid" or "softmax" for probabilities; "identity" for numbers in units of `scale` around `centre`
-    centre, scale : (k,)
-    """
-
-    link: str
-    centre: FloatArray
-    scale: FloatArray
+    link: str  # "sigmoid" or "softmax" for probabilities; "identity" for numbers in units of `scale` around `centre`
+    centre: FloatArray  # (k,)
+    scale: FloatArray  # (k,)
 
     @classmethod
     def of(cls, f: FloatArray, link: str, standardise: bool) -> Target:
@@ -61,18 +55,13 @@ class Network:
 
     At a fixed row only the first layer sees the coalition, as b1 + Σ_{i∈S} vectors[i]. That sum is carried from one
     coalition to the next, in double precision: in a walk it is one vector for each step. The second layer is a matrix
-    product in single precision, whose last digits depend on the place of a coalition in its batch.
-
-    Attributes
-    ----------
-    parameters : W1 (p + d, h), b1 (h,), W2 (h, h), b2 (h,), W3 (h, k), b3 (k,) as float32; the first p
-        rows of W1 belong to inputs, the other d to the players' masks
-    owner : (p,) the player of each input
-    target : what the last layer was trained to give
+    product in single precision, whose last digits depend on the place of a coalition in its batch. `parameters` are W1
+    (p + d, h), b1 (h,), W2 (h, h), b2 (h,), W3 (h, k), b3 (k,); the first p rows of W1 belong to inputs, the other d to
+    the players' masks.
     """
 
     parameters: Mapping[str, Single]
-    owner: IntArray
+    owner: IntArray  # (p,) the player of each input
     target: Target
 
     def __call__(self, Z: Single, coalitions: BoolArray) -> FloatArray:
@@ -99,10 +88,7 @@ class Network:
     def _values(
         self, layer: Callable[..., None], items: IntArray | BoolArray, batch: int, each: int, *given: npt.NDArray[Any]
     ) -> FloatArray:
-        """(n·each, k) v(S) of n items that stand for `each` coalitions, about `batch` coalitions at a time.
-
-        ``layer(items, *given, units)`` fills in the units of the first layer, ELU + 1, of some of the items.
-        """
+        """(n·each, k) v(S) of n items that stand for `each` coalitions; `layer` fills in their first units, ELU + 1."""
         W2, b2, W3, b3 = self._upper
         n, step = len(items), max(1, batch // each)
         raw = np.empty((n * each, len(b3)), dtype=np.float32)
@@ -140,6 +126,4 @@ def one_blas_thread() -> AbstractContextManager[object]:
     return limited
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+_controller = cache(ThreadpoolController)  # looks for BLAS once, when it is first needed

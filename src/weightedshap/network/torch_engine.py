@@ -16,27 +16,21 @@ class TorchLearner:
 
     def __init__(self, parameters: Mapping[str, Single], link: str, beta_2: float, device: str) -> None:
         self.link, self.device = link, device
-        self.parameters = {
-            name: torch.tensor(array, device=device, requires_grad=True) for name, array in parameters.items()
-        }
-        self.optimiser = torch.optim.Adam(
-            list(self.parameters.values()), lr=1.0, betas=(BETA_1, beta_2), eps=EPSILON, fused=True
-        )
+        self.parameters = {name: torch.tensor(p, device=device, requires_grad=True) for name, p in parameters.items()}
+        every = list(self.parameters.values())
+        self.optimiser = torch.optim.Adam(every, lr=1.0, betas=(BETA_1, beta_2), eps=EPSILON, fused=True)
 
     def step(self, batch: Batch, rate: float) -> None:
-        """One step of Adam."""
         self.optimiser.param_groups[0]["lr"] = rate
         self.optimiser.zero_grad()
         self._loss(batch).backward()
         self.optimiser.step()
 
     def loss(self, batch: Batch) -> float:
-        """The loss."""
         with torch.no_grad():
             return float(self._loss(batch))
 
     def arrays(self) -> dict[str, Single]:
-        """A copy of the parameters."""
         return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.parameters.items()}
 
     def _loss(self, batch: Batch) -> torch.Tensor:

@@ -35,16 +35,13 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Lessons:
-    """All rows to learn from and to be judged by: inputs (n, p), targets (n, k), weights (n,).
+    """All rows to learn from and to be judged by."""
 
-    `owner` (p,) is the player of each input, and d the number of players.
-    """
-
-    Z: Single
-    target: Single
-    weights: FloatArray
-    owner: IntArray
-    d: int
+    Z: Single  # (n, p) inputs
+    target: Single  # (n, k)
+    weights: FloatArray  # (n,)
+    owner: IntArray  # (p,) the player of each input
+    d: int  # players
 
     def batch(self, rows: IntArray, coalitions: BoolArray) -> Batch:
         """Rows (m,), each with its own coalition (m, d)."""
@@ -75,7 +72,11 @@ class CompiledLearner:
         self.link, self.beta_2, self.steps = link, beta_2, 0
         self.flat = np.concatenate([array.reshape(-1) for array in parameters.values()])
         self.gradient, self.mean, self.square = np.zeros((3, len(self.flat)), np.float32)
-        self.parameters, self.gradients = (_views(flat, parameters) for flat in (self.flat, self.gradient))
+        ends = np.cumsum([array.size for array in parameters.values()])[:-1]
+        self.parameters, self.gradients = (
+            {name: piece.reshape(parameters[name].shape) for name, piece in zip(parameters, np.split(flat, ends))}
+            for flat in (self.flat, self.gradient)
+        )
 
     def step(self, batch: Batch, rate: float) -> None:
         """One step of Adam."""
@@ -86,7 +87,6 @@ class CompiledLearner:
         kernels.adam(self.flat, *means, rate, BETA_1, self.beta_2, EPSILON, *seen)
 
     def loss(self, batch: Batch) -> float:
-        """The loss."""
         raw, target = self._forward(batch.inputs)[-1].astype(np.float64), batch.target
         if self.link == "identity":
             each = ((raw - target) ** 2).mean(axis=1)
@@ -97,7 +97,6 @@ class CompiledLearner:
         return float(each @ batch.weights)
 
     def arrays(self) -> dict[str, Single]:
-        """A copy of the parameters."""
         return {name: array.copy() for name, array in self.parameters.items()}
 
     def _forward(self, inputs: Single) -> tuple[Single, Single, Single]:
@@ -134,12 +133,6 @@ class CompiledLearner:
         return np.asarray(slope * batch.weights[:, None], dtype=np.float32)
 
 
-def _views(flat: Single, like: Mapping[str, Single]) -> dict[str, Single]:
-    """Consecutive stretches of a vector, as arrays of the shapes of `like`."""
-    stretches = np.split(flat, np.cumsum([array.size for array in like.values()])[:-1])
-    return {name: stretch.reshape(array.shape) for (name, array), stretch in zip(like.items(), stretches, strict=True)}
-
-
 @dataclass
 class Cycle:
     """The rate rises from 1/25 to all of `rate` in the first 30 % of the steps, and falls to nothing, along cosines."""
@@ -149,7 +142,6 @@ class Cycle:
     done: int = 0
 
     def next_rate(self) -> float:
-        """The rate of the next step."""
         share, self.done = self.done / self.steps, self.done + 1
         if share < 0.3:
             return float(self.rate * (0.04 + 0.96 * (0.5 * (1 - np.cos(np.pi * (share / 0.3))))))
@@ -170,25 +162,18 @@ class Plateau:
     factor: float = 1.0
 
     def next_rate(self) -> float:
-        """The rate of the next step."""
         return self.rate * self.factor
 
     def note_loss(self, loss: float) -> None:
-        """Take note of the held-out loss."""
-        if loss < self.best * (1 - 1e-4):
-            self.best, self.waited = loss, 0
-        else:
-            self.waited += 1
+        lower = loss < self.best * (1 - 1e-4)
+        self.best, self.waited = (loss, 0) if lower else (self.best, self.waited + 1)
         if self.waited > self.patience:
             self.factor, self.waited = self.factor / 2, 0
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training run: what is learned from, what learns, at which rates, and the recipe's figures for the loop.
-
-    All randomness comes from the given generator; torch's own is left alone.
-    """
+    """One training run. All randomness comes from the given generator; torch's own is left alone."""
 
     lessons: Lessons
     learner: CompiledLearner | TorchLearner
@@ -222,7 +207,9 @@ class Training:
         thin = max(1, len(held[0]) // EXAM)
         exam = self.lessons.batch(held[0][::thin], held[1][::thin])
         for epoch, coalitions in enumerate(self._coalitions(len(rows), rng), start=1):
-            self._learn(rng.permutation(rows), coalitions)
+            order = rng.permutation(rows)
+            for cut in (slice(start, start + self.batch) for start in range(0, len(rows), self.batch)):
+                self.learner.step(self.lessons.batch(order[cut], coalitions[cut]), self.schedule.next_rate())
             if epoch % self.every and epoch < self.epochs:
                 continue
             loss = self.learner.loss(exam)
@@ -241,9 +228,3 @@ class Training:
             ahead = max(1, min(left, COALITION_BYTES // (n * d)))
             left -= ahead
             yield from random_coalitions(ahead * n, d, rng).reshape(ahead, n, d)
-
-    def _learn(self, rows: IntArray, coalitions: BoolArray) -> None:
-        """One epoch, batch by batch."""
-        for start in range(0, len(rows), self.batch):
-            cut = slice(start, start + self.batch)
-            self.learner.step(self.lessons.batch(rows[cut], coalitions[cut]), self.schedule.next_rate())

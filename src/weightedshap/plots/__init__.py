@@ -7,11 +7,48 @@ colour-blind readers can tell apart; lines differ in dashes too, so that a grey 
 To add a figure, write a function in `overall` (all rows) or `one_row`, a name here, and one line in `PlotAccessor`.
 """
 
-from weightedshap.plots.accessor import PlotAccessor
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from matplotlib.axes import Axes
+
+from weightedshap.explanation import Explanation
+from weightedshap.plots import one_row, overall
 from weightedshap.plots.one_row import image, sizes, waterfall
 from weightedshap.plots.overall import bar, beeswarm, recovery, stability, weight_vectors, weights
 from weightedshap.plots.reading import chosen_shares
 
-__all__ = ["PlotAccessor", "chosen_shares"]
+__all__ = ["PlotAccessor", "chosen_shares", "image", "sizes", "waterfall"]
 __all__ += ["bar", "beeswarm", "recovery", "stability", "weight_vectors", "weights"]
-__all__ += ["image", "sizes", "waterfall"]
+
+P = ParamSpec("P")
+
+
+def _method(draw: Callable[Concatenate[Explanation, P], Axes]) -> Callable[Concatenate[PlotAccessor, P], Axes]:
+    """A figure as a method, with its own arguments and docstring."""
+
+    @wraps(draw)
+    def method(self: PlotAccessor, /, *args: P.args, **kwargs: P.kwargs) -> Axes:
+        return draw(self.explanation, *args, **kwargs)
+
+    return method
+
+
+class PlotAccessor:
+    """The figures of one explanation: ``explanation.plot.recovery()`` is ``recovery(explanation)``."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.explanation = explanation
+
+    recovery = _method(overall.recovery)
+    weights = _method(overall.weights)
+    weight_vectors = _method(overall.weight_vectors)
+    bar = _method(overall.bar)
+    beeswarm = _method(overall.beeswarm)
+    stability = _method(overall.stability)
+    waterfall = _method(one_row.waterfall)
+    sizes = _method(one_row.sizes)
+    image = _method(one_row.image)

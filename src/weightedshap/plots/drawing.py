@@ -44,11 +44,13 @@ def axes(ax: Axes | None, height: float = HEIGHT) -> Axes:
     return plt.subplots(figsize=(WIDTH, height), layout="constrained")[1]
 
 
-def bar_axes(ax: Axes | None, names: Sequence[str], slot: float = 0.26, head: float = 0) -> tuple[Axes, FloatArray]:
+def bar_axes(
+    ax: Axes | None, names: Sequence[str], slot: float = 0.26, head: float = 0, total: int = 0
+) -> tuple[Axes, FloatArray]:
     """Axes with names for horizontal bars, the first on top; and where each bar stands: 0, 1, … if names are short.
 
     Long names are set in lines, never cut, and their bars get more height. A new figure has `slot` inches for a bar,
-    and `head` for a legend above them.
+    and `head` for a legend above them. Where there are more features in `total`, the Axes say so.
     """
     texts = [in_lines(name) for name in names]
     room = np.array([max(1.0, 0.62 * (text.count("\n") + 1)) for text in texts])
@@ -57,6 +59,8 @@ def bar_axes(ax: Axes | None, names: Sequence[str], slot: float = 0.26, head: fl
     ax.set_yticks(places, texts, parse_math=False, fontsize="small")
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(room.sum() - 0.4, -0.6)
+    if len(names) < total:
+        ax.set_ylabel(f"the first {len(names)} of {total:,} features", fontsize="small")
     return ax, places
 
 

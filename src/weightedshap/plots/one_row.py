@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,15 @@ from weightedshap.plots.drawing import BLUE, DARK_GREY, GREY, PALETTE, VERMILION
 
 @dataclass(frozen=True)
 class Step:
-    """A bar of the waterfall; `error` is 0 where there is none to show, NaN where it is unknown."""
+    """A bar of the waterfall."""
 
     name: str
     length: float
-    error: float = 0.0
+    error: float = 0.0  # 0 where there is none to show, NaN where it is unknown
     looks: dict[str, Any] = field(default_factory=dict)
 
     @property
     def number(self) -> str:
-        """The length as text, with its standard error."""
         margin = "" if not self.error else " ± ?" if math.isnan(self.error) else f" ± {_numeral(self.error, '.1g')}"
         return _numeral(self.length, "+.3g") + margin
 
@@ -82,15 +82,13 @@ def _steps(explanation: Explanation, row: int, max_display: int) -> list[Step]:
 def _with_value(explanation: Explanation, row: int, i: int) -> str:
     """``age = 39``, or the name alone where the feature is not a column."""
     name, values = explanation.feature_names[i], reading.column(explanation, i)
-    return name if values is None else f"{name} = {_shown(values.iloc[row])}"
-
-
-def _shown(cell: Any) -> str:
-    """A value of a feature as people write it."""
+    if values is None:
+        return name
+    cell = values.iloc[row]
     if pd.isna(cell):
-        return "missing"
+        return f"{name} = missing"
     number = isinstance(cell, (float, np.floating)) and math.isfinite(cell)
-    return _numeral(cell) if number else str(cell)
+    return f"{name} = {_numeral(cell) if number else cell}"
 
 
 def _numeral(value: float, form: str = ".4g") -> str:
@@ -111,30 +109,23 @@ def sizes(
     if explanation.contributions is None:
         raise ValueError("Δ was not kept, so it cannot be drawn. Explain with keep_contributions=True.")
     delta = explanation.contributions[row]  # (sizes, d)
-    j = np.arange(1, len(delta) + 1)
     top = reading.largest(explanation.values[row], max_display)
     names = [*(explanation.feature_names[i] for i in top), "chosen weight w*"]
     ax = drawing.legend_axes(ax, names)
-    foot = _draw_weights(ax, j, explanation.weights[row])
-    lines = [_draw_contributions(ax, j, delta[:, i], place) for place, i in enumerate(top)]
+    height = 0.25 * explanation.weights[row] / explanation.weights[row].max()  # the lowest quarter of the Axes
+    foot = ax.stairs(
+        height, np.arange(len(delta) + 1) + 0.5, fill=True, color=GREY, transform=ax.get_xaxis_transform(), zorder=0
+    )
+    j, marker = np.arange(1, len(delta) + 1), "o" if len(delta) <= 15 else None
+    lines = [
+        ax.plot(j, delta[:, i], color=colour, linestyle=dashes, marker=marker, markersize=4)[0]
+        for i, (dashes, colour) in zip(top, cycle(product(("-", "--", ":", "-."), PALETTE)))
+    ]
     ax.axhline(0, color="black", linewidth=0.8)
     drawing.whole_numbers(ax, "size j (added to j − 1 others)", 0.5, len(delta) + 0.5)
     ax.set_ylabel("marginal contribution $\\Delta_j$")
     drawing.legend(ax, [*lines, foot], names, **drawing.AT_SIDE)
     return drawing.finished(ax, title)
-
-
-def _draw_weights(ax: Axes, j: IntArray, chosen: FloatArray) -> Any:
-    """w* as grey steps in the lowest quarter of the Axes, whatever the scale of Δ."""
-    edges = np.concatenate([[j[0] - 0.5], j + 0.5])
-    height = 0.25 * chosen / chosen.max()
-    return ax.stairs(height, edges, fill=True, color=GREY, transform=ax.get_xaxis_transform(), zorder=0)
-
-
-def _draw_contributions(ax: Axes, j: IntArray, delta: FloatArray, place: int) -> Any:
-    marker = "o" if len(j) <= 15 else None
-    dashes = ("-", "--", ":", "-.")[place // len(PALETTE) % 4]
-    return ax.plot(j, delta, color=PALETTE[place % len(PALETTE)], linestyle=dashes, marker=marker, markersize=4)[0]
 
 
 def image(

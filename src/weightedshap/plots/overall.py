@@ -28,6 +28,8 @@ STYLES: dict[str, tuple[str, Any, float]] = {
 }
 OTHER_COLOURS = (*PALETTE[4:6], GREEN, PURPLE)
 STABILITY_SIZES, STABILITY_ROWS, STABILITY_FEATURES = (1, 2, 3, 5, 10), 100, 20
+EXACT = "Nothing was sampled:\nthe attributions have no sampling error."
+UNKNOWN = "The standard errors are unknown,\nso nothing can be said about the ranking."
 
 
 def recovery(
@@ -87,7 +89,7 @@ def weights(explanation: Explanation, output: int | str = 0, ax: Axes | None = N
     explanation, title = reading.one_output(explanation, output)
     family, share = explanation.family, reading.chosen_shares(explanation)
     shown, uniform = reading.weights_to_show(family, share)
-    names = [_weight_name(family.labels[i], i == uniform) for i in shown]
+    names = [family.labels[i] + (" = Shapley" if i == uniform and family.labels[i] != "Shapley" else "") for i in shown]
     ax, places = drawing.bar_axes(ax, names, slot=0.2)
     bars = ax.barh(places, 100 * share[shown], color=[VERMILION if i == uniform else BLUE for i in shown], height=0.75)
     ax.bar_label(bars, [f"{100 * s:.0f} %" if s > 0 else "" for s in share[shown]], padding=3, fontsize="small")
@@ -95,10 +97,6 @@ def weights(explanation: Explanation, output: int | str = 0, ax: Axes | None = N
     if len(shown) > 5:
         ax.set_ylabel("← large      coalitions      small →", fontsize="small")
     return drawing.finished(ax, title)
-
-
-def _weight_name(label: str, is_shapley: bool) -> str:
-    return f"{label} = Shapley" if is_shapley and label != "Shapley" else label
 
 
 def weight_vectors(
@@ -118,8 +116,8 @@ def weight_vectors(
     lines = [_draw_vector(ax, family.vectors[i], share[i] / share.max()) for i in shown]
     lines.append(ax.axhline(1, color="black", linestyle="--", linewidth=1))
     drawing.whole_numbers(ax, "size j (added to j − 1 others)", 0.5, family.d + 0.5)
-    ax.set(yscale="log", ylim=(0.02, 1.5 * family.d * family.vectors[shown].max()))
-    ax.set_ylabel("weight $d \\cdot w_j$ (Shapley: 1)")
+    ax.set(yscale="log", ylabel="weight $d \\cdot w_j$ (Shapley: 1)")
+    ax.set_ylim(0.02, 1.5 * family.d * family.vectors[shown].max())
     ax.yaxis.set_major_formatter("{x:g}")
     left = int((share > 0).sum()) - len(shown)
     heading = "weight, rows" + (f"\n({left} more chosen)" if left else "")
@@ -149,14 +147,12 @@ def bar(
     where it is unknown.
     """
     explanation, title = reading.one_output(explanation, output)
-    heights, others = explanation.values, explanation.shapley
-    if row is None:
-        heights, others = np.abs(heights).mean(axis=0), np.abs(others).mean(axis=0)
-    else:
-        row = reading.row_position(explanation, row)
-        heights, others = heights[row], others[row]
+    row = None if row is None else reading.row_position(explanation, row)
+    phis = explanation.values, explanation.shapley
+    heights, others = (np.abs(phi).mean(axis=0) if row is None else phi[row] for phi in phis)
     top = reading.largest(heights, max_display)
-    ax, places = drawing.bar_axes(ax, [explanation.feature_names[i] for i in top], head=0.3)
+    names = [explanation.feature_names[i] for i in top]
+    ax, places = drawing.bar_axes(ax, names, head=0.3, total=len(heights))
     chosen = ax.barh(places - 0.2, heights[top], height=0.4, color=BLUE)
     uniform = ax.barh(places + 0.2, others[top], height=0.4, color=VERMILION, alpha=0.8)
     if row is not None and explanation.standard_errors is not None:
@@ -164,13 +160,7 @@ def bar(
     ax.vlines(0, *ax.get_ylim(), color="black", linewidth=0.8)
     drawing.legend_on_top(ax, [chosen, uniform], ["WeightedSHAP", "Shapley"])
     drawing.few_ticks(ax, "mean |φ| over the rows" if row is None else f"φ of row {row}")
-    _say_how_many(ax, len(top), len(heights))
     return drawing.finished(ax, title)
-
-
-def _say_how_many(ax: Axes, shown: int, d: int) -> None:
-    if shown < d:
-        ax.set_ylabel(f"the first {shown} of {d:,} features", fontsize="small")
 
 
 def beeswarm(explanation: Explanation, output: int | str = 0, max_display: int = 10, ax: Axes | None = None) -> Axes:
@@ -183,7 +173,8 @@ def beeswarm(explanation: Explanation, output: int | str = 0, max_display: int =
     explanation, title = reading.one_output(explanation, output)
     values = explanation.values  # (n, d)
     top = reading.largest(np.abs(values).mean(axis=0), max_display)
-    ax, places = drawing.bar_axes(ax, [explanation.feature_names[i] for i in top], slot=0.3)
+    names = [explanation.feature_names[i] for i in top]
+    ax, places = drawing.bar_axes(ax, names, slot=0.3, total=values.shape[1])
     colours = [_relative(reading.column(explanation, i), len(values)) for i in top.tolist()]
     low, high = float(values[:, top].min()), float(values[:, top].max())
     diameter = 3.7 if len(values) <= 500 else 2.2  # points
@@ -195,7 +186,6 @@ def beeswarm(explanation: Explanation, output: int | str = 0, max_display: int =
         )  # fmt: skip
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)
     drawing.few_ticks(ax, "φ* (below 0: lowers the prediction)")
-    _say_how_many(ax, len(top), values.shape[1])
     grey = np.isnan(colours)
     if not grey.all():
         label = "value of the feature" + (" (grey: not a number)" if grey.any() else "")
@@ -244,10 +234,8 @@ def stability(explanation: Explanation, output: int | str = 0, ax: Axes | None =
         _draw_chances(ax, sizes, drawn[:1] if exact else drawn)
     ax.set(xticks=sizes, xlim=(0.8, sizes[-1] + 0.2), xlabel="k: how many features, most influential first")
     ax.set(ylim=(-2, 102), ylabel="chance that the order of the\nfirst k is not the true one, %")
-    if exact:
-        _say(ax, "Nothing was sampled:\nthe attributions have no sampling error.")
-    elif not len(drawn):
-        _say(ax, "The standard errors are unknown,\nso nothing can be said about the ranking.")
+    if exact or not len(drawn):
+        ax.text(0.5, 0.5, EXACT if exact else UNKNOWN, transform=ax.transAxes, ha="center", va="center")
     elif unknown := len(chance) - len(drawn):
         ax.set_xlabel(f"{ax.get_xlabel()}\n(standard errors unknown in {unknown} of {len(chance)} rows)")
     return drawing.finished(ax, title)
@@ -276,7 +264,3 @@ def _draw_chances(ax: Axes, sizes: IntArray, chance: FloatArray) -> None:
     half = ax.fill_between(sizes, quantiles[1], quantiles[3], color=BLUE, linewidth=0, alpha=0.3, zorder=1)
     names = ["median of the rows", "middle half", "middle 90 %"]
     drawing.legend(ax, [middle, half, wide], names, title=f"{len(chance)} rows")
-
-
-def _say(ax: Axes, sentence: str) -> None:
-    ax.text(0.5, 0.5, sentence, transform=ax.transAxes, ha="center", va="center")

@@ -24,10 +24,7 @@ SHOW_ALL_WEIGHTS, MOST_WEIGHTS = 20, 30
 
 
 def one_output(explanation: Explanation, output: int | str) -> tuple[Explanation, str | None]:
-    """One output without the axis k, and its name; all there is, and None, where that axis is not there.
-
-    The arrays are views: slicing would copy Δ, which may be large.
-    """
+    """One output without the axis k, and its name; all there is, and None, where that axis is not there."""
     place = place_of(explanation, output)
     if not explanation.has_outputs:
         return explanation, None
@@ -36,10 +33,10 @@ def one_output(explanation: Explanation, output: int | str) -> tuple[Explanation
     return replace(explanation, **_at(place, fields), output_names=(name,)), name
 
 
-def _at(place: int, value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _at(place, each) for name, each in value.items()}
-    return None if value is None else value[..., place]
+def _at(place: int, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """One output of each array, as a view (slicing would copy Δ, which may be large); None stays None."""
+    deeper = {name: _at(place, value) for name, value in fields.items() if isinstance(value, Mapping)}
+    return deeper | {name: None if a is None else a[..., place] for name, a in fields.items() if name not in deeper}
 
 
 def row_position(explanation: Explanation, row: int) -> int:
@@ -76,10 +73,7 @@ def chosen_shares(explanation: Explanation, output: int | str = 0) -> FloatArray
 
 
 def weights_to_show(family: WeightFamily, share: FloatArray) -> tuple[IntArray, int | None]:
-    """Positions in the family, from small coalitions to large ones; and which of them is Shapley's.
-
-    Of a family with more than 20 weights only those that were chosen, the 30 most frequent at most, and Shapley's.
-    """
+    """Positions in the family, from small coalitions to large ones, see `overall.weights`; and which is Shapley's."""
     uniform = family.index(shapley(family.d).vectors[0])
     shown = np.arange(len(family))
     if len(family) > SHOW_ALL_WEIGHTS:

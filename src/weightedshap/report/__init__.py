@@ -42,15 +42,10 @@ def page(explanation: Explanation, evaluation: Evaluation | None = None) -> str:
     head, numbers = contents(explanation, evaluation)
     style, script = _read("page.css"), "\n".join(map(_read, ("text.js", "overview.js", "explorer.js")))
     n, d = explanation.values.shape[:2]
-    pieces = {
-        "title": f"WeightedSHAP: {n:,} row{'s' * (n > 1)}, {d:,} feature{'s' * (d > 1)}",
-        "policy": _policy([script.encode("utf-8"), plotly]),
-        "style": style,
-        "script": script,
-        "plotly": _packed(plotly),
-        "head": _packed(json.dumps(head, allow_nan=False).encode("ascii")),
-        "numbers": _packed(numbers),
-    }
+    packed = {"plotly": plotly, "head": json.dumps(head, allow_nan=False).encode("ascii"), "numbers": numbers}
+    pieces = {name: _packed(content) for name, content in packed.items()}
+    pieces |= {"style": style, "script": script, "policy": _policy(script.encode("utf-8"), plotly)}
+    pieces["title"] = f"WeightedSHAP: {n:,} row{'s' * (n > 1)}, {d:,} feature{'s' * (d > 1)}"
     return re.sub(r"\{\{(\w+)\}\}", lambda found: pieces[found[1]], _read("page.html"))
 
 
@@ -63,8 +58,8 @@ def _packed(content: bytes) -> str:
     return base64.b64encode(gzip.compress(content, mtime=0)).decode("ascii")
 
 
-def _policy(scripts: list[bytes]) -> str:
+def _policy(*scripts: bytes) -> str:
     """Nothing may load, and nothing run but these scripts. The styles that plotly.js sets change by version."""
-    hashes = [base64.b64encode(hashlib.sha256(script).digest()).decode("ascii") for script in scripts]
+    hashes = (base64.b64encode(hashlib.sha256(script).digest()).decode("ascii") for script in scripts)
     allowed = " ".join(f"'sha256-{each}'" for each in hashes)
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

@@ -45,6 +45,8 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
     outputs = [reading.one_output(explanation, output)[0] for output in range(k)]  # without the axis k
     names, columns = _columns(explanation)
     cells = [column.array for column in columns]
+    index = columns[0].index if columns else pd.RangeIndex(0)
+    counted = index.equals(pd.RangeIndex(len(index)))  # as arrays are; other rows have names
     rows = _explored(outputs, cells)
     arrays = [_explored_arrays(one, rows) for one in outputs]
     places, numbers = _joined({name: np.stack([each[name] for each in arrays], axis=1) for name in arrays[0]})
@@ -54,7 +56,7 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
         "features": list(explanation.feature_names),
         "outputs": list(explanation.output_names[: len(outputs)]) or ["output"],
         "rows": rows,
-        "labels": _labels(columns[0].index, rows) if columns else None,
+        "labels": None if counted else [_text(index[row]) for row in rows],
         "columns": names,
         "column_of": _column_of(explanation.feature_names, names),
         "cells": [[_text(column[row]) for column in cells] for row in rows],
@@ -73,28 +75,15 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
 
 def _explored_arrays(one: Explanation, rows: list[int]) -> dict[str, FloatArray | IntArray]:
     """The arrays of one output that the explorer needs, (r, …) each."""
-    delta = one.contributions
-    whole = {
-        "phi": one.values,
-        "shapley": one.shapley,
-        "order": one.orders,
-        "curve": one.curves,
-        "shapley_curve": one.reference_curves["shapley"],
-        "base": one.base_values,
-        "prediction": one.predictions,
-        "gap": one.efficiency_gap,
-        "error": one.standard_errors,
-        "weight": None if delta is None else one.weights,
-    }
-    arrays = {name: array[rows] for name, array in whole.items() if array is not None}
+    delta, errors = one.contributions, one.standard_errors
+    whole: dict[str, FloatArray | IntArray] = {"phi": one.values, "shapley": one.shapley, "order": one.orders}
+    whole |= {"curve": one.curves, "shapley_curve": one.reference_curves["shapley"], "base": one.base_values}
+    whole |= {"prediction": one.predictions, "gap": one.efficiency_gap}
+    whole |= ({} if errors is None else {"error": errors}) | ({} if delta is None else {"weight": one.weights})
+    arrays = {name: array[rows] for name, array in whole.items()}
     if delta is not None:  # (r, t, sizes) of the t leading features; the whole table may be large
         arrays["sizes"] = np.stack([delta[row][:, one.orders[row, :TOP_SIZES]].T for row in rows])
     return arrays
-
-
-def _labels(index: pd.Index[Any], rows: list[int]) -> list[str] | None:
-    """What the rows of a pandas frame are called, unless they are just counted."""
-    return None if index.equals(pd.RangeIndex(len(index))) else [_text(index[row]) for row in rows]
 
 
 def _explored(outputs: list[Explanation], columns: Sequence[Any]) -> list[int]:
@@ -107,18 +96,16 @@ def _explored(outputs: list[Explanation], columns: Sequence[Any]) -> list[int]:
     return list(range(n)) if n <= room else np.linspace(0, n - 1, room).astype(np.intp).tolist()
 
 
-def _joined(arrays: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """All arrays one after the other, and for each where it starts and how much belongs to one row and output."""
+def _joined(arrays: Mapping[str, FloatArray]) -> tuple[dict[str, list[int]], bytes]:
+    """For each array, where it starts in the numbers and how much belongs to one row and output; and the numbers.
+
+    They are little-endian float32 with a short mantissa, five digits right: the zeros compress well.
+    """
     starts = np.cumsum([0, *(array.size for array in arrays.values())]).tolist()
     places = {name: [start, math.prod(arrays[name].shape[2:])] for name, start in zip(arrays, starts)}
-    return places, b"".join(_rounded(array).tobytes() for array in arrays.values())
-
-
-def _rounded(array: FloatArray | IntArray) -> Any:
-    """Little-endian float32 with a short mantissa, five digits right: the zeros compress well."""
+    bits = np.concatenate([array.ravel() for array in arrays.values()]).astype("<f4").view("<u4")
     cut = 23 - MANTISSA_BITS
-    bits = np.ascontiguousarray(array, dtype="<f4").view("<u4")
-    return (bits + np.uint32(1 << (cut - 1))) & np.uint32((0xFFFFFFFF << cut) & 0xFFFFFFFF)
+    return places, ((bits + np.uint32(1 << (cut - 1))) & np.uint32((0xFFFFFFFF << cut) & 0xFFFFFFFF)).tobytes()
 
 
 def _columns(explanation: Explanation) -> tuple[list[str], list[pd.Series[Any]]]:
@@ -139,7 +126,6 @@ def _column_of(features: Sequence[str], columns: list[str]) -> list[int]:
 
 
 def _text(value: Any) -> str:
-    """A value as people read it."""
     if value is None or (np.ndim(value) == 0 and pd.isna(value)):
         return "missing"
     if isinstance(value, (float, np.floating)):
@@ -176,32 +162,23 @@ def _fact(value: object) -> str:
 
 def _held_out(info: Mapping[str, Any]) -> dict[str, Any] | None:
     """The held-out squared error by size, where the game was learned."""
-    errors = info.get("held_out_error_by_size")
-    if errors is None:
-        return None
-    return {"errors": _numbers(errors), "variance": _numbers(info.get("variance", np.nan))}
+    errors, variance = info.get("held_out_error_by_size"), info.get("variance", np.nan)
+    return None if errors is None else {"errors": _numbers(errors), "variance": _numbers(variance)}
 
 
 def _summary(one: Explanation) -> dict[str, Any]:
-    """One output, over all rows."""
-    return {"importance": _importance(one), "weights": _weights(one), "own": _judged(reading.own_curves(one))}
-
-
-def _importance(one: Explanation) -> dict[str, Any]:
     chosen, reference = np.abs(one.values).mean(axis=0), np.abs(one.shapley).mean(axis=0)
     top = reading.largest(chosen, TOP_FEATURES)
-    return {"features": top.tolist(), "chosen": _numbers(chosen[top]), "shapley": _numbers(reference[top])}
+    importance = {"features": top.tolist(), "chosen": _numbers(chosen[top]), "shapley": _numbers(reference[top])}
+    return {"importance": importance, "weights": _weights(one), "own": _judged(reading.own_curves(one))}
 
 
 def _weights(one: Explanation) -> dict[str, Any]:
     """The share of rows that chose each weight, from small coalitions to large; of many weights only the chosen."""
     share = reading.chosen_shares(one)
     shown, uniform = reading.weights_to_show(one.family, share)
-    return {
-        "names": [one.family.labels[i] for i in shown],
-        "share": _numbers(share[shown]),
-        "uniform": -1 if uniform is None else shown.tolist().index(uniform),
-    }
+    place = -1 if uniform is None else shown.tolist().index(uniform)
+    return {"names": [one.family.labels[i] for i in shown], "share": _numbers(share[shown]), "uniform": place}
 
 
 def _judged(curves: reading.Curves) -> dict[str, Any]:
@@ -221,12 +198,8 @@ def _change(chosen: FloatArray, reference: FloatArray) -> dict[str, Any]:
     difference = chosen - reference
     mean, margin = (each / (reference.mean() or np.nan) for each in mean_interval(difference))
     tied = np.abs(difference) <= 1e-9 * np.abs(reference)
-    return {
-        "mean": _numbers(mean),
-        "margin": _numbers(margin),
-        "better": float(((difference < 0) & ~tied).mean()),
-        "equal": float(tied.mean()),
-    }
+    better = float(((difference < 0) & ~tied).mean())
+    return {"mean": _numbers(mean), "margin": _numbers(margin), "better": better, "equal": float(tied.mean())}
 
 
 def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
@@ -243,7 +216,7 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _numbers(values: Any) -> Any:
+def _numbers(values: FloatArray | float) -> object:
     """Six digits, and None where there is no number: JSON knows no NaN."""
     if np.ndim(values):
         return [_numbers(value) for value in np.asarray(values)]
