@@ -33,16 +33,9 @@ class Chains:
     @classmethod
     def of(cls, cells: IntArray, draws: FloatArray, n_chains: int, d: int) -> Chains:
         """Chains of draws (n[, k]), each with the flat index (n,) of its cell [chain, j − 1, i]."""
-        size, out = n_chains * d * d, draws.shape[1:]
-
-        def sums(values: FloatArray) -> FloatArray:
-            columns = values.reshape(len(values), prod(out)).T
-            totals = [np.bincount(cells, column, size).astype(np.float64) for column in columns]
-            return np.stack(totals, axis=-1).reshape(size, *out)
-
-        counts = np.bincount(cells, minlength=size).astype(np.float64)
-        mean = sums(draws) / with_outputs(np.maximum(counts, 1), draws)
-        squares = sums((draws - mean[cells]) ** 2)
+        counts = np.bincount(cells, minlength=n_chains * d * d).astype(np.float64)
+        mean = summed(draws, cells, len(counts)) / with_outputs(np.maximum(counts, 1), draws)
+        squares = summed((draws - mean[cells]) ** 2, cells, len(counts))
         return cls(*(array.reshape(n_chains, d, d, *array.shape[1:]) for array in (counts, mean, squares)))
 
     def __add__(self, other: Chains) -> Chains:
@@ -92,10 +85,9 @@ class Contributions:
 
     @property
     def adjusted(self) -> bool:
-        """Whether a model fitted to the draws helped to read them.
+        """Whether a model fitted to the draws helped to read them: then the table is not linear in the game.
 
-        Then the table is not linear in the game, and a player who never matters gets his zero up to the
-        standard errors only, because the strata with him and without him hold different coalitions.
+        A player who never matters gets zero up to the standard errors: strata with him hold other coalitions.
         """
         return self.cell_errors is not None
 
@@ -216,6 +208,13 @@ def weighted_error(estimates: FloatArray, share: FloatArray) -> FloatArray:
     mean = np.einsum("c,c...->...", share, estimates)
     spread = np.einsum("c,c...->...", share, (estimates - mean) ** 2)
     return np.asarray(np.sqrt(spread / (len(share) - 1)))
+
+
+def summed(values: FloatArray, cells: IntArray, n_cells: int) -> FloatArray:
+    """(n[, k]) values, each with the index (n,) of its cell → (n_cells[, k]) sums."""
+    columns = values.reshape(len(values), prod(values.shape[1:])).T
+    totals = [np.bincount(cells, column, n_cells).astype(np.float64) for column in columns]
+    return np.stack(totals, axis=-1).reshape(n_cells, *values.shape[1:])
 
 
 def with_outputs(cells: FloatArray, values: FloatArray) -> FloatArray:

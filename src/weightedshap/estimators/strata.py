@@ -230,9 +230,9 @@ def estimate(
     If the game raises, the error carries what the finished folds tell as ``error.contributions``.
     """
     draws, before = fingerprint(rng), game.evaluations
-    plan = Plan.of(game.d, budget - _reserve(game.d, budget))
-    pilot, folds = plan.pilot(), plan.folds
-    whole = plan.whole_sizes()
+    tight = budget < 2 * least_budget(game.d) or 2**game.d <= budget < 2**game.d + REPEATS
+    plan = Plan.of(game.d, budget if tight else budget - REPEATS)  # the rest is for the search for noise
+    pilot, folds, whole = plan.pilot(), plan.folds, plan.whole_sizes()
     calls = [(-1, whole, game(whole))]
 
     def table(reason: str) -> Contributions:
@@ -251,11 +251,6 @@ def estimate(
     room = budget - (game.evaluations - before) >= REPEATS
     variance = noise(game, sample.coalitions, values) if room else None
     return with_noise(table(f"{who}: budget of {budget:,} evaluations used"), variance)
-
-
-def _reserve(d: int, budget: int) -> int:
-    """Evaluations kept for the search for noise: none where the budget is tight, or just covers everything."""
-    return 0 if budget < 2 * least_budget(d) or 2**d <= budget < 2**d + REPEATS else REPEATS
 
 
 def _gathered(calls: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray) -> tuple[Sample, FloatArray]:

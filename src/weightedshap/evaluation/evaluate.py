@@ -85,11 +85,10 @@ class Evaluation:
     def to_frame(self) -> pd.DataFrame:
         """One line for each judge, method and metric: mean, and the low and high end of the 95 % interval."""
         lines = [
-            (judge, method, metric, mean[m, c], mean[m, c] - margin[m, c], mean[m, c] + margin[m, c])
+            (judge, method, metric, mean, mean - margin, mean + margin)
             for judge in self.judges
-            for mean, margin in [(self.mean(judge), self.margin(judge))]
-            for m, method in enumerate(self.methods)
-            for c, metric in enumerate(self.metrics)
+            for method, *scores in zip(self.methods, self.mean(judge), self.margin(judge), strict=True)
+            for metric, mean, margin in zip(self.metrics, *scores, strict=True)
         ]
         return pd.DataFrame(lines, columns=["judge", "method", "metric", "mean", "low", "high"])
 
@@ -199,7 +198,7 @@ def compared(
     fitted = own or [setting.refit(half) for half in halves(setting.background, _rng(setting, 1))]
     orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
     drawn = _rng(setting, 2).permuted(orders, axis=1)
-    sides = [Side(part, Rows.of(game, rows), drawn) for part, game in fitted]
+    sides = [Side(one, Rows.of(game, rows), drawn) for one, game in fitted]
     labels = None if y is None else as_labels(y, len(rows), len(sides[0].explained.outputs), setting.model)
     shared, notes = _of_model(replace(sides[0], setting=setting), chosen)
     kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)

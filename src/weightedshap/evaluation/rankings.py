@@ -111,11 +111,12 @@ def _drawn(side: Side) -> IntArray:
 def _searched(side: Side, search: Callable[[Game, float], IntArray]) -> IntArray:
     """(n, d, k) what `search` finds in the game of each row and output."""
 
+    rows, parts = side.explained, [slice(r, r + 1) for r in range(len(side.explained))]
+
     def work(part: slice) -> IntArray:
-        views = side.explained.view(part).each()
+        views = rows.view(part).each()
         return np.stack([search(RowGame(block, axis=False), float(f_x[0])) for block, f_x in views], axis=-1)
 
-    parts = [slice(r, r + 1) for r in range(len(side.explained))]
     return np.stack(list(each_block(work, parts, side.setting.method, search.__name__)))
 
 
