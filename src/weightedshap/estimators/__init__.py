@@ -91,10 +91,8 @@ def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
 
 
 def _with_budget(estimator: Function, evaluations: int | None) -> Function:
-    if evaluations is None:
-        return estimator
-    evaluations = positive_integer("evaluations", evaluations)
-    if estimator is exact:  # the budget is for games that have to be sampled
+    evaluations = None if evaluations is None else positive_integer("evaluations", evaluations)
+    if evaluations is None or estimator is exact:  # the budget is for games that have to be sampled
         return estimator
     if "evaluations" not in inspect.signature(estimator).parameters:
         raise ValueError(

@@ -61,8 +61,7 @@ def permutation(
     """
     game, rng = checked(game), as_generator(rng)
     d, one = game.d, look_up("kind of orders", orders, ORDERS)(game.d)
-    rule = _rule(stop, evaluations, d)
-    _refuse_small_budget(rule, d, one)
+    rule = _rule(stop, evaluations, d, one)
     if d <= 3:  # sizes 0, 1, d−1 and d are all there is
         return enumerate_game(game)
     draws, started, before = fingerprint(rng), time.monotonic(), game.evaluations
@@ -212,15 +211,13 @@ def _after_noise(game: CheckedGame, ends: Ends, table: Callable[[], Contribution
     return with_noise(replace(found, chains=replace(found.chains, counts=counts)), variance)
 
 
-def _rule(stop: Any, evaluations: int | None, d: int) -> Rule:
-    if evaluations is None:
+def _rule(stop: Any, evaluations: int | None, d: int, one: Orders) -> Rule:
+    if evaluations is not None:
+        budget = stopping.evaluations(evaluations)
+        rule = budget if stop is None else as_rule(stop) | budget
+    else:
         enough = stopping.standard_error(0.01) | stopping.evaluations(max(20_000, 20 * d * d))
-        return enough if stop is None else as_rule(stop)
-    budget = stopping.evaluations(evaluations)
-    return budget if stop is None else as_rule(stop) | budget
-
-
-def _refuse_small_budget(rule: Rule, d: int, one: Orders) -> None:
+        rule = enough if stop is None else as_rule(stop)
     visit = one.cost if one.walks > 1 else 0  # an order by itself misses most cells, so it is not asked for
     least = 2**d if d <= 3 else 2 * d + 2 + visit
     if rule.left(0) < least:
@@ -228,6 +225,7 @@ def _refuse_small_budget(rule: Rule, d: int, one: Orders) -> None:
             f"A budget of {rule.budget:,} evaluations is too small: at d = {d} permutation sampling needs at "
             f"least {least:,} to visit every feature at every size once."
         )
+    return rule
 
 
 def _reason(rule: Rule, progress: Progress, cost: int) -> str | None:

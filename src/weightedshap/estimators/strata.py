@@ -48,9 +48,8 @@ class Plan:
         coalitions is taken whole as well, which leaves no error.
         """
         every = np.array([min(comb(d, s), 2**62) for s in range(d + 1)], dtype=np.float64)
-        sizes = np.arange(d + 1)
+        sizes, needed = np.arange(d + 1), need(d)
         whole = (sizes <= 1) | (sizes >= d - 1)
-        needed = need(d)
         while not whole.all():
             left = budget - every[whole].sum()
             share = left * np.where(whole, 0, needed) / needed[~whole].sum()
@@ -70,7 +69,6 @@ class Plan:
         return self if len(few) == 0 or few.min() < MOST_FOLDS else self.drawing(self.counts // PILOT)
 
     def drawing(self, counts: IntArray) -> Plan:
-        """A plan with other numbers of draws."""
         return replace(self, counts=np.where(self.whole, self.counts, counts))
 
     def rest(self, pilot: Plan, spread: FloatArray) -> Plan:
@@ -144,8 +142,7 @@ def _rounded(share: FloatArray, total: int) -> IntArray:
 def budget_of(evaluations: int | None, d: int, who: str) -> int:
     """`evaluations`, or max(2,000, 100 d); an error names the least budget where they are fewer."""
     budget = max(2_000, 100 * d) if evaluations is None else positive_integer("evaluations", evaluations)
-    least = least_budget(d)
-    if budget < least:
+    if budget < (least := least_budget(d)):
         raise ValueError(
             f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {least:,}, all "
             "coalitions of sizes 0, 1, d − 1 and d and three of every other size."
