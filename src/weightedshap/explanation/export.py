@@ -6,20 +6,23 @@ does not add up (see `Explanation.efficiency_gap`), so for those plots ask for a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import FloatArray, one_of, output_position, require
-from weightedshap.explanation.result import Explanation
 from weightedshap.inputs import kind_of
+
+if TYPE_CHECKING:
+    from weightedshap.explanation.result import Explanation
 
 LEAST_FACTOR, LARGEST_FACTOR = 0.1, 10.0
 Z95 = 1.959963984540054
 
 
-def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, Any]:
+def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.str_]]:
     """Values that add up: base + Σ_i φ_i = prediction, for every row and output.
 
     "shift" adds the same to every feature. "scale" multiplies by (f(x) − base) / Σ φ, which keeps the ranking; a row
@@ -31,12 +34,10 @@ def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArr
     values (n, d[, k]), the factor of each row (n[, k]; 1 where shifted), and what was done (n[, k]): "scale" or "shift"
     """
     one_of("normalisation", how, ("scale", "shift"))
-    d = explanation.values.shape[1]
-    if d != explanation.family.d:
-        raise ValueError(
-            f"Only {d} of {explanation.family.d} features are selected, and they cannot make up the whole prediction. "
-            "Normalise first, and select from the result."
-        )
+    d, whole = explanation.values.shape[1], explanation.family.d
+    if d != whole:
+        said = f"Only {d} of {whole} features are selected, and they cannot make up the whole prediction."
+        raise ValueError(f"{said} Normalise first, and select from the result.")
     total = explanation.predictions - explanation.base_values
     sums = explanation.values.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -68,57 +69,44 @@ def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
         values, factor, by = normalized(explanation, normalize)
         errors = None if errors is None else errors * factor[:, None]
     data, display = _columns(explanation)
+    outputs = list(explanation.output_names) if explanation.has_outputs else None
+    names = {"feature_names": list(explanation.feature_names), "output_names": outputs}
     bounds = {} if errors is None else {"lower_bounds": values - Z95 * errors, "upper_bounds": values + Z95 * errors}
-    exported = shap.Explanation(
-        values,
-        base_values=explanation.base_values,
-        data=data,
-        display_data=display,
-        feature_names=list(explanation.feature_names),
-        output_names=list(explanation.output_names) if explanation.has_outputs else None,
-        error_std=errors,
-        **bounds,
-    )
+    rows = {"base_values": explanation.base_values, "data": data, "display_data": display}
+    exported = shap.Explanation(values, **rows, **names, **bounds, error_std=errors)
     exported.normalized_by = by
     return exported
 
 
 def to_shapiq(explanation: Explanation, row: int, output: int | str = 0, normalize: str | None = None) -> Any:
-    """`shapiq.InteractionValues` of order one for one row and output.
+    """`shapiq.InteractionValues` of order one for one row and output, by position or name; `normalize` as in `to_shap`.
 
     shapiq has no name for a weighted semivalue; the index is "SV", the nearest one it knows.
-
-    Parameters
-    ----------
-    output : by position or by name
-    normalize : as in `to_shap`
     """
     shapiq = require("shapiq", "shapiq")
-    n, place = len(explanation), place_of(explanation, output)
-    if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -n <= row < n:
-        raise ValueError(f"`row` must be a position 0..{n - 1} among the rows explained; got {row!r}.")
+    place, row = place_of(explanation, output), row_position(explanation, row)
     values = explanation.values if normalize is None else normalized(explanation, normalize)[0]
     base = explanation.base_values[row]
     phi, base = (values[row][:, place], base[place]) if explanation.has_outputs else (values[row], base)
     sampled = explanation.standard_errors is not None
     places: dict[tuple[int, ...], int] = {(): 0} | {(i,): i + 1 for i in range(len(phi))}
-    return shapiq.InteractionValues(
-        np.concatenate([[base], phi]),
-        interaction_lookup=places,
-        index="SV",
-        max_order=1,
-        min_order=0,
-        n_players=len(phi),
-        estimated=sampled,
-        estimation_budget=int(explanation.n_evaluations[row]) if sampled else None,
-        baseline_value=float(base),
-    )
+    kind = {"index": "SV", "min_order": 0, "max_order": 1, "n_players": len(phi), "interaction_lookup": places}
+    cost = {"estimated": sampled, "estimation_budget": int(explanation.n_evaluations[row]) if sampled else None}
+    return shapiq.InteractionValues(np.concatenate([[base], phi]), baseline_value=float(base), **kind, **cost)
 
 
 def place_of(explanation: Explanation, output: int | str) -> int:
     """The position of one of the outputs explained, given by position or by name."""
     names = explanation.output_names if explanation.has_outputs else explanation.output_names[:1]
     return output_position(output, names or ("output",))
+
+
+def row_position(explanation: Explanation, row: int) -> int:
+    """The position 0..n−1 of a row."""
+    n = len(explanation)
+    if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -n <= row < n:
+        raise ValueError(f"`row` must be a position 0..{n - 1} among the rows explained; got {row!r}.")
+    return int(row) % n
 
 
 def _columns(explanation: Explanation) -> tuple[FloatArray | None, Any]:

@@ -1,7 +1,7 @@
 """The result: values, weights, Δ, scores, errors, and why sampling stopped.
 
 n rows, d players, k outputs. The axis k is there if and only if several outputs are explained, or
-`outputs=` was a list; it is always the last one. `weightedshap.axes` lists the axes of every field.
+`outputs=` was a list; it is always the last one. `slicing.AXES` lists the axes of every field.
 """
 
 from __future__ import annotations
@@ -10,36 +10,36 @@ import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
 from weightedshap.curves import order_of
+from weightedshap.explanation import export, stored
 from weightedshap.explanation import slicing as axes
-from weightedshap.explanation.consistency import inconsistencies
-from weightedshap.files import archive
-from weightedshap.files import explanations as files
-from weightedshap.inputs import Data
+from weightedshap.inputs import Data, join_of
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
+
+if TYPE_CHECKING:
+    from weightedshap.plots import PlotAccessor
+
+ALIKE = ("feature_names", "output_names", "has_outputs", "utility", "select")  # and the family, in parts to be joined
 
 
 class Weigher(Protocol):
     """Scores the weights of another family on a known Δ, with the game that was explained."""
 
+    def take(self, keep: axes.Cut) -> Weigher: ...  # the same for some of the rows and outputs
+    def join(self, others: Sequence[object]) -> Weigher | None: ...  # for more rows; None if not one explainer's work
     def weigh(
         self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, how: str
-    ) -> dict[str, Any]:
-        """The fields of an Explanation that depend on the weights."""
-
-    def take(self, keep: axes.Cut) -> Weigher:
-        """The same for some of the rows and outputs."""
-
-    def join(self, others: Sequence[object]) -> Weigher | None:
-        """The same for more rows; None if that is not one explainer's work."""
+    ) -> dict[str, Any]: ...  # the fields of an Explanation that depend on the weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Explanation:
     contributions: FloatArray | None
     shapley: FloatArray
     weights: FloatArray
-    weight_labels: Any
+    weight_labels: npt.NDArray[np.str_]
     scores: FloatArray
     family: WeightFamily
     orders: IntArray
@@ -98,7 +98,7 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, key: Any) -> Explanation:
+    def __getitem__(self, key: object) -> Explanation:
         """Some rows, features and outputs, with every array cut alike.
 
         ``explanation[3]``, ``[2:5]``, ``[mask]``, ``[:, "age"]``, ``[:, ["age", "bmi"]]``, ``[..., "class"]``: rows by
@@ -114,7 +114,7 @@ class Explanation:
         outputs = self.output_names if self.has_outputs else None
         keep = axes.as_cut(key, len(self), self.feature_names, outputs)
         weigher = None if self._weigher is None or keep.features is not None else self._weigher.take(keep)
-        return replace(self, **axes.cut(vars(self), keep, self.has_outputs), _weigher=weigher)
+        return replace(self, **axes.cut(vars(self), keep), _weigher=weigher)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Explanation]) -> Explanation:
@@ -123,7 +123,20 @@ class Explanation:
         Parts must agree in features, outputs, family, utility and selection. Δ is kept if all parts kept it. Parts of
         one explainer can be weighed anew together.
         """
-        return _concatenated(list(parts))
+        parts = list(parts)
+        if not parts or not all(isinstance(part, Explanation) for part in parts):
+            raise ValueError("`concatenate` needs a list of at least one Explanation.")
+        first, others = parts[0], parts[1:]
+        for other in others:
+            _check_alike(first, other)
+        joined = {name: _joined_field(name, parts) for name in axes.AXES}
+        infos = [other.game_info for other in others]  # none of them holds an Ellipsis
+        agreed = {k: v for k, v in first.game_info.items() if all(axes.same(v, info.get(k, ...)) for info in infos)}
+        joined["data"] = None if all(part.data is None for part in parts) else join_of([part.data for part in parts])
+        joined["stopped"] = tuple(reason for part in parts for reason in part.stopped)
+        joined["notes"] = _joined_notes(parts, agreed, joined["contributions"] is not None)
+        weigher = None if first._weigher is None else first._weigher.join([other._weigher for other in others])
+        return replace(first, **joined, game_info=agreed, _weigher=weigher)
 
     def equals(self, other: object) -> bool:
         """Whether every public field is the same, to the bit (NaN equals NaN)."""
@@ -134,7 +147,7 @@ class Explanation:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the game to one file, without pickle; `load` gives it back to the bit."""
-        files.save({name: vars(self)[name] for name in field_names()}, path)
+        stored.save({name: vars(self)[name] for name in field_names()}, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:
@@ -143,13 +156,7 @@ class Explanation:
         Nothing in a file can run code. A file that is damaged, hostile or of a newer version is refused with a
         ValueError. The game is not in the file, so a loaded explanation cannot be weighed anew.
         """
-        content = files.load(path)
-        with archive.damage(path):
-            fields = {name: content[name] for name in field_names()}
-            wrong = inconsistencies(fields)
-        if wrong:
-            raise archive.unfitting(path, wrong)
-        return cls(**fields)
+        return cls(**stored.load(path, field_names()))
 
     @property
     def has_outputs(self) -> bool:
@@ -163,22 +170,18 @@ class Explanation:
 
     def importance(self) -> pd.Series[float] | pd.DataFrame:
         """Mean |φ*| of each feature over the rows, largest first (a column for each output)."""
-        mean = np.abs(self.values).mean(axis=0)
-        if not self.has_outputs:
-            return pd.Series(mean, index=list(self.feature_names), name="importance").sort_values(
-                ascending=False, kind="stable"
-            )
-        frame = pd.DataFrame(mean, index=list(self.feature_names), columns=list(self.output_names))
-        return frame.loc[frame.mean(axis=1).sort_values(ascending=False, kind="stable").index]
+        columns = list(self.output_names) if self.has_outputs else ["importance"]
+        mean = pd.DataFrame(np.abs(self.values).mean(axis=0), list(self.feature_names), columns)
+        mean = mean.iloc[np.argsort(-mean.mean(axis=1).to_numpy(), kind="stable")]
+        return mean if self.has_outputs else mean["importance"]
 
     def instability(self, k: int = 5) -> FloatArray:
         """(n[, outputs]) the probability that the order of the k most influential features is not the true one.
 
-        The errors of `values` are taken as independent and normal (Student's t where chains tell how well the
-        errors are known), 2,000 attributions are drawn around the reported one with a fixed seed, and the share of
-        those whose first k features by |φ| differ, or stand in another order, is counted. Rows without
-        sampling error have 0, rows with unknown errors NaN. It tells of sampling only: not of the game, nor of
-        the choice of the weight.
+        The errors of `values` are taken as independent and normal (Student's t where chains tell how well the errors
+        are known), 2,000 attributions are drawn around the reported one with a fixed seed, and the share of those whose
+        first k features by |φ| differ, or stand in another order, is counted. Rows without sampling error have 0, rows
+        with unknown errors NaN. It tells of sampling only: not of the game, nor of the choice of the weight.
         """
         k = min(positive_integer("k", k), self.values.shape[1])
         if self.standard_errors is None:
@@ -200,8 +203,7 @@ class Explanation:
             return self._wide()
         n, d = self.values.shape[:2]
         k = self.values.shape[2] if self.has_outputs else 1
-        rank = np.empty((n, d, k), dtype=np.intp)
-        np.put_along_axis(rank, self.orders.reshape(n, d, k), np.arange(1, d + 1)[None, :, None], axis=1)
+        rank = np.argsort(self.orders, axis=1) + 1
         row, feature, output = (a.ravel() for a in np.indices((n, d, k)))
         columns: dict[str, Any] = {"row": row, "feature": np.asarray(self.feature_names)[feature]}
         if self.has_outputs:
@@ -220,38 +222,27 @@ class Explanation:
         values = np.moveaxis(self.values, 1, -1).reshape(-1, d)
         return pd.DataFrame(values, index=rows, columns=pd.Index(self.feature_names, name="feature"))
 
-    def to_shap(self, normalize: str | None = None) -> Any:
-        """A `shap.Explanation`, for shap's plots; see `weightedshap.explanation.export.to_shap`."""
-        from weightedshap.explanation.export import to_shap
+    to_shap = export.to_shap
+    to_shapiq = export.to_shapiq
 
-        return to_shap(self, normalize)
-
-    def to_shapiq(self, row: int, output: int | str = 0, normalize: str | None = None) -> Any:
-        """`shapiq.InteractionValues` of one row and output; see `weightedshap.explanation.export.to_shapiq`."""
-        from weightedshap.explanation.export import to_shapiq
-
-        return to_shapiq(self, row, output, normalize)
-
-    def reweight(self, family: Any = None, utility: Any = "aup", select: str = "per_row") -> Explanation:
+    def reweight(self, family: object = None, utility: object = "aup", select: str = "per_row") -> Explanation:
         """Another family or utility on the same Δ: a matrix product and some curves, no new sampling."""
         if self.contributions is None:
             raise ValueError("Δ was not kept, so it cannot be weighed anew. Explain with keep_contributions=True.")
         if self._weigher is None:
-            raise ValueError(
-                "This explanation has no game to score weights with: it was loaded from a file, joined from the work "
-                "of several explainers, or some of its features were selected. Weigh anew before that, or explain the "
-                "rows again."
-            )
-        family = self.family if family is None else as_family(family, self.values.shape[1])
+            said = "This explanation has no game to score weights with: it was loaded from a file, joined from the work"
+            more = "of several explainers, or some of its features were selected."
+            raise ValueError(f"{said} {more} Weigh anew before that, or explain the rows again.")
+        weights = self.family if family is None else as_family(family, self.values.shape[1])
         T = as_utility(utility)
         one_of("selection", select, SELECTIONS)
-        chosen = self._weigher.weigh(self.contributions, self.replicates, family, T, select)
+        chosen = self._weigher.weigh(self.contributions, self.replicates, weights, T, select)
         if self.standard_errors is not None and self.replicates is None:
             chosen["standard_errors"] = np.full_like(self.values, np.nan)
-        return replace(self, **chosen, family=family, utility=T.name, select=select)
+        return replace(self, **chosen, family=weights, utility=T.name, select=select)
 
     @property
-    def plot(self) -> Any:
+    def plot(self) -> PlotAccessor:
         """Figures of this explanation: ``explanation.plot.recovery()`` and others of `weightedshap.plots`."""
         from weightedshap.plots import PlotAccessor
 
@@ -269,7 +260,7 @@ class Explanation:
         area, shap = self.curves[:, 1:].sum(1).mean(), self.reference_curves["shapley"][:, 1:].sum(1).mean()
         lines = [
             f"Explanation of {n} rows × {d} features{outputs}",
-            f"  game: {self.game_info.get('game', 'given')} · {_unique(self.stopped)}",
+            f"  game: {self.game_info.get('game', 'given')} · {reasons_of(self.stopped)}",
             f"  area under the recovery-error curve: {area:.4g} (Shapley {shap:.4g})",
             *(f"  note: {note}" for note in self.notes),
         ]
@@ -277,20 +268,15 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """For notebooks: the same lines, and the features that matter most."""
-        title, *facts = repr(self).splitlines()
+        title, *facts = map(html.escape, repr(self).splitlines())
         mean = [np.abs(values).mean(axis=(0, *range(2, values.ndim))) for values in (self.values, self.shapley)]
         top = np.argsort(-mean[0], kind="stable")[:10]
-        rest = len(mean[0]) - len(top)
-        cells = "".join(
-            f"<tr><th>{html.escape(self.feature_names[i])}</th><td>{mean[0][i]:.4g}</td><td>{mean[1][i]:.4g}</td></tr>"
-            for i in top
-        )
-        more = f"<tr><th>and {rest} more</th><td></td><td></td></tr>" if rest else ""
-        return (
-            f"<div><strong>{html.escape(title)}</strong><br>{'<br>'.join(map(html.escape, facts))}"
-            "<table><thead><tr><th>feature</th><th>mean |φ*|</th><th>mean |Shapley|</th></tr></thead>"
-            f"<tbody>{cells}{more}</tbody></table></div>"
-        )
+        lines = [(html.escape(self.feature_names[i]), f"{mean[0][i]:.4g}", f"{mean[1][i]:.4g}") for i in top]
+        lines += [(f"and {len(mean[0]) - len(top)} more", "", "")] if len(mean[0]) > len(top) else []
+        body = "".join(f"<tr><th>{name}</th><td>{own}</td><td>{shap}</td></tr>" for name, own, shap in lines)
+        head = "<tr><th>feature</th><th>mean |φ*|</th><th>mean |Shapley|</th></tr>"
+        table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+        return f"<div><strong>{title}</strong><br>{'<br>'.join(facts)}{table}</div>"
 
 
 def _change(phi: FloatArray, error: FloatArray, k: int, dof: float) -> float:
@@ -310,50 +296,20 @@ def field_names() -> tuple[str, ...]:
     return tuple(f.name for f in fields(Explanation) if not f.name.startswith("_"))
 
 
-def _unique(stopped: tuple[str, ...]) -> str:
+def reasons_of(stopped: Sequence[str]) -> str:
+    """Why sampling stopped: the first reason, and how many others there are."""
     reasons = list(dict.fromkeys(stopped))
     return reasons[0] if len(reasons) == 1 else f"{reasons[0]} (and {len(reasons) - 1} other reasons)"
 
 
-def _concatenated(parts: list[Explanation]) -> Explanation:
-    if not parts or not all(isinstance(part, Explanation) for part in parts):
-        raise ValueError("`concatenate` needs a list of at least one Explanation.")
-    first, others = parts[0], parts[1:]
-    for other in others:
-        _check_alike(first, other)
-    joined = {name: _joined_field(name, parts) for name in axes.AXES}
-    agreed = {
-        key: value
-        for key, value in first.game_info.items()
-        if all(key in other.game_info and axes.same(value, other.game_info[key]) for other in others)
-    }
-    return replace(
-        first,
-        **joined,
-        data=axes.joined_data([part.data for part in parts]),
-        stopped=tuple(reason for part in parts for reason in part.stopped),
-        game_info=agreed,
-        notes=_joined_notes(parts, agreed, joined["contributions"] is not None),
-        _weigher=None if first._weigher is None else first._weigher.join([other._weigher for other in others]),
-    )
-
-
 def _check_alike(first: Explanation, other: Explanation) -> None:
-    """Raise unless the rows of both can stand in one explanation."""
-    one, two = (
-        {name: vars(e)[name] for name in ("feature_names", "output_names", "utility", "select")}
-        | {"has_outputs": e.has_outputs}
-        for e in (first, other)
-    )
-    differ = [name for name in one if one[name] != two[name]]
+    one, two = (dict(zip(ALIKE, attrgetter(*ALIKE)(part))) for part in (first, other))
+    differ = [name for name in ALIKE if one[name] != two[name]]
     shown = f": {one[differ[0]]!r} and {two[differ[0]]!r}" if differ else ""
-    if not first.family.equals(other.family):
-        differ.append("family")
+    differ += [] if first.family.equals(other.family) else ["family"]
     if differ:
-        raise ValueError(
-            f"Explanations that differ in {', '.join(differ)} cannot be joined{shown}. Explain, reweight or slice them "
-            "alike first."
-        )
+        said = f"Explanations that differ in {', '.join(differ)} cannot be joined{shown}."
+        raise ValueError(f"{said} Explain, reweight or slice them alike first.")
 
 
 def _joined_field(name: str, parts: Sequence[Explanation]) -> Any:
@@ -361,23 +317,20 @@ def _joined_field(name: str, parts: Sequence[Explanation]) -> Any:
     values = [vars(part)[name] for part in parts]
     if isinstance(values[0], Mapping):
         return {key: np.concatenate([value[key] for value in values]) for key in values[0]}
-    if name == "standard_errors" and any(value is not None for value in values):
-        values = [
-            np.zeros_like(part.values) if part.standard_errors is None else part.standard_errors for part in parts
-        ]
+    if name == "standard_errors" and any(value is not None for value in values):  # what was not sampled has none
+        values = [np.zeros_like(part.values) if e is None else e for part, e in zip(parts, values)]
     if any(value is None for value in values) or len({value.shape[1:] for value in values}) > 1:
         return None
     return np.concatenate(values)
 
 
 def _joined_notes(parts: Sequence[Explanation], agreed: Mapping[str, Any], kept: bool) -> tuple[str, ...]:
-    notes = dict.fromkeys(note for part in parts for note in part.notes)
-    differing = sorted({str(key) for part in parts for key in part.game_info if key not in agreed})
-    if differing:
-        notes[f"The parts come from games that differ in {', '.join(differing)}."] = None
+    notes = [note for part in parts for note in part.notes]
+    if differing := sorted({str(key) for part in parts for key in part.game_info if key not in agreed}):
+        notes.append(f"The parts come from games that differ in {', '.join(differing)}.")
     if not kept and any(part.contributions is not None for part in parts):
-        notes["Δ was not kept because some of the joined parts lack it."] = None
-    labels = np.concatenate([np.asarray(part.weight_labels) for part in parts])
+        notes.append("Δ was not kept because some of the joined parts lack it.")
+    labels = np.concatenate([part.weight_labels for part in parts])
     if (select := parts[0].select) != "per_row" and not (labels == labels[0]).all():
-        notes[f'Each part chose its own shared weight; reweight(select="{select}") chooses one for all rows.'] = None
-    return tuple(notes)
+        notes.append(f'Each part chose its own shared weight; reweight(select="{select}") chooses one for all rows.')
+    return tuple(dict.fromkeys(notes))

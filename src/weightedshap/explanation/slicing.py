@@ -3,8 +3,6 @@
 One table says it all, so that a slice, a join and a file read back keep every array in step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import IntArray, one_of
-from weightedshap.inputs import Data, Kind, is_frame, join_of, kind_of, part_of
+from weightedshap.inputs import Data, Kind, is_frame, kind_of, part_of
 
 AXES: Mapping[str, tuple[str, ...]] = {
     "values": ("row", "feature", "output"),
@@ -45,10 +43,6 @@ class Cut:
     features: IntArray | None
     outputs: IntArray | int | None
 
-    def of(self, axis: str) -> IntArray | int | None:
-        """The positions on one axis."""
-        return {"row": self.rows, "feature": self.features, "output": self.outputs}.get(axis)
-
 
 def as_cut(key: object, n: int, features: Sequence[str], outputs: Sequence[str] | None) -> Cut:
     """What ``explanation[key]`` keeps. `outputs` is None where the axis is not there."""
@@ -57,13 +51,9 @@ def as_cut(key: object, n: int, features: Sequence[str], outputs: Sequence[str] 
     if np.asarray(rows).dtype.kind == "U":
         raise IndexError(f"Rows are selected by position. To select a feature, write explanation[:, {rows!r}].")
     places = np.atleast_1d(_positions("row", rows, n))
-    if places.size == 0:
-        raise IndexError("Select at least one row.")
-    columns = None if _is_all(chosen) else np.atleast_1d(_distinct("feature", chosen, features))
-    if outputs is None or _is_all(kept):
-        return Cut(places, columns, None)
-    found = _distinct("output", kept, outputs)
-    return Cut(places, columns, int(found) if found.ndim == 0 else found)
+    columns, found = _distinct("feature", chosen, features), _distinct("output", kept, outputs or ())
+    columns = None if columns is None else np.atleast_1d(columns)
+    return Cut(places, columns, found if found is None or found.ndim else int(found))
 
 
 def _by_axis(key: object, axes: Sequence[str]) -> list[Any]:
@@ -76,97 +66,71 @@ def _by_axis(key: object, axes: Sequence[str]) -> list[Any]:
     return said[:at] + [slice(None)] * (len(axes) - len(said) + len(dots)) + said[at + 1 :]
 
 
-def _is_all(wanted: object) -> bool:
-    return isinstance(wanted, slice) and wanted == slice(None)
-
-
-def _distinct(axis: str, wanted: object, names: Sequence[str]) -> IntArray:
-    """Positions of features or outputs, given by position or by name, each once."""
+def _distinct(axis: str, wanted: object, names: Sequence[str]) -> IntArray | None:
+    """Positions of features or outputs, given by position or by name, each once; None for all of them."""
+    if isinstance(wanted, slice) and wanted == slice(None):
+        return None
     if isinstance(wanted, str):
         wanted = names.index(one_of(axis, wanted, names))
     elif isinstance(wanted, (list, tuple)):
         wanted = [names.index(one_of(axis, name, names)) if isinstance(name, str) else name for name in wanted]
     found = _positions(axis, wanted, len(names))
-    if found.ndim and len(np.unique(found)) < len(found):
+    if found.size > len(np.unique(found)):
         raise IndexError(f"Each {axis} can be selected once; got {[names[i] for i in found]}.")
-    if found.size == 0:
-        raise IndexError(f"Select at least one {axis}.")
     return found
 
 
 def _positions(axis: str, wanted: object, n: int) -> IntArray:
     """A position, slice, mask or list of positions as positions 0..n−1; a single one has no axis."""
-    if isinstance(wanted, slice):
-        return np.arange(n)[wanted]
-    array = np.asarray(wanted)
+    array = np.arange(n)[wanted] if isinstance(wanted, slice) else np.asarray(wanted)
     if array.dtype == np.bool_:
         if array.shape != (n,):
             raise IndexError(f"A mask over {n} {axis}s must have shape ({n},); got {array.shape}.")
-        return np.flatnonzero(array)
+        array = np.flatnonzero(array)
     if array.shape == (0,):
-        return np.empty(0, dtype=np.intp)
+        raise IndexError(f"Select at least one {axis}.")
     if array.ndim > 1 or not np.issubdtype(array.dtype, np.integer):
         raise IndexError(f"Select {axis}s by position, slice, mask or list of positions; got {wanted!r}.")
-    outside = array[(array < -n) | (array >= n)]
-    if outside.size:
+    if (outside := array[(array < -n) | (array >= n)]).size:
         raise IndexError(f"There is no {axis} {outside[0]}: there are {n}.")
     return np.asarray(array % n, dtype=np.intp)
 
 
-def cut(fields: Mapping[str, Any], keep: Cut, has_outputs: bool) -> dict[str, Any]:
+def cut(fields: Mapping[str, Any], keep: Cut) -> dict[str, Any]:
     """The fields of an Explanation that a cut changes."""
-    d = len(fields["feature_names"])
-    made = {name: _cut_field(fields[name], axes, keep, has_outputs) for name, axes in AXES.items() if name != "orders"}
-    made["orders"] = _cut_orders(fields["orders"], keep, has_outputs)
-    made["data"] = _cut_data(fields["data"], keep, d)
+    made = {name: _cut_field(fields[name], axes, keep) for name, axes in AXES.items()}
+    made["orders"] = _cut_field(fields["orders"], ("row", "rank", "output"), keep)
+    made["data"] = _cut_data(fields["data"], keep, len(fields["feature_names"]))
     made["stopped"] = tuple(fields["stopped"][row] for row in keep.rows)
     if keep.features is not None:
+        ranks = np.argsort(made["orders"], axis=1)
+        made["orders"] = np.argsort(ranks[:, keep.features], axis=1)  # kept features, ranked among themselves
         made["feature_names"] = tuple(fields["feature_names"][i] for i in keep.features)
     if keep.outputs is not None:
         made["output_names"] = tuple(fields["output_names"][o] for o in np.atleast_1d(keep.outputs))
     return made
 
 
-def _cut_field(value: Any, axes: tuple[str, ...], keep: Cut, has_outputs: bool) -> Any:
+def _cut_field(value: Any, axes: tuple[str, ...], keep: Cut) -> Any:
     if value is None:
         return None
     if isinstance(value, Mapping):
-        return {name: _cut_field(array, axes, keep, has_outputs) for name, array in value.items()}
-    array = np.asarray(value)
-    here = axes if has_outputs else tuple(axis for axis in axes if axis != "output")
-    for place, axis in reversed(list(enumerate(here))):
-        positions = keep.of(axis)
-        if positions is not None:
-            array = np.take(array, positions, axis=place)
-    return array
-
-
-def _cut_orders(orders: IntArray, keep: Cut, has_outputs: bool) -> IntArray:
-    """The ranking among the kept features: their new positions, in the old order."""
-    orders = np.asarray(_cut_field(orders, ("row", "rank", "output"), keep, has_outputs))
-    if keep.features is None:
-        return orders
-    place = np.full(orders.shape[1], -1)
-    place[keep.features] = np.arange(len(keep.features))
-    ranked = np.moveaxis(place[orders], 1, -1)
-    kept = ranked[ranked >= 0].reshape(*ranked.shape[:-1], len(keep.features))
-    return np.moveaxis(kept, -1, 1)
+        return {name: _cut_field(array, axes, keep) for name, array in value.items()}
+    kept = {"row": keep.rows, "feature": keep.features, "output": keep.outputs}
+    for place, axis in reversed(list(enumerate(axes))):
+        if (positions := kept.get(axis)) is not None:
+            value = np.take(value, positions, axis=place)
+    return value
 
 
 def _cut_data(data: Data | None, keep: Cut, d: int) -> Data | None:
     """Rows, and columns where each feature is one column; groups of columns stay as they are."""
     if data is None:
         return None
-    kind = kind_of(data)
     rows = part_of(data, keep.rows)
     if keep.features is None or rows.shape[1:] != (d,):
         return rows
-    return kind.select(rows, keep.features)
-
-
-def joined_data(parts: Sequence[Data | None]) -> Data | None:
-    """The rows of all parts; None where none of them has rows."""
-    return None if all(part is None for part in parts) else join_of(parts)
+    return kind_of(rows).select(rows, keep.features)
 
 
 def shape_of(name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:

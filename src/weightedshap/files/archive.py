@@ -6,13 +6,10 @@ can ask for more memory than a small multiple of its size: what a header declare
 there before anything is allocated.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math
 import os
-import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,16 +19,15 @@ import numpy as np
 
 from weightedshap.files import frames
 from weightedshap.files.atomic import replaced
-from weightedshap.inputs import is_frame
-
-__all__ = ["UnreadableFile", "read", "write"]
+from weightedshap.files.frames import SIMPLE, Json
+from weightedshap.inputs.columns import Array, is_frame
 
 HEAD = "explanation.json"
 KINDS = "biufcUMm"
 MOST_MEMBERS = 100_000
 CHUNK = 2**20
 
-Arrays = dict[str, Any]
+Arrays = dict[str, Array]
 
 
 class UnreadableFile(ValueError):
@@ -46,47 +42,28 @@ def write(path: str | os.PathLike[str], kind: str, version: int, content: Mappin
     arrays: Arrays = {}
     head = {"format": f"weightedshap {kind}", "version": version, "content": _packed(dict(content), "", arrays)}
     with replaced(path) as unfinished, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(_member(HEAD), json.dumps(head, allow_nan=False))
+        archive.writestr(zipfile.ZipInfo(HEAD), json.dumps(head, allow_nan=False))
         for name, array in arrays.items():
-            with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _member(name: str) -> zipfile.ZipInfo:
-    return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-
-
 def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
-    """What `write` was given, from a file of this version or an older one; see `read_with_version`."""
-    return read_with_version(path, kind, version)[1]
-
-
-def read_with_version(path: str | os.PathLike[str], kind: str, version: int) -> tuple[int, dict[str, Any]]:
-    """The version of a file, up to the given one, and what `write` was given.
-
-    Raises
-    ------
-    UnreadableFile
-        A ValueError that says what is wrong with the file.
-    """
-    with open(path, "rb") as file:
-        try:
-            return _read(file, kind, version)
-        except UnreadableFile as error:
-            raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {error}") from error
-        except _DAMAGE as error:
-            raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error}).") from error
+    """What `write` was given, from a file of this version or an older one; an `UnreadableFile` says what is wrong."""
+    with open(path, "rb") as file, damage(path):
+        return _read(file, kind, version)
 
 
 @contextmanager
 def damage(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say of the file whatever goes wrong while its content is made sense of."""
+    """Say of the file whatever goes wrong while it is read, or its content is made sense of."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        if isinstance(error, UnreadableFile):
-            raise
-        raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is damaged ({error!r}).") from error
+    except ImportError:  # the file may be right, but what it needs is not installed
+        raise
+    except Exception as error:
+        why = str(error) if isinstance(error, UnreadableFile) else f"it is damaged ({error!r})."
+        raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {why}") from error
 
 
 def unfitting(path: str | os.PathLike[str], names: Sequence[str]) -> UnreadableFile:
@@ -94,13 +71,7 @@ def unfitting(path: str | os.PathLike[str], names: Sequence[str]) -> UnreadableF
     return UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {', '.join(names)} do not fit together.")
 
 
-_DAMAGE = (
-    *(zipfile.BadZipFile, struct.error, OSError, EOFError, RuntimeError, NotImplementedError),
-    *(ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, SyntaxError, MemoryError),
-)
-
-
-def _read(file: IO[bytes], kind: str, version: int) -> tuple[int, dict[str, Any]]:
+def _read(file: IO[bytes], kind: str, version: int) -> dict[str, Any]:
     size = file.seek(0, os.SEEK_END)
     try:
         archive = zipfile.ZipFile(file)
@@ -110,33 +81,29 @@ def _read(file: IO[bytes], kind: str, version: int) -> tuple[int, dict[str, Any]
         members = _members(archive, size)
         if HEAD not in members:
             raise UnreadableFile(f"it holds no {HEAD}; it was not written by `save`.")
-        head = json.loads(bytes(_bytes(archive, members[HEAD])))
+        head = json.loads(_bytes(archive, members.pop(HEAD)))
         _check_head(head, kind, version)
-        arrays = {
-            name.removesuffix(".npy"): _array(name, _bytes(archive, info))
-            for name, info in members.items()
-            if name != HEAD
-        }
+        arrays = {n.removesuffix(".npy"): _array(n, _bytes(archive, info)) for n, info in members.items()}
     unpacked = _unpacked(head["content"], arrays)
     if not isinstance(unpacked, dict):
         raise UnreadableFile("its content is not a table of fields.")
-    return head["version"], unpacked
+    return unpacked
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     """The members by name: plainly named, stored as they are, together no larger than the file."""
     infos = archive.infolist()
-    names = [info.filename for info in infos]
-    if len(infos) > MOST_MEMBERS or len(set(names)) < len(names):
+    members = {info.filename: info for info in infos}
+    if len(infos) > MOST_MEMBERS or len(members) < len(infos):
         raise UnreadableFile("it holds too many members, or two of one name.")
-    for info in infos:
-        if info.filename != HEAD and not _is_plain(info.filename):
-            raise UnreadableFile(f"it holds a member that does not belong there: {info.filename!r}.")
+    for name, info in members.items():
+        if name != HEAD and not _is_plain(name):
+            raise UnreadableFile(f"it holds a member that does not belong there: {name!r}.")
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 0x1 or info.compress_size != info.file_size:
-            raise UnreadableFile(f"its member {info.filename!r} is compressed or encrypted.")
+            raise UnreadableFile(f"its member {name!r} is compressed or encrypted.")
     if sum(info.file_size for info in infos) > size:
         raise UnreadableFile("its members claim to be larger than the file.")
-    return dict(zip(names, infos, strict=True))
+    return members
 
 
 def _is_plain(name: str) -> bool:
@@ -155,21 +122,19 @@ def _bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
     return content
 
 
-def _check_head(head: Any, kind: str, version: int) -> None:
+def _check_head(head: Json, kind: str, version: int) -> None:
     found = head.get("format") if isinstance(head, dict) else None
     if found != f"weightedshap {kind}":
         raise UnreadableFile(f"it holds {found!r}, not 'weightedshap {kind}'.")
-    known = head.get("version")
-    if not isinstance(known, int) or isinstance(known, bool) or known < 1:
-        raise UnreadableFile(f"its version {known!r} is not a number.")
-    if known > version:
-        raise UnreadableFile(
-            f"it was written in format version {known}, and this weightedshap reads up to {version}. "
-            "Install a newer weightedshap."
-        )
+    own = head.get("version")
+    if not isinstance(own, int) or isinstance(own, bool) or own < 1:
+        raise UnreadableFile(f"its version {own!r} is not a number.")
+    if own > version:
+        newer = f"it was written in format version {own}, and this weightedshap reads up to {version}."
+        raise UnreadableFile(f"{newer} Install a newer weightedshap.")
 
 
-def _array(name: str, content: bytearray) -> Any:
+def _array(name: str, content: bytearray) -> Array:
     """One ``.npy`` member; its header must describe exactly the bytes that follow."""
     stream = io.BytesIO(content)
     magic = np.lib.format.read_magic(stream)
@@ -182,18 +147,13 @@ def _array(name: str, content: bytearray) -> Any:
         raise UnreadableFile(f"its array {name!r} holds {dtype}; only numbers, text and dates are read.")
     if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != len(content) - start:
         raise UnreadableFile(f"its array {name!r} declares shape {shape} of {dtype}, which is not what it holds.")
-    flat = np.frombuffer(content, dtype=dtype, offset=start) if len(content) > start else np.empty(0, dtype=dtype)
-    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+    return np.ndarray(shape, dtype, content, start, order="F" if fortran else "C")
 
 
-def _packed(value: Any, name: str, arrays: Arrays) -> Any:
+def _packed(value: object, name: str, arrays: Arrays) -> Json:
     """`value` as JSON; arrays are put aside and stand there by name. What JSON lacks is tagged."""
-    if isinstance(value, (np.bool_, np.integer)):
-        return value.item()
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, (float, np.floating)):
-        return frames.pack_float(value)
+    if isinstance(value, SIMPLE):
+        return frames.pack_simple(value)
     if isinstance(value, np.ndarray):
         return _put(value, name, arrays)
     if is_frame(value):
@@ -206,12 +166,12 @@ def _packed(value: Any, name: str, arrays: Arrays) -> Any:
     return str(value)
 
 
-def _packed_item(key: Any, item: Any, name: str, place: int, arrays: Arrays) -> list[Any]:
+def _packed_item(key: object, item: object, name: str, place: int, arrays: Arrays) -> list[Json]:
     plain = key if isinstance(key, str) and _is_plain(f"{key}.npy") else str(place)
     return [_packed(key, f"{name}-key{place}", arrays), _packed(item, f"{name}-{plain}" if name else plain, arrays)]
 
 
-def _put(array: Any, name: str, arrays: Arrays) -> Any:
+def _put(array: Array, name: str, arrays: Arrays) -> dict[str, str]:
     if array.dtype.kind not in KINDS:
         raise TypeError(f"An array of {array.dtype} ({name}) cannot be saved: only numbers, text and dates can.")
     if name in arrays:
@@ -220,7 +180,7 @@ def _put(array: Any, name: str, arrays: Arrays) -> Any:
     return {"array": name}
 
 
-def _unpacked(value: Any, arrays: Arrays) -> Any:
+def _unpacked(value: Json, arrays: Arrays) -> Any:
     """The reverse of `_packed`. Each array is used once, so that a small file cannot unfold into a large frame."""
     if isinstance(value, list):
         return [_unpacked(item, arrays) for item in value]

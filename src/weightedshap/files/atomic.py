@@ -1,7 +1,5 @@
 """A file that is replaced only when the new one is complete."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

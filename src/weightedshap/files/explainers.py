@@ -5,10 +5,8 @@ reads it back (`restored`). Every other game is fitted again when it is loaded, 
 stays with the user, and so do parts that were given as functions.
 """
 
-from __future__ import annotations
-
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,13 @@ from weightedshap.choices import Choices, Setting
 from weightedshap.files import archive, version_1
 from weightedshap.games import GAMES
 from weightedshap.games.protocols import Fitted
-from weightedshap.inputs import Table
+from weightedshap.inputs import Table, UserModel
 from weightedshap.weights import WeightFamily
 
 VERSION = 2
 MAIN = "explainer.npz"
 PLAIN = (str, int, float, bool, type(None))
+NOT_STORED = object()  # stands for a choice that no file can hold
 RECIPES: dict[str, Any] = {recipe.__name__: recipe for recipe in {type(make()) for make in GAMES.values()}}
 
 
@@ -30,30 +29,24 @@ def save(setting: Setting, game: Fitted, folder: str | os.PathLike[str]) -> None
     """Write `setting` and what `game` learned to `folder`, which is made if need be."""
     learned = game.stored()
     choices = {name: _stored(name, value, setting) for name, value in field_values(setting.choices).items()}
-    again = [name for name, value in choices.items() if value is NOT_STORED]
-    content = {
-        "choices": {name: value for name, value in choices.items() if name not in again},
-        "again": [name for name in again if name != "game" or learned is None],
-        "background": field_values(setting.background),
-        "learned": learned,
-    }
+    kept = {name: value for name, value in choices.items() if value is not NOT_STORED}
+    again = [name for name in choices if name not in kept and (name != "game" or learned is None)]
+    background = field_values(setting.background)
     Path(folder).mkdir(parents=True, exist_ok=True)
+    content = {"choices": kept, "again": again, "background": background, "learned": learned}
     archive.write(Path(folder) / MAIN, "explainer", VERSION, content)
 
 
-def load(folder: str | os.PathLike[str], model: Any, changes: Mapping[str, Any]) -> tuple[Setting, Fitted]:
+def load(folder: str | os.PathLike[str], model: UserModel, changes: Mapping[str, Any]) -> tuple[Setting, Fitted]:
     """What `save` was given; `changes` replace saved choices and supply those that are functions."""
-    version, content = archive.read_with_version(Path(folder) / MAIN, "explainer", VERSION)
-    if version == 1:
+    content = archive.read(Path(folder) / MAIN, "explainer", VERSION)
+    if "learned" not in content:
         content = version_1.translated(content, Path(folder))
-    missing = [name for name in content["again"] if name not in changes]
-    if missing:
-        raise ValueError(
-            f"The explainer in {os.fspath(folder)!r} was made with {', '.join(missing)} of your own, which no file can "
-            f"hold. Pass {'it' if len(missing) == 1 else 'them'} again: Explainer.load(folder, model, {missing[0]}=…)."
-        )
-    fixed = sorted({"background", "groups", "background_weights"} & set(changes))
-    if fixed:
+    if missing := [name for name in content["again"] if name not in changes]:
+        said = f"The explainer in {os.fspath(folder)!r} was made with {', '.join(missing)} of your own"
+        again = f"{'it' if len(missing) == 1 else 'them'} again: Explainer.load(folder, model, {missing[0]}=…)"
+        raise ValueError(f"{said}, which no file can hold. Pass {again}.")
+    if fixed := sorted({"background", "groups", "background_weights"} & set(changes)):
         raise ValueError(f"`{fixed[0]}` is part of what was saved and cannot be changed. Make a new Explainer for it.")
     saved = {name: _restored(value) for name, value in content["choices"].items()}
     setting = Setting.of(model, Table(**content["background"]), Choices(**saved).but(**changes))
@@ -63,14 +56,7 @@ def load(folder: str | os.PathLike[str], model: Any, changes: Mapping[str, Any])
     return setting, RECIPES[learned["recipe"]].restored(learned, setting.model, setting.background)
 
 
-class _NotStored:
-    """Stands for a choice that no file can hold."""
-
-
-NOT_STORED = _NotStored()
-
-
-def _stored(name: str, value: Any, setting: Setting) -> Any:
+def _stored(name: str, value: object, setting: Setting) -> object:
     """A choice as a file holds it: a name, a number, a list of them, a family, or a recipe of this library."""
     if name == "family" and not isinstance(value, str):
         return {"labels": setting.method.family.labels, "vectors": setting.method.family.vectors}
@@ -80,11 +66,11 @@ def _stored(name: str, value: Any, setting: Setting) -> Any:
     return value if _is_plain(value if isinstance(value, (list, tuple)) else [value]) else NOT_STORED
 
 
-def _is_plain(values: Any) -> bool:
+def _is_plain(values: Iterable[object]) -> bool:
     return all(isinstance(value, PLAIN) for value in values)
 
 
-def _restored(value: Any) -> Any:
-    if isinstance(value, dict):
-        return WeightFamily(**value) if "vectors" in value else RECIPES[value["recipe"]](**value["settings"])
-    return value
+def _restored(value: object) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return WeightFamily(**value) if "vectors" in value else RECIPES[value["recipe"]](**value["settings"])

@@ -6,11 +6,10 @@ by arithmetic, so the model always sees the types it was trained on.
 """
 
 from weightedshap.inputs.calls import feeding
-from weightedshap.inputs.columns import Data, Kind, column_of, is_frame, join_of, kind_of, part_of
+from weightedshap.inputs.columns import Column, Data, Kind, UserModel, column_of, is_frame, join_of, kind_of, part_of
 from weightedshap.inputs.groups import Groups
 from weightedshap.inputs.model import Model, Outputs, as_model, trained_columns
-from weightedshap.inputs.plain import Column
 from weightedshap.inputs.table import Table, as_table
 
-__all__ = ["Column", "Groups", "Kind", "Model", "Outputs", "Data", "Table", "as_model", "as_table", "column_of"]
-__all__ += ["feeding", "is_frame", "join_of", "kind_of", "part_of", "trained_columns"]
+__all__ = ["Column", "Data", "Groups", "Kind", "Model", "Outputs", "Table", "UserModel", "as_model", "as_table"]
+__all__ += ["column_of", "feeding", "is_frame", "join_of", "kind_of", "part_of", "trained_columns"]

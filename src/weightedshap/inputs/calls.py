@@ -3,41 +3,45 @@
 A call is a plain value (a bound method or a partial function), so that it travels to other processes.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import BuiltinMethodType, MethodType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import offered, require
-from weightedshap.inputs.columns import Data, column_of
-from weightedshap.inputs.networks import onnx_answer, onnx_output, torch_answer
-from weightedshap.inputs.plain import Array
+from weightedshap.checks import FloatArray, offered, require
+from weightedshap.inputs.columns import Array, Data, UserModel, as_numbers, column_of, in_dtype, kind_of
 
-Predict = Callable[[Any], Any]
+Predict = Callable[[Data], Any]
 Call = tuple[Predict, str, tuple[str, ...]]
 """A function of rows, the scale of its answers, and the names of its outputs where it knows them."""
 
 METHODS = ("predict_proba", "decision_function", "predict")
 COLUMNS = ("feature_names_in_", "feature_names_", "feature_name", "feature_names")
+BARE = {("lightgbm", "Booster"), ("xgboost", "Booster"), ("catboost", "CatBoost")}  # no estimators of scikit-learn
+LABELS_ONLY = (
+    "This {} answers with labels of classes, which are no numbers to average. Pass `predict=` a function of rows that "
+    "returns probabilities, or 1.0 for one class and 0.0 for the others."
+)
+ONNX_FLOATS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
+ONNX_DTYPES = ONNX_FLOATS | {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
+_SWITCHING = threading.RLock()  # a module that must be switched to eval mode serves one thread at a time
 
 
-def traits(model: object) -> dict[str, Any]:
-    """What a fitted model says about itself, None where it says nothing.
-
-    The object is asked and not its class: some methods come and go with its settings.
-    """
+def traits(model: UserModel) -> dict[str, Any]:
+    """What a fitted model says about itself, None where it says nothing; some methods come and go with its settings."""
     names = (*METHODS, *COLUMNS, "classes_", "n_features_in_")
     return dict.fromkeys(names) | offered(model, *names)
 
 
-def how_to_call(model: Any, predict: Predict | None) -> Call:
+def how_to_call(model: UserModel, predict: Predict | None) -> Call:
     """The way to call `model`: probabilities of a classifier, else values; `predict` overrides."""
     if predict is not None:
         if not callable(predict):
@@ -46,46 +50,34 @@ def how_to_call(model: Any, predict: Predict | None) -> Call:
         return feeding(predict, model) if own else predict, "value", _classes(model)
     library, name = library_of(model), type(model).__name__
     if library == "torch":
-        return partial(torch_answer, model), "value", ()
+        return partial(_torch_answer, model), "value", ()
     if library == "onnxruntime":
-        output, is_probability = onnx_output(model)
-        return partial(onnx_answer, model, output), "probability" if is_probability else "value", ()
-    if (library, name) == ("xgboost", "Booster"):
-        return partial(_booster_answer, model), _xgboost_space(model), ()
-    if (library, name) == ("lightgbm", "Booster"):
-        return feeding(model.predict, model), _lightgbm_space(model), ()
-    if (library, name) == ("catboost", "CatBoost"):
-        return feeding(model.predict, model), _catboost_space(model), ()
+        output, space = _onnx_output(model)
+        return partial(_onnx_answer, model, output), space, ()
+    if (library, name) in BARE:
+        call = partial(_booster_answer, model) if library == "xgboost" else feeding(model.predict, model)
+        return call, _space_of(library, model), ()
     return _by_method(model)
 
 
-def _by_method(model: Any) -> Call:
+def _by_method(model: UserModel) -> Call:
     """A model by its methods; a classifier that knows no probabilities is explained by its margin."""
-    told, classes = traits(model), _classes(model)
+    told, classes, name = traits(model), _classes(model), type(model).__name__
     if told["predict_proba"] is not None:
         return feeding(told["predict_proba"], model), "probability", classes
     if told["decision_function"] is not None and classes:
         return feeding(told["decision_function"], model), "margin", classes[1:] if len(classes) == 2 else classes
     if classes:
-        raise TypeError(_labels_only(type(model).__name__))
+        raise TypeError(LABELS_ONLY.format(name))
     if told["predict"] is not None:
         return feeding(told["predict"], model), "value", ()
     if callable(model):
         return model, "value", ()
-    raise TypeError(
-        f"Cannot call a {type(model).__name__} as a model: it has no `predict_proba` or `predict` and is no "
-        "function. Pass `predict=`, a function of rows."
-    )
+    lacks, advice = "has no `predict_proba` or `predict` and is no function", "Pass `predict=`, a function of rows."
+    raise TypeError(f"Cannot call a {name} as a model: it {lacks}. {advice}")
 
 
-def _labels_only(name: str) -> str:
-    return (
-        f"This {name} answers with labels of classes, which are no numbers to average. Pass `predict=` a function "
-        "of rows that returns probabilities, or 1.0 for one class and 0.0 for the others."
-    )
-
-
-def library_of(model: object) -> str:
+def library_of(model: UserModel) -> str:
     """The library a model belongs to; a user's own subclass of ``torch.nn.Module`` is torch's."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
@@ -93,7 +85,7 @@ def library_of(model: object) -> str:
     return type(model).__module__.partition(".")[0]
 
 
-def _classes(model: object) -> tuple[str, ...]:
+def _classes(model: UserModel) -> tuple[str, ...]:
     """The names of a classifier's classes; none where it has several targets."""
     classes = traits(model)["classes_"]
     if classes is None or any(isinstance(c, (list, np.ndarray)) for c in classes):
@@ -101,35 +93,29 @@ def _classes(model: object) -> tuple[str, ...]:
     return tuple(str(c) for c in classes)
 
 
-def _lightgbm_space(booster: Any) -> str:
-    """The scale of what a bare LightGBM booster predicts, by the objective in its text form."""
-    text = booster.model_to_string(num_iteration=1)
-    objective = text.partition("\nobjective=")[2].partition("\n")[0]
-    return "probability" if objective.startswith(("binary", "multiclass", "cross_entropy")) else "value"
-
-
-def _xgboost_space(booster: Any) -> str:
-    objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
+def _space_of(library: str, model: UserModel) -> str:
+    """The scale on which a bare booster answers; CatBoost's is its raw formula, for a classifier a margin."""
+    if library == "lightgbm":
+        objective = model.model_to_string(num_iteration=1).partition("\nobjective=")[2].partition("\n")[0]
+        return "probability" if objective.startswith(("binary", "multiclass", "cross_entropy")) else "value"
+    if library == "catboost":
+        loss = str(model.get_all_params().get("loss_function", "")) if model.is_fitted() else ""
+        return "margin" if loss.startswith(("Logloss", "CrossEntropy", "MultiClass")) else "value"
+    objective = json.loads(model.save_config())["learner"]["objective"]["name"]
     if objective == "multi:softmax":
-        raise TypeError(_labels_only("booster with the objective multi:softmax"))
+        raise TypeError(LABELS_ONLY.format("booster with the objective multi:softmax"))
     spaces = {"binary:logistic": "probability", "multi:softprob": "probability", "binary:logitraw": "margin"}
     return spaces.get(objective, "value")
 
 
-def _catboost_space(model: Any) -> str:
-    """A bare `CatBoost` answers with its raw formula, which is a margin for a classifier."""
-    loss = str(model.get_all_params().get("loss_function", "")) if model.is_fitted() else ""
-    return "margin" if loss.startswith(("Logloss", "CrossEntropy", "MultiClass")) else "value"
-
-
-def _booster_answer(booster: Any, rows: Data) -> Any:
+def _booster_answer(booster: UserModel, rows: Data) -> object:
     """What a bare XGBoost booster predicts; it wants its own kind of matrix."""
     frame = not isinstance(rows, np.ndarray)
     names = None if frame else booster.feature_names
     return booster.predict(require("xgboost", "dev").DMatrix(rows, feature_names=names, enable_categorical=frame))
 
 
-def feeding(call: Predict, model: object) -> Predict:
+def feeding(call: Predict, model: UserModel) -> Predict:
     """`call`, handed the kind of rows that `model` was fitted on, or can read."""
     library, told = library_of(model), traits(model)
     if library in ("lightgbm", "catboost"):
@@ -139,21 +125,89 @@ def feeding(call: Predict, model: object) -> Predict:
     return partial(_as_fitted, call, told["feature_names_in_"])
 
 
-def _as_fitted(call: Predict, names: Array | None, rows: Data) -> Any:
+def _as_fitted(call: Predict, names: Array | None, rows: Data) -> object:
     """The answer of a model that was fitted on a frame with these `names`, or on an array."""
-    if isinstance(rows, np.ndarray):
-        return call(rows if names is None else pd.DataFrame(rows, columns=names))
-    return call(_array(rows) if names is None else rows)
+    if names is None:
+        return call(kind_of(rows).to_array(rows))
+    return call(pd.DataFrame(rows, columns=names) if isinstance(rows, np.ndarray) else rows)
 
 
-def _with_categories_of_pandas(call: Predict, rows: Data) -> Any:
+def _with_categories_of_pandas(call: Predict, rows: Data) -> object:
     """The answer of a model that takes frames of polars, but not polars' own categories."""
     types = () if isinstance(rows, np.ndarray) else map(str, rows.dtypes)
     return call(rows.to_pandas() if any(t.startswith(("Categorical", "Enum")) for t in types) else rows)
 
 
-def _array(frame: Data) -> Array:
-    """A frame as an array: of numbers if all columns are, else of objects."""
-    if isinstance(frame, pd.DataFrame):
-        return frame.to_numpy()
-    return np.stack([column_of(frame, c) for c in range(frame.shape[1])], axis=1)
+def _matrix(rows: Data, dtype: npt.DTypeLike) -> Array:
+    """Rows as an array (n, c) in `dtype`; an error where whole numbers are wanted and there are fractions or holes."""
+    names = kind_of(rows).names(rows)
+    if names is not None:
+        rows = np.stack([as_numbers(column_of(rows, c), repr(name), "X") for c, name in enumerate(names)], axis=1)
+    cast = in_dtype(rows, np.dtype(dtype))
+    if cast.dtype != dtype:
+        wrong = "numbers that are not: fractions, missing values or numbers out of range"
+        advice = "Fill the holes, use game='marginal', which makes up no values, or pass `predict=`."
+        raise ValueError(f"The network takes {np.dtype(dtype)} and was handed {wrong}. {advice}")
+    return cast
+
+
+@contextmanager
+def _evaluating(module: UserModel) -> Iterator[None]:
+    """`module` in eval mode; afterwards every module in it is in the mode it was in before."""
+    with _SWITCHING:
+        training = [inner for inner in module.modules() if inner.training]
+        if training:
+            module.eval()
+            try:
+                yield
+            finally:
+                for inner in training:
+                    inner.training = True
+            return
+    yield
+
+
+def _torch_answer(module: UserModel, rows: Data) -> FloatArray:
+    """What a torch module says in eval mode, without gradients, of one tensor (n, c).
+
+    It has the floating dtype and device of the module's parameters, single precision on the processor if it has none.
+    """
+    torch = require("torch", "neural")
+    plain = torch.empty(0, dtype=torch.float32, device="cpu")
+    like = next((p for p in module.parameters() if p.is_floating_point()), plain)
+    X = torch.from_numpy(_matrix(rows, np.float64)).to(dtype=like.dtype, device=like.device)
+    with _evaluating(module), torch.no_grad():
+        answer = module(X)
+    return np.asarray(answer.detach().to(device="cpu", dtype=torch.float64).numpy())
+
+
+def _onnx_output(session: UserModel) -> tuple[str, str]:
+    """The output of a session to explain, and its scale: one named like probabilities, else the first one of floats."""
+    outputs = [(o.name, o.type) for o in session.get_outputs()]
+    likely = [name for name, _ in outputs if "prob" in name.lower()]
+    chosen = likely or [name for name, held in outputs if held in ONNX_FLOATS]
+    if not chosen:
+        raise TypeError(f"The ONNX session has no output of floats: {outputs}. Pass `predict=`, a function of rows.")
+    return chosen[0], "probability" if likely else "value"
+
+
+def _onnx_answer(session: UserModel, output: str, rows: Data) -> Array:
+    """What a session says that takes one matrix, or one input for each column, by name."""
+    wanted, kind = session.get_inputs(), kind_of(rows)
+    inputs = {wanted[0].name: rows}
+    if len(wanted) > 1:
+        if rows.shape[1] != len(wanted):
+            raise ValueError(f"The ONNX session has {len(wanted)} inputs but rows have {rows.shape[1]} columns.")
+        names = kind.names(rows) or [one.name for one in wanted]
+        inputs = {name: kind.select(rows, [c]) for c, name in enumerate(names)}
+    answer = session.run([output], {one.name: _onnx_input(inputs[one.name], one.type) for one in wanted})[0]
+    # a list holds one dictionary class → probability for each row
+    return np.array([list(row.values()) for row in answer] if isinstance(answer, list) else answer)
+
+
+def _onnx_input(rows: Data, held: str) -> Array:
+    """Rows as an array (n, c) in the type of an ONNX input."""
+    if held == "tensor(string)":
+        columns = [["" if v is None else str(v) for v in column_of(rows, c)] for c in range(rows.shape[1])]
+        return np.array(columns, dtype=object).T
+    return _matrix(rows, ONNX_DTYPES.get(held, np.float32))

@@ -1,22 +1,31 @@
-"""The kinds of tables, and what all of them can do."""
+"""The kinds of tables, what all of them can do, and the plain form in which columns travel between them.
+
+In the plain form numbers and booleans are float64 with NaN for missing values, categories are objects with None.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import BoolArray, IntArray
-from weightedshap.inputs.plain import Array, Column, as_numbers, in_dtype, numeric
+from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.inputs.groups import listed
 
 Data = Any
 """Rows of people's data: an array (n, c), a pandas or a polars DataFrame."""
+UserModel = Any
+"""A model as people bring it: an estimator or booster of any library, a network, a session, a function of rows."""
+Array = npt.NDArray[Any]
+Column = FloatArray | npt.NDArray[np.object_]
 R = TypeVar("R")
 
-UNLIKE = "The rows of the parts must be all arrays, or all frames, with the same columns."
+IN_ORDER = "Pass the columns used in training, in the same order."
+EXACT = 2.0**53  # from here on a float64 cannot tell neighbouring whole numbers apart
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,7 @@ class Kind(Generic[R]):
     equal: Callable[[R, R], bool]  # (one, other) → the same to the bit, names and types too; NaN equals NaN
     column: Callable[[R, int, str], Column]  # (rows, c, who) → plain; an error if neither numbers nor categories
     series: Callable[[R, int], pd.Series[Any]]  # (rows, c) → a column to be shown, whatever it holds
+    to_array: Callable[[R], Array]  # (rows) → of numbers if all columns are, else of objects
     to_pandas: Callable[[R], pd.DataFrame]  # (rows) → the rows as a pandas frame
     is_boolean: Callable[[R, int], bool]  # (rows, c) → whether a column holds only true and false
     like: Callable[[R, R, str], R]  # (rows, reference, who) → rows in the reference's dtypes, where these can hold them
@@ -36,10 +46,72 @@ class Kind(Generic[R]):
     mix: Callable[[R, BoolArray, R], R]  # (row, known (m, c), B hidden) → m·B rows; columns not known from each hidden
 
 
-def _joined(parts: Sequence[Array]) -> Array:
-    if len({part.shape[1:] for part in parts}) > 1:
-        raise ValueError(UNLIKE)
-    return np.concatenate(parts)
+def numeric(data: npt.ArrayLike, who: str) -> Array:
+    """A C-contiguous array of numbers; an error for anything else."""
+    array = np.asarray(data)
+    if array.dtype.kind in "mM":
+        days = "days: (dates - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')"
+        said = f"`{who}` holds dates or durations ({array.dtype})."
+        raise TypeError(f"{said} Turn them into numbers first, for example {days}.")
+    why = str(array.dtype)
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            why = str(error)
+    if array.dtype.kind not in "biuf":
+        advice = "Pass a pandas or polars DataFrame, so that each column keeps its own type."
+        raise TypeError(f"`{who}` holds values that are not numbers ({why}). {advice}")
+    if array.dtype.kind in "iu":
+        check_exact(np.asarray(array, dtype=np.float64), f"`{who}`")
+    return np.ascontiguousarray(array)
+
+
+def in_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
+    """`values` in `dtype`, or as they are if it cannot hold them (a hole or a fraction among integers)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = values.astype(dtype, copy=False)
+    return cast if holds(np.asarray(cast, dtype=np.float64), values, dtype.kind == "f") else values
+
+
+def holds(cast: FloatArray, values: FloatArray, rounds: bool) -> bool:
+    """Whether `cast` holds `values`: exactly, or rounded to a shorter float."""
+    if rounds:
+        return np.array_equal(np.isfinite(cast), np.isfinite(values))
+    return np.array_equal(cast, values, equal_nan=True)
+
+
+def check_exact(values: FloatArray, where: str) -> None:
+    """An error for whole numbers that float64 cannot tell apart."""
+    if (np.abs(values) >= EXACT).any():
+        said = f"{where} holds whole numbers of 2^53 and beyond, which floating point cannot tell apart."
+        coarser = "use a coarser unit (seconds instead of nanoseconds)"
+        raise ValueError(f"{said} Leave out an identifier, turn it into text, or {coarser}.")
+
+
+def unseen(value: object, name: str, categories: Iterable[object], who: str, advice: str) -> ValueError:
+    """The error for a category that the background's column cannot hold."""
+    said = f"`{who}` has a category in column {name} that the background never saw: {value!r}."
+    known = f"Known: {listed([*map(str, categories)])}."
+    return ValueError(f"{said} {known} {advice} of the background's column if the model knows it.")
+
+
+def as_numbers(values: Column, name: str, who: str) -> FloatArray:
+    """A plain column as floats; an error if it holds text."""
+    if values.dtype != object:
+        return np.asarray(values, dtype=np.float64)
+    if text := [v for v in values if v is not None and not isinstance(v, (bool, int, float, np.number))]:
+        raise TypeError(f"Column {name} of `{who}` holds {text[0]!r} where the background holds numbers.")
+    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+
+
+def as_text(values: Column, name: str, who: str) -> npt.NDArray[np.object_]:
+    """A plain column as text with None; an error if it holds numbers."""
+    if values.dtype == object:
+        return np.asarray(values, dtype=object)
+    if not np.isnan(np.asarray(values, dtype=np.float64)).all():
+        raise TypeError(f"Column {name} of `{who}` holds numbers where the background holds text.")
+    return np.full(len(values), None, dtype=object)
 
 
 def equal_arrays(one: Array, other: Array) -> bool:
@@ -50,11 +122,6 @@ def equal_arrays(one: Array, other: Array) -> bool:
     return alike and np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
 
 
-def _like(rows: Array, reference: Array, who: str) -> Array:
-    rows = numeric(rows, who)
-    return rows if rows.dtype == reference.dtype else in_dtype(rows, reference.dtype)
-
-
 def _built(columns: Sequence[Column], reference: Array, who: str) -> Array:
     numbers = [as_numbers(column, f"at position {c}", who) for c, column in enumerate(columns)]
     return in_dtype(np.stack(numbers, axis=1), reference.dtype)
@@ -63,13 +130,14 @@ def _built(columns: Sequence[Column], reference: Array, who: str) -> Array:
 ARRAYS = Kind[Array](
     names=lambda rows: None,
     select=lambda rows, columns: rows[:, columns],
-    join=_joined,
+    join=np.concatenate,
     equal=equal_arrays,
     column=lambda rows, c, who: np.asarray(rows[:, c], dtype=np.float64),
     series=lambda rows, c: pd.Series(rows[:, c]),
+    to_array=lambda rows: rows,
     to_pandas=pd.DataFrame,
     is_boolean=lambda rows, c: rows.dtype == np.bool_,
-    like=_like,
+    like=lambda rows, reference, who: in_dtype(numeric(rows, who), reference.dtype),
     build=_built,
     mix=lambda row, known, hidden: np.where(known[:, None, :], row, hidden).reshape(-1, known.shape[1]),
 )
@@ -81,14 +149,10 @@ def picks(known: BoolArray, n: int) -> Iterator[IntArray]:
         yield np.where(column[:, None], 0, np.arange(1, n + 1)).ravel()
 
 
-def is_polars(data: object) -> bool:
-    """Whether `data` is a polars DataFrame, found out without importing polars."""
-    return type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "DataFrame"
-
-
 def is_frame(data: object) -> bool:
-    """Whether `data` is a pandas or polars DataFrame."""
-    return isinstance(data, pd.DataFrame) or is_polars(data)
+    """Whether `data` is a pandas or polars DataFrame, found out without importing polars."""
+    own = type(data)
+    return isinstance(data, pd.DataFrame) or (own.__module__.partition(".")[0], own.__name__) == ("polars", "DataFrame")
 
 
 def kind_of(rows: Data) -> Kind[Any]:
@@ -99,15 +163,15 @@ def kind_of(rows: Data) -> Kind[Any]:
         from weightedshap.inputs.pandas import PANDAS
 
         return PANDAS
-    if is_polars(rows):
+    if is_frame(rows):
         from weightedshap.inputs.polars import POLARS
 
         return POLARS
     raise TypeError(f"A table must be an array, a pandas or a polars DataFrame; got {type(rows).__name__}.")
 
 
-def as_rows(data: Any) -> Data:
-    """A 2-D array or a DataFrame."""
+def as_rows(data: Data) -> Data:
+    """A 2-D array or a DataFrame, of a table or of a single row (a 1-D array, a Series or a dict)."""
     if is_frame(data):
         return data
     if type(data).__name__ == "LazyFrame":
@@ -135,6 +199,6 @@ def part_of(rows: Data, which: slice | IntArray) -> Data:
 
 def join_of(parts: Sequence[Data]) -> Data:
     """The rows of all parts, which must be of one kind with the same columns."""
-    if len({type(part) for part in parts}) > 1:
-        raise ValueError(UNLIKE)
+    if len({(type(part), np.shape(part)[1:]) for part in parts}) > 1:
+        raise ValueError("The rows of the parts must be all arrays, or all frames, with the same columns.")
     return kind_of(parts[0]).join(parts)

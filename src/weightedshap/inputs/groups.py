@@ -1,22 +1,19 @@
 """Players made of several columns."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from typing import Any
 
 import numpy as np
 
 from weightedshap.checks import IntArray, unknown_sentence
 
-Groups = Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]]
+Groups = Mapping[str, Sequence[int | str]] | Sequence[Sequence[int | str]]
 
 
 def group_of(names: tuple[str, ...], groups: Groups | None) -> dict[str, str]:
     """For each column that is in a group, the name of the group."""
     group: dict[str, str] = {}
-    for label, members in _labelled(groups, names):
+    for label, members in _labelled(() if groups is None else groups, names):
         if not members:
             raise ValueError(f"The group {label!r} has no columns. Name at least one, or leave it out.")
         for name in members:
@@ -24,8 +21,7 @@ def group_of(names: tuple[str, ...], groups: Groups | None) -> dict[str, str]:
                 raise ValueError(f"Column {name!r} is in two groups, {group[name]!r} and {label!r}.")
             group[name] = label
     labels = set(group.values())
-    taken = [name for name in names if name in labels and name not in group]
-    if taken:
+    if taken := [name for name in names if name in labels and name not in group]:
         raise ValueError(f"The group {taken[0]!r} is named like a column outside it. Give the group another name.")
     return group
 
@@ -40,8 +36,8 @@ def players_of(owners: Iterable[str]) -> tuple[tuple[IntArray, ...], tuple[str, 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
     """``'a', 'b' and 3 more``."""
-    shown = ", ".join(map(repr, names[:most]))
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
 
 
 def repeated(names: Iterable[str]) -> list[str]:
@@ -49,17 +45,15 @@ def repeated(names: Iterable[str]) -> list[str]:
     return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
-def _labelled(groups: Groups | None, names: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+def _labelled(groups: Groups, names: tuple[str, ...]) -> Iterable[tuple[str, list[str]]]:
     """The name of each group and its columns."""
-    if groups is None:
-        return []
     if isinstance(groups, str) or not isinstance(groups, Iterable):
         raise TypeError(f"`groups` must be {{name: columns}} or a list of lists of columns; got {groups!r}.")
     members = [_members(group, names) for group in (groups.values() if isinstance(groups, Mapping) else groups)]
     labels = [*map(str, groups)] if isinstance(groups, Mapping) else [*map(_label, members)]
     if twice := repeated(labels):
         raise ValueError(f"Two groups are named {twice[0]!r}. Give each a name of its own: {{name: columns}}.")
-    return list(zip(labels, members, strict=True))
+    return zip(labels, members, strict=True)
 
 
 def _members(group: object, names: tuple[str, ...]) -> list[str]:

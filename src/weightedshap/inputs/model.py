@@ -1,17 +1,14 @@
 """The model as games call it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, as_outputs, one_of, output_position
+from weightedshap.checks import FloatArray, as_outputs, one_of, output_position, with_axis
 from weightedshap.inputs.calls import COLUMNS, Predict, how_to_call, library_of, traits
-from weightedshap.inputs.columns import Data, part_of
+from weightedshap.inputs.columns import IN_ORDER, Data, UserModel, part_of
 from weightedshap.inputs.table import Table
 
 BATCH_BYTES = 2**26
@@ -25,26 +22,17 @@ class Model:
     """A model as the games call it: ``model(rows)`` → (n, k), always finite.
 
     The model is handed copies of the rows, in batches of bounded size.
-
-    Attributes
-    ----------
-    original : the object the user passed
-    output_names : names of the outputs explained
-    space : "probability", "margin" or "value", the scale of the numbers
-    n_raw, chosen, has_axis : how many outputs there are, which are explained, whether people see the axis k
-    custom : whether `predict` overrides the model's own method
-    link : "logit" where probabilities p are explained as log-odds log(p / (1 − p))
     """
 
     predict: Predict
-    original: Any
-    output_names: tuple[str, ...]
-    space: str
-    n_raw: int
-    chosen: tuple[int, ...]
-    has_axis: bool
-    custom: bool = False
-    link: str = "identity"
+    original: UserModel
+    output_names: tuple[str, ...]  # of the outputs explained
+    space: str  # "probability", "margin" or "value", the scale of the numbers
+    n_raw: int  # how many outputs the model has
+    chosen: tuple[int, ...]  # which of them are explained
+    has_axis: bool  # whether people see the axis k
+    custom: bool = False  # whether `predict` overrides the model's own method
+    link: str = "identity"  # or "logit": probabilities p are explained as log-odds log(p / (1 − p))
 
     def __call__(self, rows: Data) -> FloatArray:
         """(n, k) predictions of the chosen outputs."""
@@ -54,20 +42,14 @@ class Model:
             return np.concatenate([self(part_of(rows, slice(start, start + at_most))) for start in starts])
         raw = _answer(self.predict, rows)
         if raw.shape[1] != self.n_raw:
-            raise ValueError(
-                f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before. "
-                "A model must return the same number of outputs for every row."
-            )
+            rule = "A model must return the same number of outputs for every row."
+            raise ValueError(f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before. {rule}")
         picked = raw[:, list(self.chosen)]
         return log_odds(picked) if self.link == "logit" else picked
 
-    def public(self, values: FloatArray) -> FloatArray:
-        """`values` (…, k) as people see them: without the axis k where they asked for one output, or there is one."""
-        return values if self.has_axis else values[..., 0]
-
 
 def as_model(
-    model: Any, background: Table, predict: Predict | None = None, outputs: Outputs = None, link: str = "identity"
+    model: UserModel, background: Table, predict: Predict | None = None, outputs: Outputs = None, link: str = "identity"
 ) -> Model:
     """Wrap `model`, looking at what it returns for the first background rows.
 
@@ -80,10 +62,13 @@ def as_model(
         return model
     one_of("link", link, ("identity", "logit"))
     function, space, own_names = how_to_call(model, predict)
-    _check_width(model, background)
+    expected, width = traits(model)["n_features_in_"], len(background.names)
+    if expected not in (None, width):
+        raise ValueError(f"The background has {width} columns but the model expects {expected}. {IN_ORDER}")
     first = background.take(slice(0, 2))
     n_raw = _answer(function, first).shape[1]
-    names = own_names if len(own_names) == n_raw else _numbered(n_raw)
+    numbered = tuple(f"output {o}" for o in range(n_raw)) if n_raw > 1 else ("output",)
+    names = own_names if len(own_names) == n_raw else numbered
     binary = space == "probability" and n_raw == 2
     chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(n_raw)))
     picked, scale = tuple(names[o] for o in chosen), "margin" if link == "logit" else space
@@ -95,8 +80,7 @@ def as_model(
 def trained_columns(model: object) -> list[str] | None:
     """The column names a model was trained on, in that order; None if it does not tell."""
     original = model.original if isinstance(model, Model) else model
-    told = traits(original)
-    for names in (told[name] for name in COLUMNS):
+    for names in map(traits(original).get, COLUMNS):
         if callable(names) and library_of(original) == "lightgbm":
             names = names()
         if isinstance(names, (list, tuple, np.ndarray)) and len(names):
@@ -107,10 +91,9 @@ def trained_columns(model: object) -> list[str] | None:
 def log_odds(p: FloatArray) -> FloatArray:
     """log(p / (1 − p)) with p kept within 1e-12 of 0 and 1; of several classes, each against the rest."""
     if ((p < 0) | (p > 1)).any():
-        raise ValueError(
-            f"`link='logit'` needs probabilities between 0 and 1, but the model returned {p.min():g}..{p.max():g}. "
-            "Leave `link` out, or pass `predict=` a function that returns probabilities."
-        )
+        said = f"needs probabilities between 0 and 1, but the model returned {p.min():g}..{p.max():g}."
+        advice = "Leave `link` out, or pass `predict=` a function that returns probabilities."
+        raise ValueError(f"`link='logit'` {said} {advice}")
     inside = np.clip(p, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
     return np.asarray(np.log(inside) - np.log1p(-inside))
 
@@ -119,25 +102,10 @@ def _answer(predict: Predict, rows: Data) -> FloatArray:
     """(n, k) what the model says; it gets a copy of the rows, which it may write to."""
     answer = predict(deepcopy(rows))
     if isinstance(answer, list) and answer and isinstance(answer[0], np.ndarray) and answer[0].ndim == 2:
-        raise ValueError(
-            f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=` a "
-            "function that returns one table (n, k), for example the second column of each."
-        )
-    values = as_outputs(answer, len(rows), "The model")
-    return values[:, None] if values.ndim == 1 else values
-
-
-def _check_width(model: Any, background: Table) -> None:
-    expected = traits(model)["n_features_in_"]
-    if expected not in (None, len(background.names)):
-        raise ValueError(
-            f"The background has {len(background.names)} columns but the model expects {expected}. "
-            "Pass the columns used in training, in the same order."
-        )
-
-
-def _numbered(n_outputs: int) -> tuple[str, ...]:
-    return tuple(f"output {o}" for o in range(n_outputs)) if n_outputs > 1 else ("output",)
+        said = f"The model returned a list of {len(answer)} tables, one for each of several targets."
+        one = "a function that returns one table (n, k), for example the second column of each"
+        raise ValueError(f"{said} Pass `predict=` {one}.")
+    return with_axis(as_outputs(answer, len(rows), "The model"))
 
 
 def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
@@ -151,7 +119,6 @@ def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) 
     chosen = tuple(output_position(o, names) for o in outputs)
     if not chosen:
         raise ValueError("`outputs` is an empty list; name at least one output, or leave it out.")
-    twice = [names[o] for o in chosen if chosen.count(o) > 1]
-    if twice:
+    if twice := [names[o] for o in chosen if chosen.count(o) > 1]:
         raise ValueError(f"`outputs` names {twice[0]!r} more than once.")
     return chosen, True

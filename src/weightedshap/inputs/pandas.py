@@ -10,8 +10,13 @@ import pandas as pd
 from pandas.api import types
 
 from weightedshap.checks import BoolArray, IntArray
-from weightedshap.inputs.columns import Kind, equal_arrays, picks
-from weightedshap.inputs.plain import Column, as_numbers, as_text, holds, refuse_inexact, refuse_unseen
+from weightedshap.inputs.columns import Column, Kind, as_numbers, as_text, check_exact, holds, picks, unseen
+
+TIMES = {  # what pandas calls them → in our words, and how they are turned into numbers
+    "period": ("periods", "their year", "{}.map(lambda period: period.year)"),
+    "date": ("dates", "days", "(pandas.to_datetime({}, utc=True) - pandas.Timestamp('2000-01-01', tz='UTC')).dt.days"),
+    "time": ("durations or times of day", "seconds", "pandas.to_timedelta({}.astype(str)).dt.total_seconds()"),
+}
 
 
 def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -24,7 +29,7 @@ def _equal(one: pd.DataFrame, other: pd.DataFrame) -> bool:
     if one.index.names != other.index.names or list(one.dtypes) != list(other.dtypes) or not one.equals(other):
         return False
     floats = [c for c, dtype in enumerate(one.dtypes) if isinstance(dtype, np.dtype) and dtype.kind in "fc"]
-    return all(equal_arrays(one.iloc[:, c].to_numpy(), other.iloc[:, c].to_numpy()) for c in floats)
+    return all(one.iloc[:, c].to_numpy().tobytes() == other.iloc[:, c].to_numpy().tobytes() for c in floats)
 
 
 def _like(rows: pd.DataFrame, reference: pd.DataFrame, who: str) -> pd.DataFrame:
@@ -34,15 +39,13 @@ def _like(rows: pd.DataFrame, reference: pd.DataFrame, who: str) -> pd.DataFrame
             continue  # nothing in this column can be wrong
         plain = _plain(rows.iloc[:, c], who)
         if own != dtype:
-            cast = _in_dtype(plain, dtype, repr(str(reference.columns[c])), who)
-            aligned.isetitem(c, cast.set_axis(rows.index))
+            aligned.isetitem(c, _in_dtype(plain, reference.iloc[:, c], who).set_axis(rows.index))
     aligned.columns = reference.columns
     return aligned
 
 
 def _built(columns: Sequence[Column], reference: pd.DataFrame, who: str) -> pd.DataFrame:
-    pairs = zip(columns, reference.dtypes, reference.columns, strict=True)
-    cast = {c: _in_dtype(column, dtype, repr(str(name)), who) for c, (column, dtype, name) in enumerate(pairs)}
+    cast = {c: _in_dtype(column, reference.iloc[:, c], who) for c, column in enumerate(columns)}
     return pd.DataFrame(cast).set_axis(reference.columns, axis=1)
 
 
@@ -54,20 +57,15 @@ def _mixed(row: pd.DataFrame, known: BoolArray, hidden: pd.DataFrame) -> pd.Data
     return mixed
 
 
-def _taken(column: pd.Series[Any], pick: IntArray) -> Any:
+def _taken(column: pd.Series[Any], pick: IntArray) -> object:
     """Some values in the column's own dtype; pandas would take objects that are text for a dtype of text."""
     taken = column.array.take(pick)
     return pd.Series(taken, dtype=object) if types.is_object_dtype(column.dtype) else taken
 
 
-def _held(column: pd.Series[Any]) -> str:
-    """What a column holds, in the words of pandas: "boolean", "integer", "string", "categorical", ..."""
-    return types.infer_dtype(column, skipna=True)
-
-
 def _plain(column: pd.Series[Any], who: str) -> Column:
     """A column in the plain form; an error if it is neither numbers nor categories."""
-    held = _held(column)
+    held = types.infer_dtype(column)  # "boolean", "integer", "string", "categorical", ...
     if held in ("string", "categorical", "empty"):
         values = np.array(column.astype(object), dtype=object)
         values[np.asarray(column.isna(), dtype=bool)] = None
@@ -77,35 +75,28 @@ def _plain(column: pd.Series[Any], who: str) -> Column:
     numbers = column.astype("boolean") if types.is_object_dtype(column.dtype) else column
     floats = np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if held == "integer":
-        refuse_inexact(floats, f"Column {str(column.name)!r} of `{who}`")
+        check_exact(floats, f"Column {str(column.name)!r} of `{who}`")
     return floats
 
 
 def _refusal(column: pd.Series[Any], held: str, who: str) -> str:
     """Why a column is refused, and what to do with it."""
     name, own = str(column.name), column.dtype
-    start, cells = f"Column {name!r} of `{who}` holds", f"frame[{name!r}]"
-    first = "Turn them into numbers first, for example"
-    if held == "period":
-        return f"{start} periods ({own}). {first} their year: {cells}.map(lambda period: period.year)."
-    if held.startswith("date"):
-        since = "pandas.Timestamp('2000-01-01', tz='UTC')"
-        return f"{start} dates ({own}). {first} days: (pandas.to_datetime({cells}, utc=True) - {since}).dt.days."
-    if held.startswith("time"):
-        seconds = f"pandas.to_timedelta({cells}.astype(str)).dt.total_seconds()"
-        return f"{start} durations or times of day ({own}). {first} seconds: {seconds}."
+    start, turn = f"Column {name!r} of `{who}` holds", "Turn it into numbers (pandas.to_numeric)"
+    for family, (what, unit, formula) in TIMES.items():
+        if held.startswith(family):
+            example = f"{unit}: {formula.format(f'frame[{name!r}]')}"
+            return f"{start} {what} ({own}). Turn them into numbers first, for example {example}."
     if held.startswith("mixed"):
         seen = sorted({type(value).__name__ for value in column[column.notna()]})
-        return f"{start} mixed types ({', '.join(seen)}). Turn it into numbers (pandas.to_numeric) or text (.map(str))."
-    values = held if types.is_object_dtype(own) else own
-    return (
-        f"{start} {values} values, neither numbers nor categories. Turn it into numbers (pandas.to_numeric), "
-        "text (.map(str)) or a category (.astype('category'))."
-    )
+        return f"{start} mixed types ({', '.join(seen)}). {turn} or text (.map(str))."
+    said = f"{start} {held if types.is_object_dtype(own) else own} values, neither numbers nor categories."
+    return f"{said} {turn}, text (.map(str)) or a category (.astype('category'))."
 
 
-def _in_dtype(values: Column, dtype: Any, name: str, who: str) -> Any:
-    """A plain column as a Series in `dtype`, or in its own where that cannot hold it."""
+def _in_dtype(values: Column, reference: pd.Series[Any], who: str) -> Any:
+    """A plain column in the dtype of `reference`, or in its own where that cannot hold it."""
+    dtype, name = reference.dtype, repr(str(reference.name))
     if isinstance(dtype, pd.CategoricalDtype):
         return pd.Series(_categories(values, dtype, name, who))
     if types.is_object_dtype(dtype) and values.dtype != object:  # booleans with holes, kept as objects
@@ -124,10 +115,9 @@ def _in_dtype(values: Column, dtype: Any, name: str, who: str) -> Any:
 
 def _categories(values: Column, dtype: pd.CategoricalDtype, name: str, who: str) -> pd.Categorical:
     codes = dtype.categories.get_indexer(pd.Index(values, dtype=object))
-    unseen = (codes < 0) & ~np.asarray(pd.isna(values))
-    if unseen.any():
-        categories = [str(c) for c in dtype.categories]
-        refuse_unseen(values[unseen][0], name, categories, who, "Set it to missing, or add it to the categories")
+    lost = values[(codes < 0) & ~np.asarray(pd.isna(values))]
+    if len(lost):
+        raise unseen(lost[0], name, dtype.categories, who, "Set it to missing, or add it to the categories")
     return pd.Categorical.from_codes(codes, dtype=dtype)
 
 
@@ -138,8 +128,9 @@ PANDAS = Kind[pd.DataFrame](
     equal=_equal,
     column=lambda rows, c, who: _plain(rows.iloc[:, c], who),
     series=lambda rows, c: rows.iloc[:, c],
+    to_array=lambda rows: rows.to_numpy(),
     to_pandas=lambda rows: rows,
-    is_boolean=lambda rows, c: _held(rows.iloc[:, c]) == "boolean",
+    is_boolean=lambda rows, c: types.infer_dtype(rows.iloc[:, c]) == "boolean",
     like=_like,
     build=_built,
     mix=_mixed,

@@ -5,40 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.inputs.columns import ARRAYS, Data, Kind, as_rows, kind_of, part_of
+from weightedshap.inputs.columns import ARRAYS, IN_ORDER, Column, Data, Kind, as_rows, kind_of, numeric, part_of
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
-from weightedshap.inputs.plain import Column, numeric
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that the model can be called on, and the players made of their columns.
+    """Rows that the model can be called on, and the players made of their columns."""
 
-    Attributes
-    ----------
-    data : ndarray (n, c), or pandas or polars DataFrame with c columns
-    names : the c column names
-    players : for each of the d players, the positions of its columns
-    player_names : their d names
-    weights : (n,) non-negative, summing to one
-    notes : sentences about the players that the reader of a result should know
-    trained : the names of an array's columns in the model's training, where it knows them
-    """
-
-    data: Data
-    names: tuple[str, ...]
-    players: tuple[IntArray, ...]
-    player_names: tuple[str, ...]
-    weights: FloatArray
-    notes: tuple[str, ...] = ()
-    trained: tuple[str, ...] = ()
+    data: Data  # n rows, c columns
+    names: tuple[str, ...]  # of the c columns
+    players: tuple[IntArray, ...]  # for each of the d players, the positions of its columns
+    player_names: tuple[str, ...]  # their d names
+    weights: FloatArray  # (n,) non-negative, summing to one
+    notes: tuple[str, ...] = ()  # sentences about the players that the reader of a result should know
+    trained: tuple[str, ...] = ()  # names of an array's columns in the model's training, where it knows them
 
     def __len__(self) -> int:
         return len(self.data)
@@ -76,7 +63,7 @@ class Table:
             raise ValueError("The rows taken from the background have no weight. Pass more rows with positive weight.")
         return replace(self, data=self.take(rows), weights=weights / weights.sum())
 
-    def align(self, X: Any, who: str = "X") -> Data:
+    def align(self, X: Data, who: str = "X") -> Data:
         """`X` with this table's columns in this table's order, type and dtypes.
 
         A single row (a 1-D array, a Series or a dict) becomes a table of one row. Named columns are matched by name if
@@ -92,10 +79,8 @@ class Table:
         if names is not None and (in_frame or sorted(names) == sorted(wanted)):
             rows = rows if names == wanted else kind.select(rows, _positions(names, wanted, who))
         elif rows.shape[1] != len(self.names):
-            raise ValueError(
-                f"`{who}` has {rows.shape[1]} columns but the background has {len(self.names)}. "
-                "Pass the columns used in training, in the same order."
-            )
+            width, wanted_width = rows.shape[1], len(self.names)
+            raise ValueError(f"`{who}` has {width} columns but the background has {wanted_width}. {IN_ORDER}")
         if len(rows) == 0:
             raise ValueError(f"`{who}` has no rows. Pass at least one row to explain.")
         if kind is self.kind:
@@ -105,29 +90,21 @@ class Table:
         return self.kind.build([kind.column(rows, c, who) for c in range(len(self.names))], self.data, who)
 
     def mix(self, row: Data, known: BoolArray, hidden: Data) -> Data:
-        """(m·B) rows that take known columns (m, c) from `row` and the others from each of B `hidden` rows.
-
-        All B rows of the first coalition come first.
-        """
+        """(m·B) rows: known columns (m, c) from `row`, others from each of B `hidden` rows, which come together."""
         return self.kind.mix(row, known, hidden)
 
     def typical(self) -> Data:
         """One row of weighted means (numbers) and most frequent values (all else)."""
-        cells = [self._typical(c) for c in range(len(self.names))]
+        is_boolean = [self.kind.is_boolean(self.data, c) for c in range(len(self.names))]
+        cells = [_typical(self.column(c), self.weights, counted) for c, counted in enumerate(is_boolean)]
         return self.kind.build(cells, self.data, "background")
-
-    def _typical(self, c: int) -> Column:
-        column = self.column(c)
-        counted = column.dtype == object or self.kind.is_boolean(self.data, c)
-        cell = _most_frequent(column, self.weights) if counted else _weighted_mean(column, self.weights)
-        return np.full_like(column[:1], cell)
 
     def unseen(self, rows: Data) -> tuple[str, ...]:
         """A sentence for each column whose categories in `rows` the background never saw."""
         return tuple(
             f"Column {self.names[c]!r} holds categories that the background never saw: {listed(found)}."
             for c, seen in self._categories.items()
-            if (found := sorted(_texts(kind_of(rows).column(rows, c, "X")) - seen))
+            if (found := sorted(_texts(self.kind.column(rows, c, "X")) - seen))
         )
 
     def column(self, c: int) -> Column:
@@ -141,7 +118,7 @@ class Table:
 
 
 def as_table(
-    data: Any, weights: npt.ArrayLike | None = None, groups: Groups | None = None, order: Sequence[str] | None = None
+    data: Data, weights: npt.ArrayLike | None = None, groups: Groups | None = None, order: Sequence[str] | None = None
 ) -> Table:
     """Wrap `data` (2-D array or DataFrame) as the background table.
 
@@ -165,8 +142,6 @@ def as_table(
     given = kind.names(rows)
     names = given or tuple(f"x{c}" for c in range(width))
     _refuse_repeated(names)
-    for c in range(width):
-        kind.column(rows, c, "background")
     group = group_of(names, groups)
     alone = [name for name in names if name not in group]
     notes = (f"Columns in no group are players of their own: {listed(alone)}.",) if groups and alone else ()
@@ -175,7 +150,7 @@ def as_table(
     players = players_of(group.get(name, name) for name in names)
     trained = tuple(order or ()) if given is None else ()
     table = Table(rows, names, *players, _row_weights(weights, n), notes, trained)
-    _ = table._categories  # before the first row comes
+    _ = table._categories  # reads every column, so that one of the wrong type is refused here
     return table
 
 
@@ -191,37 +166,30 @@ def _positions(given: tuple[str, ...], names: tuple[str, ...], who: str) -> list
     missing = [name for name in names if name not in position]
     extra = [name for name in position if name not in names]
     if missing:
-        raise ValueError(
-            f"`{who}` lacks {len(missing)} of the background's columns: {listed(missing)}. "
-            "Pass the columns used in training."
-        )
+        lacks = f"lacks {len(missing)} of the background's columns: {listed(missing)}"
+        raise ValueError(f"`{who}` {lacks}. Pass the columns used in training.")
     if extra:
-        raise ValueError(
-            f"`{who}` has {len(extra)} columns the background does not have: {listed(extra)}. Drop them first."
-        )
+        has = f"has {len(extra)} columns the background does not have: {listed(extra)}"
+        raise ValueError(f"`{who}` {has}. Drop them first.")
     return [position[name] for name in names]
 
 
 def _texts(column: Column) -> set[str]:
-    """The categories of a column, as text."""
     return {str(value) for value in column if value is not None}
 
 
-def _weighted_mean(values: Column, weights: FloatArray) -> float:
-    """The mean over the values that are not missing; NaN if there are none."""
-    present = ~np.isnan(values)
-    total = weights[present].sum()
-    return float(values[present] @ weights[present] / total) if total > 0 else np.nan
-
-
-def _most_frequent(values: Column, weights: FloatArray) -> Any:
-    """The value with the most weight, of equals the first in alphabetical order; missing ones do not vote."""
-    votes: dict[Any, float] = {}
-    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
-        if value is not None and value == value:
+def _typical(values: Column, weights: FloatArray, counted: bool) -> Column:
+    """(1,) the weighted mean, or where counted the value with the most weight, of equals the first in the alphabet."""
+    present, cell = ~np.asarray(pd.isna(values)), None
+    given, weights = values[present], weights[present]
+    if counted or values.dtype == object:
+        votes: dict[object, float] = {}
+        for value, weight in zip(given.tolist(), weights.tolist(), strict=True):
             votes[value] = votes.get(value, 0.0) + weight
-    missing = None if values.dtype == object else np.nan
-    return min(votes, key=lambda value: (-votes[value], str(value)), default=missing)
+        cell = min(votes, key=lambda value: (-votes[value], str(value)), default=None)
+    elif weights.sum() > 0:
+        cell = given @ weights / weights.sum()
+    return np.full_like(values[:1], cell)  # None is NaN among numbers
 
 
 def _row_weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:

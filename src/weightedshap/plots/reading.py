@@ -13,6 +13,7 @@ from weightedshap.checks import FloatArray, IntArray, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import place_of
+from weightedshap.explanation.export import row_position as row_position
 from weightedshap.explanation.slicing import AXES
 from weightedshap.inputs import kind_of
 from weightedshap.weights import WeightFamily, shapley
@@ -37,14 +38,6 @@ def _at(place: int, fields: Mapping[str, Any]) -> dict[str, Any]:
     """One output of each array, as a view (slicing would copy Δ, which may be large); None stays None."""
     deeper = {name: _at(place, value) for name, value in fields.items() if isinstance(value, Mapping)}
     return deeper | {name: None if a is None else a[..., place] for name, a in fields.items() if name not in deeper}
-
-
-def row_position(explanation: Explanation, row: int) -> int:
-    """The position 0..n−1 of a row."""
-    n = len(explanation)
-    if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -n <= row < n:
-        raise ValueError(f"`row` must be a position 0..{n - 1} among the rows explained; got {row!r}.")
-    return int(row) % n
 
 
 def largest(values: FloatArray, max_display: int) -> IntArray:
