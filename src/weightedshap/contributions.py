@@ -189,10 +189,8 @@ class Contributions:
         if self.chains is None or other.chains is None:
             raise ValueError("Cannot pool an exact table: it has no sampling error, so there is nothing to add.")
         if self.draws & other.draws:
-            raise ValueError(
-                "Cannot pool these tables: they hold the same random draws, and counting them twice would "
-                "understate the error. Draw the second one with another seed."
-            )
+            same = "they hold the same random draws, and counting them twice would understate the error"
+            raise ValueError(f"Cannot pool these tables: {same}. Draw the second one with another seed.")
         ends = np.stack([self.mean[[0, -1]], other.mean[[0, -1]]])
         if not np.allclose(ends[0], ends[1], rtol=1e-6, atol=1e-9 * (1 + np.abs(ends).max())):
             raise ValueError("Cannot pool these tables: their exact Δ_1 and Δ_d differ, so the games differ.")

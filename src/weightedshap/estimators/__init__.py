@@ -95,8 +95,7 @@ def _with_budget(estimator: Function, evaluations: int | None) -> Function:
     if evaluations is None or estimator is exact:  # the budget is for games that have to be sampled
         return estimator
     if "evaluations" not in inspect.signature(estimator).parameters:
-        raise ValueError(
-            f"The estimator {name_of(estimator)!r} takes no `evaluations`, so a budget of {evaluations:,} would be "
-            "ignored. Leave it out, or bind the estimator's own budget with functools.partial."
-        )
+        ignored = f"takes no `evaluations`, so a budget of {evaluations:,} would be ignored"
+        instead = "Leave it out, or bind the estimator's own budget with functools.partial."
+        raise ValueError(f"The estimator {name_of(estimator)!r} {ignored}. {instead}")
     return partial(estimator, evaluations=evaluations)

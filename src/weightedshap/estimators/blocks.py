@@ -37,10 +37,9 @@ def estimated(block: Block, found: Contributions, family: WeightFamily) -> Estim
     d, chains = block.d, found.replicates
     if not found.visited:  # uniform weights use every cell
         sizes = np.unique(np.argwhere(found.counts == 0)[:, 0]) + 1
-        raise ValueError(
-            f"No coalition was drawn for some features at sizes {sizes.tolist()}, so the Shapley value is unknown. "
-            f"Raise `evaluations`: {d * (d - 3) + 2 * d + 2:,} visit every feature at every size once."
-        )
+        where = f"for some features at sizes {sizes.tolist()}, so the Shapley value is unknown"
+        enough = f"{d * (d - 3) + 2 * d + 2:,} visit every feature at every size once"
+        raise ValueError(f"No coalition was drawn {where}. Raise `evaluations`: {enough}.")
     delta = found.mean.reshape(1, d, d, -1)
     replicates = None if chains is None else chains.reshape(1, *chains.shape[:3], -1)
     phi = family.with_references.weigh(delta)

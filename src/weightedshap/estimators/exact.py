@@ -35,10 +35,8 @@ def enumerate_game(game: Any) -> Contributions:
     game = checked(game)
     d = game.d
     if d > MOST_PLAYERS:
-        raise ValueError(
-            f"Enumeration of 2^{d} coalitions is out of reach (at most d = {MOST_PLAYERS}). Use a sampler "
-            "(estimator='permutation'), or a game that knows its own contributions."
-        )
+        instead = "Use a sampler (estimator='permutation'), or a game that knows its own contributions."
+        raise ValueError(f"Enumeration of 2^{d} coalitions is out of reach (at most d = {MOST_PLAYERS}). {instead}")
     values = all_values(game)
     sizes = np.bitwise_count(np.arange(2 ** (d - 1), dtype=np.uint32)).astype(np.intp)
     sums = np.stack([summed(differences(values, i), sizes, d) for i in range(d)], axis=1)

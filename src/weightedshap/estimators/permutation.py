@@ -221,10 +221,8 @@ def _rule(stop: Any, evaluations: int | None, d: int, one: Orders) -> Rule:
     visit = one.cost if one.walks > 1 else 0  # an order by itself misses most cells, so it is not asked for
     least = 2**d if d <= 3 else 2 * d + 2 + visit
     if rule.left(0) < least:
-        raise ValueError(
-            f"A budget of {rule.budget:,} evaluations is too small: at d = {d} permutation sampling needs at "
-            f"least {least:,} to visit every feature at every size once."
-        )
+        need = f"at d = {d} permutation sampling needs at least {least:,} to visit every feature at every size once"
+        raise ValueError(f"A budget of {rule.budget:,} evaluations is too small: {need}.")
     return rule
 
 

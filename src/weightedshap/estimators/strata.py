@@ -143,10 +143,8 @@ def budget_of(evaluations: int | None, d: int, who: str) -> int:
     """`evaluations`, or max(2,000, 100 d); an error names the least budget where they are fewer."""
     budget = max(2_000, 100 * d) if evaluations is None else positive_integer("evaluations", evaluations)
     if budget < (least := least_budget(d)):
-        raise ValueError(
-            f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {least:,}, all "
-            "coalitions of sizes 0, 1, d − 1 and d and three of every other size."
-        )
+        needed = f"{least:,}, all coalitions of sizes 0, 1, d − 1 and d and three of every other size"
+        raise ValueError(f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {needed}.")
     return budget
 
 

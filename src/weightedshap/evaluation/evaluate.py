@@ -267,8 +267,7 @@ def halves(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
     copy_of = copies_of(codes)
     distinct = int(copy_of.max()) + 1
     if distinct < 4:
-        raise ValueError(
-            f'The background has {distinct} distinct rows, too few to cut in halves. Pass more rows, or against="own".'
-        )
+        few = f"The background has {distinct} distinct rows, too few to cut in halves."
+        raise ValueError(f'{few} Pass more rows, or against="own".')
     first = np.isin(copy_of, rng.permutation(distinct)[: distinct // 2])
     return table.some(np.flatnonzero(first)), table.some(np.flatnonzero(~first))

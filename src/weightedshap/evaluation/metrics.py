@@ -106,7 +106,5 @@ def _is_class(y: Any, model: Model, o: int) -> BoolArray:
         return np.asarray(y == classes[model.chosen[o] if model.n_raw == 2 else 1])
     if np.issubdtype(y.dtype, np.integer):
         return np.asarray(y == model.chosen[o])
-    raise ValueError(
-        f"`y` holds classes {list(classes[:5])!r} that do not match the output {name!r}. Pass the labels that the "
-        "model was trained on."
-    )
+    found = f"`y` holds classes {list(classes[:5])!r} that do not match the output {name!r}."
+    raise ValueError(f"{found} Pass the labels that the model was trained on.")
