@@ -20,37 +20,22 @@ OWN = "exact: the game's own contributions"  # why nothing was sampled, in resul
 
 @dataclass(frozen=True)
 class Chains:
-    """Running means of Δ in c independent chains of draws (Welford's update).
+    """Running means of Δ in c independent chains of draws (Welford's update)."""
 
-    Attributes
-    ----------
-    counts : (c, d, d) draws in every cell
-    mean : (c, d, d[, k]) their mean; 0 where there are none
-    squares : (c, d, d[, k]) sum of squared deviations from that mean
-    """
-
-    counts: FloatArray
-    mean: FloatArray
-    squares: FloatArray
+    counts: FloatArray  # (c, d, d) draws in every cell
+    mean: FloatArray  # (c, d, d[, k]) their mean; 0 where there are none
+    squares: FloatArray  # (c, d, d[, k]) sum of squared deviations from that mean
 
     @classmethod
     def empty(cls, n_chains: int, d: int, out: tuple[int, ...] = ()) -> Chains:
-        """Chains that have not drawn yet."""
-        return cls(np.zeros((n_chains, d, d)), np.zeros((n_chains, d, d, *out)), np.zeros((n_chains, d, d, *out)))
+        return cls(np.zeros((n_chains, d, d)), *np.zeros((2, n_chains, d, d, *out)))
 
     @classmethod
     def of(cls, cells: IntArray, draws: FloatArray, n_chains: int, d: int) -> Chains:
         """Chains of draws (n[, k]), each with the flat index (n,) of its cell [chain, j − 1, i]."""
-        size, out = n_chains * d * d, draws.shape[1:]
-
-        def sums(values: FloatArray) -> FloatArray:
-            columns = values.reshape(len(values), prod(out)).T
-            totals = [np.bincount(cells, column, size).astype(np.float64) for column in columns]
-            return np.stack(totals, axis=-1).reshape(size, *out)
-
-        counts = np.bincount(cells, minlength=size).astype(np.float64)
-        mean = sums(draws) / with_outputs(np.maximum(counts, 1), draws)
-        squares = sums((draws - mean[cells]) ** 2)
+        counts = np.bincount(cells, minlength=n_chains * d * d).astype(np.float64)
+        mean = summed(draws, cells, len(counts)) / with_outputs(np.maximum(counts, 1), draws)
+        squares = summed((draws - mean[cells]) ** 2, cells, len(counts))
         return cls(*(array.reshape(n_chains, d, d, *array.shape[1:]) for array in (counts, mean, squares)))
 
     def __add__(self, other: Chains) -> Chains:
@@ -81,21 +66,13 @@ class Contributions:
 
     Attributes
     ----------
-    mean : (d, d[, k])
-        ``mean[j - 1, i]`` = Δ_j(x_i). NaN where the cell was never visited.
-    counts : (d, d[, k])
-        How many draws a cell averages: 0 where unvisited, infinity where Δ is exact.
-    evaluations : int
-        Coalitions on which the game was called.
-    stopped : str
-        Why no more were asked for, in words.
-    chains : Chains or None
-        The independent chains of draws behind the mean; None for an exact table.
-    draws : frozenset of str
-        One fingerprint for each stream of random draws in the table, so that `+` can refuse the same
-        stream twice.
-    cell_errors : (d, d[, k]) or None
-        Standard errors of the cells where the sampler knows them better than the chains tell.
+    mean : (d, d[, k]) ``mean[j - 1, i]`` = Δ_j(x_i); NaN where the cell was never visited
+    counts : (d, d[, k]) how many draws a cell averages: 0 where unvisited, infinity where Δ is exact
+    evaluations : coalitions on which the game was called
+    stopped : why no more were asked for, in words
+    chains : the independent chains of draws behind the mean; None for an exact table
+    draws : one fingerprint for each stream of random draws in the table, so that `+` can refuse the same stream twice
+    cell_errors : (d, d[, k]) standard errors of the cells where the sampler knows them better than the chains tell
     """
 
     mean: FloatArray
@@ -108,10 +85,9 @@ class Contributions:
 
     @property
     def adjusted(self) -> bool:
-        """Whether a model fitted to the draws helped to read them.
+        """Whether a model fitted to the draws helped to read them: then the table is not linear in the game.
 
-        Then the table is not linear in the game, and a player who never matters gets his zero up to the
-        standard errors only, because the strata with him and without him hold different coalitions.
+        A player who never matters gets zero up to the standard errors: strata with him hold other coalitions.
         """
         return self.cell_errors is not None
 
@@ -176,10 +152,9 @@ class Contributions:
     def standard_error_of(self, w: npt.ArrayLike) -> FloatArray:
         """(d[, k]) standard error of φ_w = Σ_j w_j Δ_j.
 
-        One walk fills cells of many sizes, so the errors of the cells are not independent and must not
-        be added up as if they were. The chains are independent, so the spread of φ_w over the chains
-        tells its error: with c chains it has c − 1 degrees of freedom. NaN where fewer than two chains
-        have visited every cell that w uses.
+        One walk fills cells of many sizes, so the errors of the cells are not independent and must not be added up as
+        if they were. The chains are independent, so the spread of φ_w over the chains tells its error: with c chains
+        it has c − 1 degrees of freedom. NaN where fewer than two chains have visited every cell that w uses.
         """
         w = np.asarray(w, dtype=np.float64)
         sampled = ~np.isinf(self.counts.reshape(self.d, -1)).all(axis=1) & (w > 0)
@@ -209,17 +184,13 @@ class Contributions:
     def _chains_of_both(self, other: Contributions) -> Chains:
         """The chains of two tables, or an error that says why they must not be pooled."""
         if self.mean.shape != other.mean.shape:
-            raise ValueError(
-                f"Cannot pool contributions of shape {self.mean.shape} with {other.mean.shape}: "
-                "both must come from the same game."
-            )
+            shapes = f"{self.mean.shape} with {other.mean.shape}"
+            raise ValueError(f"Cannot pool contributions of shape {shapes}: both must come from the same game.")
         if self.chains is None or other.chains is None:
             raise ValueError("Cannot pool an exact table: it has no sampling error, so there is nothing to add.")
         if self.draws & other.draws:
-            raise ValueError(
-                "Cannot pool these tables: they hold the same random draws, and counting them twice would "
-                "understate the error. Draw the second one with another seed."
-            )
+            same = "they hold the same random draws, and counting them twice would understate the error"
+            raise ValueError(f"Cannot pool these tables: {same}. Draw the second one with another seed.")
         ends = np.stack([self.mean[[0, -1]], other.mean[[0, -1]]])
         if not np.allclose(ends[0], ends[1], rtol=1e-6, atol=1e-9 * (1 + np.abs(ends).max())):
             raise ValueError("Cannot pool these tables: their exact Δ_1 and Δ_d differ, so the games differ.")
@@ -235,6 +206,13 @@ def weighted_error(estimates: FloatArray, share: FloatArray) -> FloatArray:
     mean = np.einsum("c,c...->...", share, estimates)
     spread = np.einsum("c,c...->...", share, (estimates - mean) ** 2)
     return np.asarray(np.sqrt(spread / (len(share) - 1)))
+
+
+def summed(values: FloatArray, cells: IntArray, n_cells: int) -> FloatArray:
+    """(n[, k]) values, each with the index (n,) of its cell → (n_cells[, k]) sums."""
+    columns = values.reshape(len(values), prod(values.shape[1:])).T
+    totals = [np.bincount(cells, column, n_cells).astype(np.float64) for column in columns]
+    return np.stack(totals, axis=-1).reshape(n_cells, *values.shape[1:])
 
 
 def with_outputs(cells: FloatArray, values: FloatArray) -> FloatArray:

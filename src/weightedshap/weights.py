@@ -131,19 +131,16 @@ class WeightFamily:
 
 def _check_vectors(labels: tuple[str, ...], vectors: FloatArray) -> None:
     if vectors.ndim != 2 or vectors.shape[1] < 1 or len(labels) != len(vectors) or not len(labels):
-        raise ValueError(
-            f"A family needs one label for each row of `vectors` (m, d); got {len(labels)} labels and shape "
-            f"{vectors.shape}."
-        )
-    if not np.isfinite(vectors).all() or (vectors < 0).any():
-        label = labels[int(np.flatnonzero(~(np.isfinite(vectors) & (vectors >= 0)).all(axis=1))[0])]
-        raise ValueError(f"Weights must be finite and not negative; {label!r} is not.")
+        got = f"{len(labels)} labels and shape {vectors.shape}"
+        raise ValueError(f"A family needs one label for each row of `vectors` (m, d); got {got}.")
+    fit = (np.isfinite(vectors) & (vectors >= 0)).all(axis=1)
+    if not fit.all():
+        raise ValueError(f"Weights must be finite and not negative; {labels[fit.argmin()]!r} is not.")
     totals = vectors.sum(axis=1)
-    if np.abs(totals - 1).max() > 1e-9:
-        worst = int(np.abs(totals - 1).argmax())
-        raise ValueError(
-            f"Weights must sum to one; {labels[worst]!r} sums to {totals[worst]:.6g}. Divide it by its sum."
-        )
+    worst = np.abs(totals - 1).argmax()
+    if np.abs(totals[worst] - 1) > 1e-9:
+        total = f"{labels[worst]!r} sums to {totals[worst]:.6g}"
+        raise ValueError(f"Weights must sum to one; {total}. Divide it by its sum.")
 
 
 def _equal(vector: FloatArray, vectors: FloatArray) -> BoolArray:
@@ -168,7 +165,7 @@ def beta(d: int, alpha: float, beta: float) -> WeightFamily:
         raise ValueError(f"Beta weights need α > 0 and β > 0; got α = {alpha!r}, β = {beta!r}.")
     j = np.arange(1, d, dtype=np.float64)
     steps = np.log((d - j) / j) + np.log((j + beta - 1) / (d - j + alpha - 1))
-    return WeightFamily((f"Beta({alpha:g},{beta:g})",), _from_log(np.concatenate([[0.0], np.cumsum(steps)])))
+    return WeightFamily((f"Beta({alpha:g},{beta:g})",), _from_log(np.cumsum([0.0, *steps])))
 
 
 def _from_log(log_weights: FloatArray) -> FloatArray:
@@ -192,8 +189,7 @@ def banzhaf(d: int, p: float = 0.5) -> WeightFamily:
     if not 0 <= p <= 1:
         raise ValueError(f"Banzhaf weights need a probability 0 ≤ p ≤ 1; got {p!r}.")
     j = np.arange(1, d + 1, dtype=np.float64)
-    steps = np.log((d - j[:-1]) / j[:-1])
-    log_binomial = np.concatenate([[0.0], np.cumsum(steps)])
+    log_binomial = np.cumsum([0.0, *np.log((d - j[:-1]) / j[:-1])])
     return WeightFamily((f"Banzhaf({p:g})",), _from_log(log_binomial + xlogy(j - 1, p) + xlog1py(d - j, -p)))
 
 
@@ -219,10 +215,7 @@ def shapley(d: int) -> WeightFamily:
 
 
 def paper(d: int) -> WeightFamily:
-    """The paper's 13 weights: first, Beta(32,1) … Beta(1,1) … Beta(1,32), last.
-
-    For d = 1 they are all the same vector, and one label stays.
-    """
+    """The paper's 13 weights: first, Beta(32,1) … Beta(1,1) … Beta(1,32), last. For d = 1 they are one vector."""
     return first(d) | reduce(or_, (beta(d, a, b) for a, b in PAPER_PAIRS)) | last(d)
 
 
@@ -251,10 +244,8 @@ def as_family(family: Any, d: int) -> WeightFamily:
         family = look_up("weight family", family, FAMILIES)
     made = family if isinstance(family, WeightFamily) else family(d) if callable(family) else None
     if not isinstance(made, WeightFamily):
-        raise TypeError(
-            "`family` must be a name, a WeightFamily, or a function d → WeightFamily; "
-            f"got {type(family if made is None else made).__name__}."
-        )
+        got = type(family if made is None else made).__name__
+        raise TypeError(f"`family` must be a name, a WeightFamily, or a function d → WeightFamily; got {got}.")
     if made.d != d:
         raise ValueError(f"The weight family is made for d = {made.d} players but the game has {d}.")
     return made

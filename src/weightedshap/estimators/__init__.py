@@ -1,7 +1,6 @@
 """Game → Δ.
 
-An estimator is a function ``(game, *, rng, …) → Contributions``. To add one, write it and add one line
-to `ESTIMATORS`.
+An estimator is a function ``(game, *, rng, …) → Contributions``. To add one, write it and add one line to `ESTIMATORS`.
 """
 
 from __future__ import annotations
@@ -86,21 +85,17 @@ def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
     """An estimator from a name or a function, with the budget bound if it takes one."""
     function = look_up("estimator", estimator, ESTIMATORS) if isinstance(estimator, str) else estimator
     if not callable(function):
-        raise TypeError(
-            f"`estimator` must be a name or a function (game, *, rng) → Contributions; got {type(estimator).__name__}."
-        )
+        got = type(estimator).__name__
+        raise TypeError(f"`estimator` must be a name or a function (game, *, rng) → Contributions; got {got}.")
     return Estimator(_with_budget(function, evaluations), function in TAKE_OWN)
 
 
 def _with_budget(estimator: Function, evaluations: int | None) -> Function:
-    if evaluations is None:
-        return estimator
-    evaluations = positive_integer("evaluations", evaluations)
-    if estimator is exact:  # the budget is for games that have to be sampled
+    evaluations = None if evaluations is None else positive_integer("evaluations", evaluations)
+    if evaluations is None or estimator is exact:  # the budget is for games that have to be sampled
         return estimator
     if "evaluations" not in inspect.signature(estimator).parameters:
-        raise ValueError(
-            f"The estimator {name_of(estimator)!r} takes no `evaluations`, so a budget of {evaluations:,} would be "
-            "ignored. Leave it out, or bind the estimator's own budget with functools.partial."
-        )
+        ignored = f"takes no `evaluations`, so a budget of {evaluations:,} would be ignored"
+        instead = "Leave it out, or bind the estimator's own budget with functools.partial."
+        raise ValueError(f"The estimator {name_of(estimator)!r} {ignored}. {instead}")
     return partial(estimator, evaluations=evaluations)

@@ -34,21 +34,13 @@ def read_off(block: ExactBlock, family: WeightFamily, keep: bool) -> Estimate:
 
 def estimated(block: Block, found: Contributions, family: WeightFamily) -> Estimate:
     """φ of the only row of a block, from what an estimator `found`."""
-    refuse_unvisited(found)
-    delta = found.mean.reshape(1, block.d, block.d, -1)
-    chains = found.replicates
+    d, chains = block.d, found.replicates
+    if not found.visited:  # uniform weights use every cell
+        sizes = np.unique(np.argwhere(found.counts == 0)[:, 0]) + 1
+        where = f"for some features at sizes {sizes.tolist()}, so the Shapley value is unknown"
+        enough = f"{d * (d - 3) + 2 * d + 2:,} visit every feature at every size once"
+        raise ValueError(f"No coalition was drawn {where}. Raise `evaluations`: {enough}.")
+    delta = found.mean.reshape(1, d, d, -1)
     replicates = None if chains is None else chains.reshape(1, *chains.shape[:3], -1)
     phi = family.with_references.weigh(delta)
     return Estimate(phi, delta, block.ends(), (found.evaluations,), (found.stopped,), replicates)
-
-
-def refuse_unvisited(found: Contributions) -> None:
-    """Uniform weights use every cell, so each must have been visited."""
-    if found.visited:
-        return
-    d = found.d
-    sizes = np.unique(np.argwhere(found.counts == 0)[:, 0]) + 1
-    raise ValueError(
-        f"No coalition was drawn for some features at sizes {sizes.tolist()}, so the Shapley value is unknown. Raise "
-        f"`evaluations`: {d * (d - 3) + 2 * d + 2:,} visit every feature at every size once."
-    )

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap.checks import FloatArray
 from weightedshap.coalitions import all_coalitions
-from weightedshap.contributions import Contributions
+from weightedshap.contributions import Contributions, summed, with_outputs
 from weightedshap.games.wrappers import CheckedGame, checked
 
 MOST_PLAYERS = 20
@@ -35,31 +35,22 @@ def enumerate_game(game: Any) -> Contributions:
     game = checked(game)
     d = game.d
     if d > MOST_PLAYERS:
-        raise ValueError(
-            f"Enumeration of 2^{d} coalitions is out of reach (at most d = {MOST_PLAYERS}). Use a sampler "
-            "(estimator='permutation'), or a game that knows its own contributions."
-        )
+        instead = "Use a sampler (estimator='permutation'), or a game that knows its own contributions."
+        raise ValueError(f"Enumeration of 2^{d} coalitions is out of reach (at most d = {MOST_PLAYERS}). {instead}")
     values = all_values(game)
     sizes = np.bitwise_count(np.arange(2 ** (d - 1), dtype=np.uint32)).astype(np.intp)
-    mean = np.stack([_average_by_size(differences(values, i), sizes, d) for i in range(d)], axis=1)
+    sums = np.stack([summed(differences(values, i), sizes, d) for i in range(d)], axis=1)
+    mean = sums / with_outputs(np.bincount(sizes).astype(np.float64), sums)
     return Contributions.known(mean, 2**d, f"exact: all {2**d:,} coalitions evaluated")
 
 
 def all_values(game: CheckedGame) -> FloatArray:
     """(2^d[, k]) values of all coalitions, in the numbering of `all_coalitions`."""
     batches = pairwise([*range(0, 2**game.d, BATCH), 2**game.d])
-    return np.concatenate([game(all_coalitions(game.d, start, stop)) for start, stop in batches])
+    return np.concatenate([game(all_coalitions(game.d, *batch)) for batch in batches])
 
 
 def differences(values: FloatArray, i: int) -> FloatArray:
     """(2^{d−1}[, k]) v(S ∪ {i}) − v(S) for all S without i, in the order of S with bit i taken out."""
     halves = values.reshape(-1, 2, 2**i, *values.shape[1:])
     return np.asarray(halves[:, 1] - halves[:, 0]).reshape(-1, *values.shape[1:])
-
-
-def _average_by_size(steps: FloatArray, sizes: IntArray, d: int) -> FloatArray:
-    """(d[, k]) mean of the steps by the size of S."""
-    counts = np.bincount(sizes, minlength=d)
-    columns = steps.reshape(len(steps), -1).T
-    sums = [np.bincount(sizes, weights=column, minlength=d) / counts for column in columns]
-    return np.stack(sums, axis=-1).reshape(d, *steps.shape[1:])

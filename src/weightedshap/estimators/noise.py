@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray
-from weightedshap.contributions import Chains, Contributions
+from weightedshap.contributions import Chains, Contributions, with_outputs
 from weightedshap.games.wrappers import CheckedGame
 
 REPEATS = 3  # coalitions that are evaluated a second time
@@ -43,17 +43,13 @@ def with_noise(table: Contributions, variance: FloatArray | None) -> Contributio
     )
     exact, error = np.isinf(table.counts), np.sqrt(2 * variance)
     chains = table.chains or Chains(np.ones((2, table.d, table.d)), np.stack([table.mean] * 2), np.zeros(1))
-    spread = _spread(len(chains.mean)).reshape(-1, *[1] * table.mean.ndim)
-    mean = np.where(exact, table.mean + spread * error, chains.mean)
+    n = len(chains.mean)
+    steps = np.arange(n) - (n - 1) / 2
+    spread = steps * np.sqrt(n) / steps.std(ddof=1)  # its mean is 0, with standard error 1
+    mean = np.where(exact, table.mean + with_outputs(spread, chains.mean) * error, chains.mean)
     chains, errors = Chains(chains.counts, mean, np.zeros_like(mean)), np.where(exact, error, table.standard_error)
     nothing, stopped = np.full_like(table.mean, np.nan), f"{table.stopped}; the game is noisy"
     return Contributions.sampled(chains, nothing, table.evaluations, stopped, table.draws, errors)
-
-
-def _spread(n: int) -> FloatArray:
-    """n numbers with mean 0 whose mean has standard error 1."""
-    steps = np.arange(n) - (n - 1) / 2
-    return np.asarray(steps * np.sqrt(n) / steps.std(ddof=1))
 
 
 @contextmanager

@@ -42,28 +42,26 @@ def permutation(
 
     Parameters
     ----------
-    stop : a rule of `weightedshap.estimators.stopping`; by default the standard error of φ at 1 % of
-        its range, or max(20,000, 20·d²) evaluations
+    stop : a rule of `weightedshap.estimators.stopping`; by default the standard error of φ at 1 % of its range, or
+        max(20,000, 20·d²) evaluations
     evaluations : a hard budget, joined to `stop` (or alone if `stop` is None)
     chains : independent chains, compared by Gelman–Rubin and for the standard errors
-    orders : "cyclic" walks all d cyclic shifts of each drawn order, so that every cell gets the same
-        number of draws; "independent" walks each drawn order once; "per_feature" draws a fresh order of
-        the others for every feature, which doubles the evaluations of a draw.
+    orders : "cyclic" walks all d cyclic shifts of each drawn order, so that every cell gets the same number of draws;
+        "independent" walks each drawn order once; "per_feature" draws a fresh order of the others for every feature,
+        which doubles the evaluations of a draw.
 
     Notes
     -----
-    Algorithm 2 as printed is `estimators.algorithm_2`: "per_feature" orders and Gelman–Rubin on every
-    Δ_j(x_i). The authors' program is `estimators.authors`: one order for all features, and Gelman–Rubin on each
-    feature's draws pooled over sizes. If the game raises, the error carries what was sampled before as
-    ``error.contributions``.
+    Algorithm 2 as printed is `estimators.algorithm_2`: "per_feature" orders and Gelman–Rubin on every Δ_j(x_i). The
+    authors' program is `estimators.authors`: one order for all features, and Gelman–Rubin on each feature's draws
+    pooled over sizes. If the game raises, the error carries what was sampled before as ``error.contributions``.
 
     Where the budget has room for six more evaluations, they tell whether the game repeats itself. The spread of the
     chains holds the noise of a game that does not; only Δ_1 and Δ_d, which are evaluated once, get wider errors.
     """
     game, rng = checked(game), as_generator(rng)
     d, one = game.d, look_up("kind of orders", orders, ORDERS)(game.d)
-    rule = _rule(stop, evaluations, d)
-    _refuse_small_budget(rule, d, one)
+    rule = _rule(stop, evaluations, d, one)
     if d <= 3:  # sizes 0, 1, d−1 and d are all there is
         return enumerate_game(game)
     draws, started, before = fingerprint(rng), time.monotonic(), game.evaluations
@@ -101,14 +99,12 @@ class Ends:
 
     @classmethod
     def of(cls, game: CheckedGame) -> Ends:
-        """Evaluate them, in one call."""
         d, eye = game.d, np.eye(game.d, dtype=np.bool_)
         values = game(np.concatenate([coalitions.ends(d), eye, ~eye]))
         return cls(values[0], values[1], values[2 : d + 2], values[d + 2 :])
 
     @property
-    def out(self) -> tuple[int, ...]:
-        """() or (k,)."""
+    def out(self) -> tuple[int, ...]:  # () or (k,)
         return self.empty.shape
 
     @property
@@ -215,23 +211,19 @@ def _after_noise(game: CheckedGame, ends: Ends, table: Callable[[], Contribution
     return with_noise(replace(found, chains=replace(found.chains, counts=counts)), variance)
 
 
-def _rule(stop: Any, evaluations: int | None, d: int) -> Rule:
+def _rule(stop: Any, evaluations: int | None, d: int, one: Orders) -> Rule:
     if evaluations is not None:
         budget = stopping.evaluations(evaluations)
-        return budget if stop is None else as_rule(stop) | budget
-    if stop is not None:
-        return as_rule(stop)
-    return stopping.standard_error(0.01) | stopping.evaluations(max(20_000, 20 * d * d))
-
-
-def _refuse_small_budget(rule: Rule, d: int, one: Orders) -> None:
+        rule = budget if stop is None else as_rule(stop) | budget
+    else:
+        enough = stopping.standard_error(0.01) | stopping.evaluations(max(20_000, 20 * d * d))
+        rule = enough if stop is None else as_rule(stop)
     visit = one.cost if one.walks > 1 else 0  # an order by itself misses most cells, so it is not asked for
     least = 2**d if d <= 3 else 2 * d + 2 + visit
     if rule.left(0) < least:
-        raise ValueError(
-            f"A budget of {rule.budget:,} evaluations is too small: at d = {d} permutation sampling needs at "
-            f"least {least:,} to visit every feature at every size once."
-        )
+        need = f"at d = {d} permutation sampling needs at least {least:,} to visit every feature at every size once"
+        raise ValueError(f"A budget of {rule.budget:,} evaluations is too small: {need}.")
+    return rule
 
 
 def _reason(rule: Rule, progress: Progress, cost: int) -> str | None:

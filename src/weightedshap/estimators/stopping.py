@@ -26,20 +26,12 @@ __all__ = ["Progress", "Rule", "evaluations", "gelman_rubin", "rhat", "seconds",
 
 @dataclass(frozen=True)
 class Progress:
-    """What a stopping rule may look at.
+    """What a stopping rule may look at."""
 
-    Attributes
-    ----------
-    chains : the independent chains of draws
-    ends : (2, d[, k]) the exact Δ_1 and Δ_d
-    evaluations : coalitions evaluated so far
-    seconds : time spent so far
-    """
-
-    chains: Chains
-    ends: FloatArray
-    evaluations: int
-    seconds: float
+    chains: Chains  # the independent chains of draws
+    ends: FloatArray  # (2, d[, k]) the exact Δ_1 and Δ_d
+    evaluations: int  # coalitions evaluated so far
+    seconds: float  # time spent so far
 
     @cached_property
     def contributions(self) -> Contributions:
@@ -145,9 +137,8 @@ def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = Fals
 def rhat(chains: Chains) -> FloatArray:
     """(d, d[, k]) Gelman–Rubin statistic of every cell, √((n−1)/n + (B/n)/s²).
 
-    s² is the mean variance within a chain and B/n the variance of the chain means (Vats & Knudson 2021,
-    Equation 4). A cell that is constant in all chains has R̂ = 1; a cell with fewer than two draws in
-    some chain has R̂ = ∞.
+    s² is the mean variance within a chain and B/n the variance of the chain means (Vats & Knudson 2021, Equation 4). A
+    cell that is constant in all chains has R̂ = 1; a cell with fewer than two draws in some chain has R̂ = ∞.
     """
     n = with_outputs(chains.counts, chains.mean)
     least = n.min(axis=0)

@@ -48,9 +48,8 @@ class Plan:
         coalitions is taken whole as well, which leaves no error.
         """
         every = np.array([min(comb(d, s), 2**62) for s in range(d + 1)], dtype=np.float64)
-        sizes = np.arange(d + 1)
+        sizes, needed = np.arange(d + 1), need(d)
         whole = (sizes <= 1) | (sizes >= d - 1)
-        needed = need(d)
         while not whole.all():
             left = budget - every[whole].sum()
             share = left * np.where(whole, 0, needed) / needed[~whole].sum()
@@ -70,7 +69,6 @@ class Plan:
         return self if len(few) == 0 or few.min() < MOST_FOLDS else self.drawing(self.counts // PILOT)
 
     def drawing(self, counts: IntArray) -> Plan:
-        """A plan with other numbers of draws."""
         return replace(self, counts=np.where(self.whole, self.counts, counts))
 
     def rest(self, pilot: Plan, spread: FloatArray) -> Plan:
@@ -88,8 +86,7 @@ class Plan:
 
     @property
     def d(self) -> int:
-        """How many players there are."""
-        return int(len(self.counts) - 1)
+        return len(self.counts) - 1
 
     @property
     def folds(self) -> int:
@@ -145,12 +142,9 @@ def _rounded(share: FloatArray, total: int) -> IntArray:
 def budget_of(evaluations: int | None, d: int, who: str) -> int:
     """`evaluations`, or max(2,000, 100 d); an error names the least budget where they are fewer."""
     budget = max(2_000, 100 * d) if evaluations is None else positive_integer("evaluations", evaluations)
-    least = least_budget(d)
-    if budget < least:
-        raise ValueError(
-            f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {least:,}, all "
-            "coalitions of sizes 0, 1, d − 1 and d and three of every other size."
-        )
+    if budget < (least := least_budget(d)):
+        needed = f"{least:,}, all coalitions of sizes 0, 1, d − 1 and d and three of every other size"
+        raise ValueError(f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {needed}.")
     return budget
 
 
@@ -168,27 +162,22 @@ class Sample:
     whole: BoolArray  # (d + 1,) the sizes taken whole
 
     def take(self, rows: BoolArray | IntArray) -> Sample:
-        """Some of the coalitions."""
         return replace(self, coalitions=self.coalitions[rows], fold=self.fold[rows])
 
     @property
     def d(self) -> int:
-        """How many players there are."""
         return int(self.coalitions.shape[1])
 
     @property
     def folds(self) -> int:
-        """How many folds there are."""
         return int(self.fold.max()) + 1
 
     @cached_property
-    def drawn(self) -> IntArray:
-        """(m,) where the coalitions of the folds are."""
+    def drawn(self) -> IntArray:  # (m,) where the coalitions of the folds are
         return np.flatnonzero(self.fold >= 0)
 
     @cached_property
-    def sizes(self) -> IntArray:
-        """(n,) sizes of the coalitions."""
+    def sizes(self) -> IntArray:  # (n,)
         return np.asarray(self.coalitions.sum(axis=1))
 
     @cached_property
@@ -236,9 +225,9 @@ def estimate(
     If the game raises, the error carries what the finished folds tell as ``error.contributions``.
     """
     draws, before = fingerprint(rng), game.evaluations
-    plan = Plan.of(game.d, budget - _reserve(game.d, budget))
-    pilot, folds = plan.pilot(), plan.folds
-    whole = plan.whole_sizes()
+    tight = budget < 2 * least_budget(game.d) or 2**game.d <= budget < 2**game.d + REPEATS
+    plan = Plan.of(game.d, budget if tight else budget - REPEATS)  # the rest is for the search for noise
+    pilot, folds, whole = plan.pilot(), plan.folds, plan.whole_sizes()
     calls = [(-1, whole, game(whole))]
 
     def table(reason: str) -> Contributions:
@@ -257,11 +246,6 @@ def estimate(
     room = budget - (game.evaluations - before) >= REPEATS
     variance = noise(game, sample.coalitions, values) if room else None
     return with_noise(table(f"{who}: budget of {budget:,} evaluations used"), variance)
-
-
-def _reserve(d: int, budget: int) -> int:
-    """Evaluations kept for the search for noise: none where the budget is tight, or just covers everything."""
-    return 0 if budget < 2 * least_budget(d) or 2**d <= budget < 2**d + REPEATS else REPEATS
 
 
 def _gathered(calls: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray) -> tuple[Sample, FloatArray]:
@@ -322,16 +306,11 @@ def _means(sample: Sample, values: FloatArray) -> FloatArray:
 
 def _sums(sample: Sample, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(d + 1, d[, k]) Σ v(S) over i ∈ S and over i ∉ S by size, and (d + 1,) the number of coalitions."""
-    by_size = np.argsort(sample.sizes, kind="stable")
-    coalitions, values = sample.coalitions[by_size], values[by_size]
     n = np.bincount(sample.sizes, minlength=sample.d + 1)
-    stop = n.cumsum()
-    total = np.zeros((sample.d + 1, *values.shape[1:]))
-    inside = np.zeros((sample.d + 1, sample.d, *values.shape[1:]))
-    for s in np.flatnonzero(n):
-        rows = slice(stop[s] - n[s], stop[s])
-        total[s] = values[rows].sum(axis=0)
-        inside[s] = np.einsum("ni,n...->i...", coalitions[rows].astype(np.float64), values[rows])
+    by_size = np.split(np.argsort(sample.sizes, kind="stable"), n.cumsum()[:-1])
+    total = np.stack([values[rows].sum(axis=0) for rows in by_size])
+    masks = (sample.coalitions[rows].astype(np.float64) for rows in by_size)
+    inside = np.stack([np.einsum("ni,n...->i...", mask, values[rows]) for mask, rows in zip(masks, by_size)])
     return inside, total[:, None] - inside, n.astype(np.float64)
 
 

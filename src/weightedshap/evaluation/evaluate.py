@@ -58,13 +58,12 @@ class Evaluation:
 
     def areas(self, judge: str, metric: str = "recovery") -> FloatArray:
         """(n, methods) what every row scores: the sum over k = 1..d, or the mean for the inclusion metrics."""
-        points = self._of(judge)[one_of("metric", metric, self.metrics)][..., 1:]
+        points = self._points(judge, metric)[..., 1:]
         return np.asarray(points.mean(axis=-1) if metric.endswith(("_mse", "_auc")) else points.sum(axis=-1))
 
     def curves(self, judge: str, metric: str = "recovery") -> dict[str, FloatArray]:
         """(n, d + 1) of each method. The mean over the rows is the curve that the paper draws."""
-        points = self._of(judge)[one_of("metric", metric, self.metrics)]
-        return {method: points[:, m] for m, method in enumerate(self.methods)}
+        return dict(zip(self.methods, self._points(judge, metric).swapaxes(0, 1), strict=True))
 
     def mean(self, judge: str) -> FloatArray:
         """(methods, metrics)."""
@@ -86,11 +85,10 @@ class Evaluation:
     def to_frame(self) -> pd.DataFrame:
         """One line for each judge, method and metric: mean, and the low and high end of the 95 % interval."""
         lines = [
-            (judge, method, metric, mean[m, c], mean[m, c] - margin[m, c], mean[m, c] + margin[m, c])
+            (judge, method, metric, mean, mean - margin, mean + margin)
             for judge in self.judges
-            for mean, margin in [(self.mean(judge), self.margin(judge))]
-            for m, method in enumerate(self.methods)
-            for c, metric in enumerate(self.metrics)
+            for method, *scores in zip(self.methods, self.mean(judge), self.margin(judge), strict=True)
+            for metric, mean, margin in zip(self.metrics, *scores, strict=True)
         ]
         return pd.DataFrame(lines, columns=["judge", "method", "metric", "mean", "low", "high"])
 
@@ -103,13 +101,12 @@ class Evaluation:
         """The evaluation that `save` wrote."""
         content = archive.read(path, "evaluation", FILE_VERSION)
         with archive.damage(path):
-            evaluation = cls(**content)
-            points = evaluation.points
-            shapes = {points[judge][metric].shape for judge in evaluation.judges for metric in evaluation.metrics}
+            found = cls(**content)
+            shapes = {found.points[judge][metric].shape for judge in found.judges for metric in found.metrics}
             ((_, methods, _),) = shapes
-        if methods != len(evaluation.methods):
+        if methods != len(found.methods):
             raise archive.unfitting(path, ["methods", "points"])
-        return evaluation
+        return found
 
     def __repr__(self) -> str:
         parts = [self._table(judge) for judge in self.judges]
@@ -120,8 +117,8 @@ class Evaluation:
         wide = self.to_frame().pivot(index="method", columns=["judge", "metric"], values="mean")
         return str(wide.reindex(list(self.methods)).to_html(float_format="{:.4g}".format))
 
-    def _of(self, judge: str) -> Mapping[str, FloatArray]:
-        return self.points[one_of("judge", judge, self.judges)]
+    def _points(self, judge: str, metric: str) -> FloatArray:
+        return self.points[one_of("judge", judge, self.judges)][one_of("metric", metric, self.metrics)]
 
     def _table(self, judge: str) -> str:
         """One judge's table, in columns of equal width."""
@@ -201,15 +198,14 @@ def compared(
     fitted = own or [setting.refit(half) for half in halves(setting.background, _rng(setting, 1))]
     orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
     drawn = _rng(setting, 2).permuted(orders, axis=1)
-    sides = [Side(part, Rows.of(game, rows), drawn) for part, game in fitted]
+    sides = [Side(one, Rows.of(game, rows), drawn) for one, game in fitted]
     labels = None if y is None else as_labels(y, len(rows), len(sides[0].explained.outputs), setting.model)
     shared, notes = _of_model(replace(sides[0], setting=setting), chosen)
     kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
     ranked = [_ranked(side, kept, shared) for side in sides]  # (n, M, d, k) each
     performance = labels if "performance" in costly else None
-    masked = [
-        _masked(side, order, performance) if "masked_inclusion" in costly else {} for side, order in zip(sides, ranked)
-    ]
+    pairs = zip(sides, ranked, strict=True)
+    masked = [_masked(*pair, performance) if "masked_inclusion" in costly else {} for pair in pairs]
     judges = {"own": sides} if own else {"independent": sides[::-1], "own": sides}
     scored = {}
     for judge, judging in judges.items():
@@ -251,8 +247,7 @@ def _of_model(side: Side, methods: Sequence[str]) -> tuple[dict[str, IntArray], 
 
 def _ranked(side: Side, methods: Sequence[str], shared: Mapping[str, IntArray]) -> IntArray:
     """(n, M, d, k) the ranking of every method; those that both sides share are there already."""
-    orders = [shared[method] if method in shared else METHODS[method].rank(side) for method in methods]
-    return np.stack(orders, axis=1)
+    return np.stack([shared[one] if one in shared else METHODS[one].rank(side) for one in methods], axis=1)
 
 
 def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:
@@ -272,8 +267,7 @@ def halves(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
     copy_of = copies_of(codes)
     distinct = int(copy_of.max()) + 1
     if distinct < 4:
-        raise ValueError(
-            f'The background has {distinct} distinct rows, too few to cut in halves. Pass more rows, or against="own".'
-        )
+        few = f"The background has {distinct} distinct rows, too few to cut in halves."
+        raise ValueError(f'{few} Pass more rows, or against="own".')
     first = np.isin(copy_of, rng.permutation(distinct)[: distinct // 2])
     return table.some(np.flatnonzero(first)), table.some(np.flatnonzero(~first))

@@ -13,8 +13,7 @@ from weightedshap.inputs import Model
 from weightedshap.parallel import Workers, each_block
 
 PERFORMANCE = {"recovery": "inclusion", "exclusion": "exclusion", "masked_inclusion": "masked"}
-TIE_DIGITS = 12
-"""Digits, of the largest score, to which two scores must agree to count as equal."""
+TIE_DIGITS = 12  # of the largest score, to which two scores must agree to count as equal
 
 
 def points(
@@ -43,16 +42,10 @@ def points(
 
 @dataclass(frozen=True)
 class Labels:
-    """The true answers, for the inclusion metrics.
+    """The true answers, for the inclusion metrics."""
 
-    Attributes
-    ----------
-    kind : "mse" or "auc"
-    targets : (n, k) numbers, or for the AUC whether the row is of the class
-    """
-
-    kind: str
-    targets: FloatArray
+    kind: str  # "mse" or "auc"
+    targets: FloatArray  # (n, k) numbers, or for the AUC whether the row is of the class
 
     def points(self, predictions: FloatArray) -> FloatArray:
         """(n, M, d + 1, k) predictions → the same shape, whose mean over the rows is the metric."""
@@ -113,7 +106,5 @@ def _is_class(y: Any, model: Model, o: int) -> BoolArray:
         return np.asarray(y == classes[model.chosen[o] if model.n_raw == 2 else 1])
     if np.issubdtype(y.dtype, np.integer):
         return np.asarray(y == model.chosen[o])
-    raise ValueError(
-        f"`y` holds classes {list(classes[:5])!r} that do not match the output {name!r}. Pass the labels that the "
-        "model was trained on."
-    )
+    found = f"`y` holds classes {list(classes[:5])!r} that do not match the output {name!r}."
+    raise ValueError(f"{found} Pass the labels that the model was trained on.")

@@ -16,7 +16,7 @@ from weightedshap.estimators.exact import differences
 from weightedshap.explainer import Call
 from weightedshap.explanation import Explanation
 from weightedshap.games import TreeModel
-from weightedshap.games.protocols import Block, ExactFitted, Game
+from weightedshap.games.protocols import Block, Game
 from weightedshap.games.rows import Rows
 from weightedshap.games.wrappers import RowGame
 from weightedshap.parallel import each_block, row_generator
@@ -29,22 +29,14 @@ TREESHAP_ROWS = 1_000
 
 @dataclass(frozen=True)
 class Side:
-    """A game on the rows to compare: what rankings are made of.
+    """A game on the rows to compare: what rankings are made of."""
 
-    Attributes
-    ----------
-    setting : the model, the background of the game, and the explainer's choices
-    explained : the game on all rows
-    walks : (m, d) orders in which the MCI looks for the largest contribution
-    """
-
-    setting: Setting
-    explained: Rows
-    walks: IntArray
+    setting: Setting  # the model, the background of the game, and the explainer's choices
+    explained: Rows  # the game on all rows
+    walks: IntArray  # (m, d) orders in which the MCI looks for the largest contribution
 
     @property
     def d(self) -> int:
-        """How many players there are."""
         return self.setting.background.d
 
     @cached_property
@@ -55,8 +47,7 @@ class Side:
         return call.explanation(None, self.setting.background.player_names)
 
     @cached_property
-    def delta(self) -> FloatArray:
-        """(n, d, d, k)."""
+    def delta(self) -> FloatArray:  # (n, d, d, k)
         return np.asarray(self.explanation.contributions).reshape(len(self.explained), self.d, self.d, -1)
 
     @cached_property
@@ -99,20 +90,15 @@ def _shared(side: Side, how: str) -> FloatArray:
     return np.asarray(np.einsum("kj,njdk->ndk", family.vectors[shared_index(scores, family, how)], side.delta))
 
 
-def _wide(side: Side) -> FloatArray:
-    return side.explanation.reweight("wide", side.setting.method.utility).values
-
-
 def _tree_shap(side: Side, removal: str) -> FloatArray:
     """(n, d, k) Shapley values of the model's own trees."""
     fitted = TreeModel(removal).fit(side.setting.model, side.setting.background)
     uniform, rows = np.full((1, side.d), 1 / side.d), replace(side.explained, fitted=fitted)
-    work = partial(_semivalues, fitted, rows, uniform)
+
+    def work(part: slice) -> FloatArray:
+        return fitted.block(rows.some(part)).semivalues(uniform)[:, 0]
+
     return np.concatenate(list(each_block(work, rows.parts(side.d), side.setting.method, f"TreeSHAP {removal}")))
-
-
-def _semivalues(fitted: ExactFitted, rows: Rows, weights: FloatArray, part: slice) -> FloatArray:
-    return fitted.block(rows.some(part)).semivalues(weights)[:, 0]
 
 
 def _drawn(side: Side) -> IntArray:
@@ -124,14 +110,14 @@ def _drawn(side: Side) -> IntArray:
 
 def _searched(side: Side, search: Callable[[Game, float], IntArray]) -> IntArray:
     """(n, d, k) what `search` finds in the game of each row and output."""
-    parts = [slice(r, r + 1) for r in range(len(side.explained))]
-    work = partial(_search, side.explained, search)
+
+    rows, parts = side.explained, [slice(r, r + 1) for r in range(len(side.explained))]
+
+    def work(part: slice) -> IntArray:
+        views = rows.view(part).each()
+        return np.stack([search(RowGame(block, axis=False), float(f_x[0])) for block, f_x in views], axis=-1)
+
     return np.stack(list(each_block(work, parts, side.setting.method, search.__name__)))
-
-
-def _search(explained: Rows, search: Callable[[Game, float], IntArray], part: slice) -> IntArray:
-    views = explained.view(part).each()
-    return np.stack([search(RowGame(block, axis=False), float(f_x[0])) for block, f_x in views], axis=-1)
 
 
 def greedy(game: Game, f_x: float) -> IntArray:
@@ -144,8 +130,7 @@ def greedy(game: Game, f_x: float) -> IntArray:
     known, order = np.zeros(d, dtype=np.bool_), np.empty(d, dtype=np.intp)
     for step in range(d):
         left = np.flatnonzero(~known)
-        coalitions = np.tile(known, (len(left), 1))
-        coalitions[np.arange(len(left)), left] = True
+        coalitions = known | np.eye(d, dtype=np.bool_)[left]
         order[step] = left[np.abs(f_x - np.asarray(game(coalitions)).reshape(-1)).argmin()]
         known[order[step]] = True
     return order
@@ -188,7 +173,8 @@ def mci(values: FloatArray, walks: IntArray) -> FloatArray:
     """
     d = walks.shape[1]
     if d > ENUMERATED:
-        return np.asarray(_gains_of_walks(values, walks).max(axis=-2))
+        place = np.broadcast_to(np.argsort(walks, axis=-1), (*values.shape[:-1], d))  # (…, m, d) of each feature
+        return np.asarray(np.take_along_axis(np.diff(values, axis=-1), place, axis=-1).max(axis=-2))
     by_subset = np.moveaxis(values, -1, 0)  # (2^d, …)
     return np.stack([differences(by_subset, i).max(axis=0) for i in range(d)], axis=-1)
 
@@ -203,17 +189,11 @@ def sampled_values(block: Block, walks: IntArray) -> FloatArray:
     return block.along(np.tile(walks, (block.n, 1, 1)))[..., 0]
 
 
-def _gains_of_walks(values: FloatArray, walks: IntArray) -> FloatArray:
-    """(…, m, d + 1) → (…, m, d), each feature in its own column."""
-    place = np.broadcast_to(np.argsort(walks, axis=-1), (*values.shape[:-1], walks.shape[-1]))
-    return np.take_along_axis(np.diff(values, axis=-1), place, axis=-1)
-
-
 METHODS: Mapping[str, Ranking] = {
     "WeightedSHAP": _by(lambda side: side.explanation.values),
     "WeightedSHAP shared": _by(partial(_shared, how="shared")),
     "WeightedSHAP one-SE": _by(partial(_shared, how="one_standard_error")),
-    "WeightedSHAP wide": _by(_wide),
+    "WeightedSHAP wide": _by(lambda side: side.explanation.reweight("wide", side.setting.method.utility).values),
     "Shapley": _by(lambda side: side.explanation.shapley),
     "first": _by(lambda side: side.delta[:, 0]),
     "last": _by(lambda side: side.delta[:, -1]),
