@@ -77,7 +77,7 @@ def test_a_shared_weight_is_the_one_that_select_shared_takes(explainer, own):
 
 def test_the_independent_judge_is_the_game_of_the_other_half(explainer, evaluation):
     one, other = halves(explainer.background, np.random.default_rng([0, 1]))
-    first, second = explainer.refitted(one), explainer.refitted(other)
+    first, second = (ws.Explainer._made(*explainer.setting.refit(half)) for half in (one, other))
     expected = []
     for side, judge in ((first, second), (second, first)):
         orders = side(ROWS).orders

@@ -13,18 +13,5 @@ from weightedshap.explainer import Explainer, explain
 from weightedshap.explanation import Explanation
 from weightedshap.weights import WeightFamily
 
-__all__ = [
-    "Contributions",
-    "Evaluation",
-    "Explainer",
-    "Explanation",
-    "WeightFamily",
-    "__version__",
-    "curves",
-    "estimators",
-    "evaluate",
-    "explain",
-    "games",
-    "utilities",
-    "weights",
-]
+__all__ = ["Contributions", "Evaluation", "Explainer", "Explanation", "WeightFamily", "__version__", "curves"]
+__all__ += ["estimators", "evaluate", "explain", "games", "utilities", "weights"]

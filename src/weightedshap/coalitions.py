@@ -7,17 +7,14 @@ import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, IntArray
 
-ORDERS, CHUNK = 4096, 2**16
+ORDERS, CHUNK = 4096, 2**16  # random orders that coalitions share; coalitions made at once
 
 
 def as_coalitions(coalitions: npt.ArrayLike, d: int) -> BoolArray:
     """Coalitions as a boolean matrix (m, d), one row per coalition."""
     array = np.asarray(coalitions)
     if array.ndim != 2 or array.shape[1] != d:
-        raise ValueError(
-            f"`coalitions` must have shape (m, {d}), one row per coalition and one column per player; "
-            f"got {array.shape}."
-        )
+        raise ValueError(f"`coalitions` must have shape (m, {d}), one column for each player; got {array.shape}.")
     if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
         raise ValueError("`coalitions` must be boolean (True = known), or hold only 0 and 1.")
     return array.astype(np.bool_, copy=False)

@@ -139,10 +139,6 @@ class Explainer:
         """The same explainer with other choices; the fitted game is shared."""
         return self._made(self.setting.but(**choices), self.game)
 
-    def refitted(self, background: Table) -> Explainer:
-        """The same choices with the game fitted on other rows."""
-        return self._made(*self.setting.refit(background))
-
 
 def explain(
     game: Any,
@@ -255,10 +251,8 @@ class Call:
         """The games of some rows, with as many players as the family has sizes."""
         block, d = self.explained.block(part), self.method.family.d
         if block.d != d:
-            raise ValueError(
-                f"The game at row {part.start} has {block.d} players but the background has {d}. Pass a background "
-                "with one column, or one group of columns, for each player."
-            )
+            advice = "Pass a background with a column, or a group of columns, for each player"
+            raise ValueError(f"The game at row {part.start} has {block.d} players, the background {d}. {advice}.")
         return block
 
     def _judge(self, utility: Utility) -> Rows:
@@ -266,10 +260,8 @@ class Call:
         if utility.game is None:
             return self.explained
         if self.setting is None:
-            raise ValueError(
-                f"The utility {utility.name!r} looks at the {utility.game} game, which needs a model and a background: "
-                "use weightedshap.Explainer."
-            )
+            needs = "which needs a model and a background: use weightedshap.Explainer"
+            raise ValueError(f"The utility {utility.name!r} looks at the {utility.game} game, {needs}.")
         return self.setting.judge(utility, self.explained)
 
     def _keeps(self) -> bool:

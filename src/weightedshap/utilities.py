@@ -90,12 +90,9 @@ def as_utility(utility: Any) -> Utility:
     if isinstance(utility, Utility):
         return utility
     if not callable(utility):
-        raise TypeError(
-            "`utility` must be a name or a function (game, f_x) → (phi[m, d] → score[m]); "
-            f"got {type(utility).__name__}."
-        )
-    asked = offered(utility, "game")
-    return Utility(name_of(utility), partial(_by_function, utility), **asked, one_row=True)
+        wanted = "a name or a function (game, f_x) → (phi[m, d] → score[m])"
+        raise TypeError(f"`utility` must be {wanted}; got {type(utility).__name__}.")
+    return Utility(name_of(utility), partial(_by_function, utility), **offered(utility, "game"), one_row=True)
 
 
 def _by_function(utility: Callable[[Game, float], Score], view: View, phi: FloatArray) -> FloatArray:
@@ -110,13 +107,9 @@ def scored(utility: Utility, view: View, phi: FloatArray) -> FloatArray:
     usable = ~np.isnan(phi).any(axis=2)
     values = utility.score(view, phi if usable.all() else np.nan_to_num(phi))
     if values.shape != usable.shape:
-        raise ValueError(
-            f"The utility must return one score for each attribution, shape {usable.shape[1:2]}; got "
-            f"{values.shape[1:-1]}."
-        )
+        shapes = f"shape {usable.shape[1:2]}; got {values.shape[1:-1]}"
+        raise ValueError(f"The utility must return one score for each attribution, {shapes}.")
     if not np.isfinite(values[usable]).all():
-        raise ValueError(
-            "The utility returned NaN or an infinite score. A score must be a finite number, larger for a better "
-            "attribution."
-        )
+        wanted = "a finite number, larger for a better attribution"
+        raise ValueError(f"The utility returned NaN or an infinite score. A score must be {wanted}.")
     return np.where(usable, values, np.nan)

@@ -19,20 +19,8 @@ from scipy.special import xlog1py, xlogy
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up, positive_integer
 
-__all__ = [
-    "FAMILIES",
-    "PAPER_PAIRS",
-    "WeightFamily",
-    "banzhaf",
-    "beta",
-    "beta_grid",
-    "first",
-    "last",
-    "paper",
-    "shapley",
-    "sizes",
-    "wide",
-]
+__all__ = ["FAMILIES", "PAPER_PAIRS", "WeightFamily", "banzhaf", "beta", "beta_grid", "first", "last", "paper"]
+__all__ += ["shapley", "sizes", "wide"]
 
 PAPER_PAIRS = ((32, 1), (16, 1), (8, 1), (4, 1), (2, 1), (1, 1), (1, 2), (1, 4), (1, 8), (1, 16), (1, 32))
 """(α, β) of the paper's Beta weights. The paper says 13 weights and prints 12; Beta(32, 1) is the 13th."""

@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
+import weightedshap as ws
 from weightedshap.curves import mean_interval
-from weightedshap.evaluation import compared
 from weightedshap.weights import WeightFamily, paper
 from weightedshap_paper.comparison import JUDGES
 from weightedshap_paper.experiment import Case, Experiment, Numbers, Runs, Settings, across
@@ -33,7 +33,7 @@ def run_weights(case: Case, settings: Settings, rng: np.random.Generator) -> Num
     rows = data.X_test[rows_of_test(data, settings.rows)]
     numbers = {}
     for size, family in FAMILIES.items():
-        evaluation = compared(setting.but(family=family), rows, methods=["WeightedSHAP"], metrics=[])
+        evaluation = ws.evaluate(setting.but(family=family), rows, methods=["WeightedSHAP"], metrics=[])
         numbers[size] = {judge: evaluation.areas(judge).mean() / rows.shape[1] for judge in evaluation.judges}
     return numbers
 

@@ -14,7 +14,6 @@ from weightedshap.checks import IntArray
 from weightedshap.choices import Choices, Setting
 from weightedshap.estimators import AUTHORS_RULE, authors
 from weightedshap.estimators.stopping import visited
-from weightedshap.evaluation import compared
 from weightedshap.games import GAMES
 from weightedshap_paper import models
 from weightedshap_paper.comparison import COMPARED, METHODS, claims, draw, headline, table
@@ -96,7 +95,7 @@ def run_tabular(
     chosen = rows_of_test(data, max(settings.rows, AUC_ROWS.get(case.name, 0)) if cheap else settings.rows)
     costly = [] if utility == "aup" else [utility, "performance"]
     methods = [method for method in METHODS if kind == "boosting" or not method.startswith("TreeSHAP")]
-    evaluation = compared(setting, data.X_test[chosen], data.y_test[chosen], methods=methods, metrics=costly)
+    evaluation = ws.evaluate(setting, data.X_test[chosen], data.y_test[chosen], methods=methods, metrics=costly)
     curves = {
         judge: {
             metric: {method: of.mean(axis=0) for method, of in evaluation.curves(judge, metric).items()}

@@ -21,7 +21,6 @@ from weightedshap.evaluation.metrics import Labels, as_labels, points
 from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, TREESHAP_ROWS, Side
 from weightedshap.explainer import Explainer
 from weightedshap.files import archive
-from weightedshap.games.protocols import Fitted
 from weightedshap.games.rows import Rows
 from weightedshap.games.surrogate import copies_of
 from weightedshap.inputs import Data, Table
@@ -144,7 +143,7 @@ def _cells(mean: FloatArray, margin: FloatArray, sign: str = "") -> list[str]:
 
 
 def evaluate(
-    explainer: Explainer,
+    explainer: Explainer | Setting,
     X: Data,
     y: Any = None,
     against: str = "independent",
@@ -161,7 +160,7 @@ def evaluate(
 
     Parameters
     ----------
-    explainer : an `Explainer`; its family, utility, estimator and seed are used
+    explainer : an `Explainer`, or a `Setting` whose game need not be fitted; family, utility, estimator and seed are used
     X : rows to explain; y : their true answers, for the inclusion metrics
     against : "independent", or "own" to judge on the explainer's own game only, without fitting anew
     methods : some of `METHODS`; by default all that apply ("optimum" up to 15 features, TreeSHAP for tree ensembles)
@@ -177,25 +176,14 @@ def evaluate(
     rather than competitors. TreeSHAP is the Shapley value of the model's own trees on the whole background.
     """
     one_of("judge", against, ("independent", "own"))
-    own = [(explainer.setting, explainer.game)] if against == "own" else None
-    return compared(explainer.setting, X, y, own, methods=methods, metrics=metrics, walks=walks)
-
-
-def compared(
-    setting: Setting,
-    X: Data,
-    y: Any = None,
-    own: Sequence[tuple[Setting, Fitted]] | None = None,
-    *,
-    methods: Sequence[str] | None = None,
-    metrics: Sequence[str] | None = None,
-    walks: int = 100,
-) -> Evaluation:
-    """`evaluate` for a setting whose game need not be fitted; `own` to judge on given games only."""
+    setting = explainer if isinstance(explainer, Setting) else explainer.setting
     rows = setting.background.align(X)
     chosen = _methods(methods, setting.background.d)
     costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
-    fitted = own or [setting.refit(half) for half in halves(setting.background, _rng(setting, 1))]
+    if against == "own":
+        fitted = [(setting, setting.fit() if isinstance(explainer, Setting) else explainer.game)]
+    else:
+        fitted = [setting.refit(half) for half in halves(setting.background, _rng(setting, 1))]
     orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
     drawn = _rng(setting, 2).permuted(orders, axis=1)
     sides = [Side(one, Rows.of(game, rows), drawn) for one, game in fitted]
@@ -206,7 +194,7 @@ def compared(
     performance = labels if "performance" in costly else None
     pairs = zip(sides, ranked, strict=True)
     masked = [_masked(*pair, performance) if "masked_inclusion" in costly else {} for pair in pairs]
-    judges = {"own": sides} if own else {"independent": sides[::-1], "own": sides}
+    judges = {"own": sides} if against == "own" else {"independent": sides[::-1], "own": sides}
     scored = {}
     for judge, judging in judges.items():
         both = []

@@ -20,24 +20,9 @@ from weightedshap.games.protocols import FittedGame, Game, Recipe
 from weightedshap.games.tree_model import TreeModel
 from weightedshap.games.tree_surrogate import TreeSurrogate
 
-__all__ = [
-    "GAMES",
-    "Auto",
-    "Baseline",
-    "Copula",
-    "FittedGame",
-    "FunctionGame",
-    "Game",
-    "Gaussian",
-    "Marginal",
-    "NeuralSurrogate",
-    "Recipe",
-    "TreeModel",
-    "TreeSurrogate",
-    "block_exchangeable_contributions",
-    "from_shap",
-    "from_shapiq",
-]
+__all__ = ["GAMES", "Auto", "Baseline", "Copula", "FittedGame", "FunctionGame", "Game", "Gaussian", "Marginal"]
+__all__ += ["NeuralSurrogate", "Recipe", "TreeModel", "TreeSurrogate", "block_exchangeable_contributions"]
+__all__ += ["from_shap", "from_shapiq"]
 
 GAMES: Mapping[str, Callable[[], Recipe]] = {
     "tree_surrogate": TreeSurrogate,

@@ -110,8 +110,8 @@ class FittedGaussian(FilledIn):
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        game = "copula" if self.margins.ranks else "gaussian"
-        return {**super().info, "game": game, "draws": len(self.draws), "shrinkage": self.shrinkage}
+        game, rows = "copula" if self.margins.ranks else "gaussian", len(self.background)
+        return {"game": game, "background_rows": rows, "draws": len(self.draws), "shrinkage": self.shrinkage}
 
     def filled(self, row: Data, columns: BoolArray) -> FloatArray:
         table, x = self.background, _numbers(row, self.background)
