@@ -251,8 +251,8 @@ class Call:
         """The games of some rows, with as many players as the family has sizes."""
         block, d = self.explained.block(part), self.method.family.d
         if block.d != d:
-            advice = "Pass a background with a column, or a group of columns, for each player"
-            raise ValueError(f"The game at row {part.start} has {block.d} players, the background {d}. {advice}.")
+            found = f"The game at row {part.start} has {block.d} players but the background has {d}"
+            raise ValueError(f"{found}. Pass a background with one column, or one group of columns, for each player.")
         return block
 
     def _judge(self, utility: Utility) -> Rows:

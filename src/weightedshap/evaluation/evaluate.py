@@ -160,7 +160,7 @@ def evaluate(
 
     Parameters
     ----------
-    explainer : an `Explainer`, or a `Setting` whose game need not be fitted; family, utility, estimator and seed are used
+    explainer : an `Explainer`, or a `Setting` whose game need not be fitted; its family, utility and seed are used
     X : rows to explain; y : their true answers, for the inclusion metrics
     against : "independent", or "own" to judge on the explainer's own game only, without fitting anew
     methods : some of `METHODS`; by default all that apply ("optimum" up to 15 features, TreeSHAP for tree ensembles)
