@@ -38,8 +38,10 @@ class TreeBlock:
         return self._filled(self.kernels.along, (orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
-        table = np.ascontiguousarray(self.coefficients @ vectors.T)
-        return self._filled(self.kernels.semivalues, (len(vectors), self.d), table)
+        table, out = self.coefficients @ vectors.T, np.empty((len(self.outputs), self.n, len(vectors), self.d))
+        for (_, lists), phi in zip(self.outputs, out, strict=True):
+            self.kernels.semivalues(*lists, np.ascontiguousarray(table), phi)
+        return np.moveaxis(out, 0, -1)
 
     def ends(self) -> FloatArray:
         return self.values(ends(self.d))
@@ -51,7 +53,7 @@ class TreeBlock:
         return ExactGame(self)
 
     def _filled(self, kernel: Callable[..., None], shape: tuple[int, ...], *given: npt.NDArray[Any]) -> FloatArray:
-        """(n, *shape, k) filled by the kernel; outputs stay apart in memory, so that it fills them one by one."""
+        """(n, *shape, k) offsets and what the kernel adds; outputs stay apart in memory, and are filled one by one."""
         out = np.empty((len(self.outputs), self.n, *shape))
         for (offset, lists), one_output in zip(self.outputs, out, strict=True):
             one_output[:] = offset
