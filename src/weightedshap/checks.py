@@ -4,8 +4,6 @@ Every function here returns the checked value or raises an error that says what 
 came, and what to do.
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """The commands: ``weightedshap demo``, ``report`` and ``reproduce``."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """S ⊆ [d] as masks: coalitions (m, d) of known players, orders of the players, and how both are made."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -3,8 +3,6 @@
 Curves carry the size j = 0..d: on their last axis at one row, before the outputs' axis k in blocks of rows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import stdtrit
 

@@ -3,8 +3,6 @@
 Results never depend on how the work is spread: row r always draws from its own child generator.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Algorithm 1: w* = argmax_w T(φ_w), per row or shared by all rows; and the tie rule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar

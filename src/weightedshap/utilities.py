@@ -5,8 +5,6 @@ is a small value that scores blocks of rows; a plain function is wrapped into on
 scores and add one line to `UTILITIES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

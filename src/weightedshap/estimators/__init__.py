@@ -3,8 +3,6 @@
 An estimator is a function ``(game, *, rng, …) → Contributions``. To add one, write it and add one line to `ESTIMATORS`.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

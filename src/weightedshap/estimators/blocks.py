@@ -1,7 +1,5 @@
 """Δ of a block of rows, and φ under every weight: read off where the game knows it, else estimated row by row."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

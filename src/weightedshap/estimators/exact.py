@@ -1,7 +1,5 @@
 """Δ without sampling: the game's own closed form if it has one, else all 2^d coalitions."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Games that do not repeat themselves, games that raise, and names for streams of draws: what all samplers share."""
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from collections.abc import Callable, Iterator

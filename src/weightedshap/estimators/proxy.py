@@ -1,7 +1,5 @@
 """Boosted trees fitted to evaluations of a costly game, read out exactly; the remainder is sampled."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

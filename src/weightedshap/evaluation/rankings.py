@@ -1,7 +1,5 @@
 """Rankings of the features to compare: by weighted contributions, MCI, TreeSHAP, at random, greedy, the optimum."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

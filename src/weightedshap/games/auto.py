@@ -1,7 +1,5 @@
 """Whichever surrogate predicts held-out rows better, with a head start for the one that needs no sampling."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec

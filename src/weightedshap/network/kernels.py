@@ -1,7 +1,5 @@
 """Compiled loops of the network: sums of the first layer, and ELU units, in one pass each."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

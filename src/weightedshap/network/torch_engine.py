@@ -1,7 +1,5 @@
 """The steps of `training.CompiledLearner` by torch, on any device; imported only where a recipe asks for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -1,7 +1,5 @@
 """What the figures share: colours, Axes, names, legends and error lines."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from typing import Any

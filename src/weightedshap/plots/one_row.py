@@ -1,7 +1,5 @@
 """Figures of one row: from the base to the prediction, contributions by size, and maps of images."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from itertools import cycle, product

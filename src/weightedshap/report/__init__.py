@@ -6,8 +6,6 @@ name or value of the data stands in the page's markup. The script sets them as t
 in labels, gets them escaped.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
