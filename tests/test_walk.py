@@ -63,7 +63,7 @@ def test_one_row_takes_few_hops(way):
 def test_the_default_call_enters_the_rooms_where_a_reader_looks(way):
     met = {f"{file}: {name}" for file, name in way}
     wanted = {
-        "estimators/blocks.py: read_off",
+        "estimators/exact.py: read_off",
         "utilities.py: _small_area",
         "selection.py: candidates",
         "selection.py: select",

@@ -15,7 +15,7 @@ import numpy as np
 
 from weightedshap.checks import FloatArray
 from weightedshap.choices import Choices, Method, Setting
-from weightedshap.estimators.blocks import Estimate, estimated, read_off
+from weightedshap.estimators.exact import Estimate, estimated, read_off
 from weightedshap.explanation import Cut, Explanation
 from weightedshap.files import explainers as files
 from weightedshap.games.protocols import Block, ExactFitted, Fitted

@@ -13,8 +13,9 @@ from functools import partial
 
 from weightedshap.games.adapters import FunctionGame, from_shap, from_shapiq
 from weightedshap.games.auto import Auto
-from weightedshap.games.filled import Baseline, Marginal
+from weightedshap.games.baseline import Baseline
 from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
+from weightedshap.games.marginal import Marginal
 from weightedshap.games.neural_surrogate import NeuralSurrogate
 from weightedshap.games.protocols import FittedGame, Game, Recipe
 from weightedshap.games.tree_model import TreeModel

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, field_values, one_of, positive_integer, require
-from weightedshap.games.surrogate import Encoding, HeldOut, Split, fit_quality, held_out_masks
+from weightedshap.games.surrogate import Encoding, Masked, Split, fit_quality, held_out_masks
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, WalkingGame, wrapped
 from weightedshap.inputs import Data, Model, Table
 
@@ -142,7 +142,7 @@ class NeuralSurrogate:
         return min(self.epochs, max(10, most))
 
     def _train(
-        self, lessons: Lessons, link: str, rows: IntArray, held: HeldOut, rng: np.random.Generator
+        self, lessons: Lessons, link: str, rows: IntArray, held: Masked, rng: np.random.Generator
     ) -> tuple[dict[str, Single], str]:
         """The best parameters and why training stopped, by the engine and schedule of this recipe."""
         from weightedshap.network.training import CompiledLearner, Cycle, Plateau, Training

@@ -200,10 +200,7 @@ class Masked(NamedTuple):
         return cls(row, random_coalitions(len(row), d, rng))
 
 
-HeldOut = Masked
-
-
-def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator) -> HeldOut:
+def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator) -> Masked:
     """What networks are stopped by and both surrogates are compared on."""
     return Masked.of(rows, d, 16, 20_000, rng)
 

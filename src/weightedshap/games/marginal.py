@@ -1,4 +1,4 @@
-"""Hidden features are filled in: from all background rows, as if independent of the known ones, or from one row."""
+"""Hidden features are averaged over the background rows, as if independent of the known ones."""
 
 from __future__ import annotations
 
@@ -50,33 +50,3 @@ class FittedMarginal(FilledIn):
         predicted = [self.model(table.mix(row, columns, rows)).reshape(m, len(rows), -1) for rows in some]
         by_row = np.ascontiguousarray(np.moveaxis(np.concatenate(predicted, axis=1), 1, -1))  # (m, k, B)
         return np.asarray((by_row * table.weights).sum(axis=-1))
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """v(S) = f(x_S, b_{[d]∖S}) with one fixed row b.
-
-    Parameters
-    ----------
-    values : the row b, in the columns of the background; None for its means, and modes of categories
-    """
-
-    values: Any = None
-
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedBaseline:
-        """Fix the row b."""
-        model, table, _ = wrapped(model, background, rng)
-        fixed = table.typical() if self.values is None else table.align(self.values, "values")
-        if len(fixed) != 1:
-            raise ValueError(f"`values` must be one row; got {len(fixed)}.")
-        return FittedBaseline(model, table, fixed)
-
-
-@dataclass(frozen=True)
-class FittedBaseline(FilledIn):
-    """Model, background and the row b."""
-
-    values: Data
-
-    def filled(self, row: Data, columns: BoolArray) -> FloatArray:
-        return self.model(self.background.mix(row, columns, self.values))
