@@ -13,7 +13,7 @@ import pytest
 
 import weightedshap as ws
 from tests.oracles import random_game
-from tests.test_report import D, Evaluation, explained, wide
+from tests.report.test_content import D, Evaluation, explained, wide
 
 EVIL = (
     "<script>document.title='hacked'</script>",
