@@ -16,7 +16,7 @@ from weightedshap_paper.command import reproduce
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 SAVED = click.Path(exists=True, dir_okay=False, path_type=Path)
-TOP = 8
+TOP = 8  # features that the demo prints
 
 
 @click.group()

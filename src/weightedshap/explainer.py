@@ -30,7 +30,7 @@ from weightedshap.weights import REFERENCES, WeightFamily
 __all__ = ["Explainer", "explain"]
 
 KEEP_BYTES = 2**30  # the Δ that is kept unasked
-NOTHING = np.empty(0)
+NOTHING = np.empty(0)  # in the place of what a block is done with, so that it is let go
 WHOLE = ("contributions", "replicates")  # fields that are there for all rows or not at all
 
 

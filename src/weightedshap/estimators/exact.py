@@ -13,8 +13,8 @@ from weightedshap.games.protocols import Block, ExactBlock
 from weightedshap.games.wrappers import CheckedGame, checked
 from weightedshap.weights import WeightFamily
 
-MOST_PLAYERS = 20
-BATCH = 2**15
+MOST_PLAYERS = 20  # a million coalitions
+BATCH = 2**15  # coalitions evaluated at once
 
 
 def exact(game: Any, *, rng: np.random.Generator | int | None = None) -> Contributions:

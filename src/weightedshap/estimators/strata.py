@@ -24,7 +24,7 @@ from weightedshap.contributions import Chains, Contributions, with_outputs
 from weightedshap.estimators.noise import REPEATS, fingerprint, keep_partial, noise, with_noise
 from weightedshap.games.wrappers import CheckedGame
 
-FEWEST_FOLDS, MOST_FOLDS = 3, 10
+FEWEST_FOLDS, MOST_FOLDS = 3, 10  # three: to fit, to stop the fit, and to read; ten tell an error well enough
 WORTH_ALL = 0.6  # of a size's coalitions: rather than so many draws, all are taken
 PILOT = 4  # one draw in four
 MOST_GROUPS = 5  # models that are fitted, whatever the number of folds

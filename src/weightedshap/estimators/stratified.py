@@ -15,11 +15,11 @@ from weightedshap.contributions import Contributions
 from weightedshap.estimators.strata import Fit, Sample, budget_of, estimate
 from weightedshap.games.wrappers import checked
 
-DEGREE = 2
+DEGREE = 2  # how single features change with the size of the coalition
 SIZE_TERMS = 4
 NONE = np.zeros(0, dtype=np.intp)
-MOST_PAIRS = 300
-PENALTIES = (1e-8, 1e-3, 1e-2, 1e-1)
+MOST_PAIRS = 300  # more cost time and bring little: the strongest are ranked first
+PENALTIES = (1e-8, 1e-3, 1e-2, 1e-1)  # of the ridge, from none to strong
 
 
 def stratified(

@@ -24,8 +24,8 @@ from weightedshap.inputs.columns import Array, is_frame
 
 HEAD = "explanation.json"
 KINDS = "biufcUMm"
-MOST_MEMBERS = 100_000
-CHUNK = 2**20
+MOST_MEMBERS = 100_000  # a table of so many columns would still fit
+CHUNK = 2**20  # bytes read at once: what a header claims is allocated as it is found
 
 Arrays = dict[str, Array]
 

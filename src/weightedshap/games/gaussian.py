@@ -19,7 +19,7 @@ from weightedshap.contributions import Contributions
 from weightedshap.games.wrappers import FilledIn, wrapped
 from weightedshap.inputs import Data, Model, Table, column_of
 
-BATCH_BYTES = 2**26
+BATCH_BYTES = 2**26  # drawn rows held at once
 LEAST_EIGENVALUE = 1e-8  # of a correlation matrix that is taken as it is
 
 

@@ -11,7 +11,7 @@ from weightedshap.checks import BoolArray, FloatArray
 from weightedshap.games.wrappers import FilledIn, wrapped
 from weightedshap.inputs import Data
 
-BATCH_BYTES = 2**26
+BATCH_BYTES = 2**26  # mixed rows held at once
 
 
 @dataclass(frozen=True)

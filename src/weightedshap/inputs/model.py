@@ -11,8 +11,8 @@ from weightedshap.inputs.calls import COLUMNS, Predict, how_to_call, library_of,
 from weightedshap.inputs.columns import IN_ORDER, Data, UserModel, part_of
 from weightedshap.inputs.table import Table
 
-BATCH_BYTES = 2**26
-LEAST_PROBABILITY = 1e-12
+BATCH_BYTES = 2**26  # rows handed to the model at once: large enough for its speed, small beside memory
+LEAST_PROBABILITY = 1e-12  # log-odds stay within ±28
 
 Outputs = int | str | Sequence[int | str] | None
 

@@ -20,8 +20,8 @@ BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000")
 GREY, DARK_GREY = "#D9D9D9", "#8C8C8C"
 
-WIDTH, HEIGHT = 5.5, 3.6
-NAME_WIDTH = 26
+WIDTH, HEIGHT = 5.5, 3.6  # inches: one column of a paper
+NAME_WIDTH = 26  # letters in a line beside a bar
 AT_SIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}  # a legend to the right of the Axes
 FONTS = ("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Segoe UI Symbol", "Noto Emoji", "Unifont")
 """Families asked for letters that the reader's own font lacks, where they are installed."""

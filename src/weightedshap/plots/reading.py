@@ -21,7 +21,7 @@ from weightedshap.weights import WeightFamily, shapley
 Curves = Mapping[str, FloatArray]
 """(n, d + 1) recovery curves by method."""
 
-SHOW_ALL_WEIGHTS, MOST_WEIGHTS = 20, 30
+SHOW_ALL_WEIGHTS, MOST_WEIGHTS = 20, 30  # a figure holds about 30 bars; beyond 20 only chosen ones are of use
 
 
 def one_output(explanation: Explanation, output: int | str) -> tuple[Explanation, str | None]:

@@ -20,8 +20,8 @@ from weightedshap.plots import reading
 
 EXPLORED_BYTES = 7 * 2**20  # before compression; with plotly.js the page stays below 10 MB
 TOP_FEATURES, TOP_SIZES = 12, 8
-LONGEST_CELL = 120
-MANTISSA_BITS = 16
+LONGEST_CELL = 120  # letters of a value that the page shows
+MANTISSA_BITS = 16  # five digits are right, and the zeros behind them compress well
 FACTS = (str, int, float, np.bool_, np.integer, np.floating)
 WORDS = {
     "space": "scale",
