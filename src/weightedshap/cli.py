@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 
 import weightedshap as ws
 from weightedshap.checks import FloatArray
-from weightedshap.curves import area, mean_interval
+from weightedshap.curves import area, mean_interval, order_of
 from weightedshap.inputs import Data
 from weightedshap.plots import chosen_shares, recovery, weights
 from weightedshap_paper.command import reproduce
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 SAVED = click.Path(exists=True, dir_okay=False, path_type=Path)
-TOP = 8  # features that the demo prints
+TOP = 8  # features of a row that the demo prints
 
 
 @click.group()
@@ -124,11 +124,26 @@ def _shares(explanation: ws.Explanation) -> str:
 def _more(explanation: ws.Explanation, alone: ws.Explanation) -> str:
     wide, leading = explanation.reweight("wide"), explanation.feature_names[alone.orders[0, 0]]
     lines = [
-        "Features that matter most, by mean |φ*|",
-        *(f"  {line}" for line in explanation.importance().head(TOP).to_string().splitlines()),
+        *_top_features(explanation),
         "",
         "The same contributions under other weights, and one game by itself",
         f"  explanation.reweight('wide')          {len(wide.family)} weights, area {area(wide.curves).mean():.3f}",
         f"  ws.explain(explainer.game.at(row))    chose {alone.weight_labels[0]}, leading feature {leading}",
     ]
     return "\n".join(lines)
+
+
+def _top_features(explanation: ws.Explanation) -> list[str]:
+    """WeightedSHAP's ranking beside Shapley's, for one row."""
+    row = int((area(explanation.reference_curves["shapley"]) - area(explanation.curves)).argmax())
+    one, other = (_ranked(explanation, phi[row]) for phi in (explanation.values, explanation.shapley))
+    names = f"WeightedSHAP, {explanation.weight_labels[row]}", "Shapley"
+    width = max(map(len, (names[0], *one))) + 4
+    title = f"Top features of row {row}, where the areas differ most; f(x) = {explanation.predictions[row]:.3f}"
+    return [title, *(f"  {left:<{width}}{right}" for left, right in zip((names[0], *one), (names[1], *other)))]
+
+
+def _ranked(explanation: ws.Explanation, phi: FloatArray) -> list[str]:
+    top = order_of(phi)[:TOP]
+    width = max(len(explanation.feature_names[i]) for i in top)
+    return [f"{explanation.feature_names[i]:<{width}}  {phi[i]:+.4f}" for i in top]
