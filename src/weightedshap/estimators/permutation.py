@@ -1,13 +1,11 @@
 """Algorithm 2: walk through random orders of the features until the stopping rule is content."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import gcd
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -98,7 +96,7 @@ class Ends:
     without: FloatArray  # (d[, k]) values of [d] without i
 
     @classmethod
-    def of(cls, game: CheckedGame) -> Ends:
+    def of(cls, game: CheckedGame) -> Self:
         d, eye = game.d, np.eye(game.d, dtype=np.bool_)
         values = game(np.concatenate([coalitions.ends(d), eye, ~eye]))
         return cls(values[0], values[1], values[2 : d + 2], values[d + 2 :])

@@ -9,13 +9,12 @@ so every evaluation informs all d features. A model g of v whose Δ is known tak
 a fold is taken from a g fitted to the other folds, so g and the draws are independent and there is no bias.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import comb
+from typing import Self
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class Plan:
     whole: BoolArray  # (d + 1,) whether these are all coalitions of that size
 
     @classmethod
-    def of(cls, d: int, budget: int) -> Plan:
+    def of(cls, d: int, budget: int) -> Self:
         """Share `budget` out over the sizes.
 
         Sizes 0, 1, d − 1 and d are always taken whole. The variance of Δ is Σ_s σ_s² d (1/s + 1/(d−s)) / n_s, so
@@ -63,15 +62,15 @@ class Plan:
             counts[~whole] = _rounded(share[~whole], int(left))
         return cls(counts.astype(np.intp), whole)
 
-    def pilot(self) -> Plan:
+    def pilot(self) -> Self:
         """The first quarter of the draws, if it has ten of every size; else all of them."""
         few = self.counts[~self.whole] // PILOT
         return self if len(few) == 0 or few.min() < MOST_FOLDS else self.drawing(self.counts // PILOT)
 
-    def drawing(self, counts: IntArray) -> Plan:
+    def drawing(self, counts: IntArray) -> Self:
         return replace(self, counts=np.where(self.whole, self.counts, counts))
 
-    def rest(self, pilot: Plan, spread: FloatArray) -> Plan:
+    def rest(self, pilot: Self, spread: FloatArray) -> Self:
         """What is to be drawn after the pilot, so that in all n_s ∝ σ_s (1/s + 1/(d−s)).
 
         The best for Δ as a whole would be the root of the last factor. Without it the small and large sizes, on which
@@ -161,7 +160,7 @@ class Sample:
     fold: IntArray  # (n,), −1 for the coalitions of a size taken whole
     whole: BoolArray  # (d + 1,) the sizes taken whole
 
-    def take(self, rows: BoolArray | IntArray) -> Sample:
+    def take(self, rows: BoolArray | IntArray) -> Self:
         return replace(self, coalitions=self.coalitions[rows], fold=self.fold[rows])
 
     @property

@@ -4,12 +4,10 @@ The chosen weights can never look worse than Shapley on the game that chose them
 cut in halves: each half fits a game, explains every row, and is judged on the game of the other half.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -96,7 +94,7 @@ class Evaluation:
         archive.write(path, "evaluation", FILE_VERSION, field_values(self))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Evaluation:
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """The evaluation that `save` wrote."""
         content = archive.read(path, "evaluation", FILE_VERSION)
         with archive.damage(path):

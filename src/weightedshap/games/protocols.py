@@ -4,8 +4,6 @@ A game is on the model's output scale with nothing subtracted: the paper's v(S) 
 ``game(S) − game(∅)``.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Protocol, Self, runtime_checkable
@@ -54,7 +52,7 @@ class Block(Protocol):
     def ends(self) -> FloatArray:
         """(n, 2, k) game(∅) and game([d])."""
 
-    def output(self, index: int) -> Block:
+    def output(self, index: int) -> Self:
         """The block of one output, k = 1."""
 
     def alone(self) -> Game:

@@ -1,9 +1,8 @@
 """A fitted game on the rows of one call: f(x), and the blocks that the rows are worked through in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -45,7 +44,7 @@ class Rows:
     axis: bool  # whether people see the axis k
 
     @classmethod
-    def of(cls, fitted: Fitted, rows: Data) -> Rows:
+    def of(cls, fitted: Fitted, rows: Data) -> Self:
         """All outputs of a game on aligned rows."""
         f_x, axis = fitted.outputs(rows)
         return cls(fitted, rows, f_x, tuple(range(f_x.shape[1])), axis)
@@ -53,7 +52,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, rows: IntArray, outputs: IntArray | int | None) -> Rows:
+    def take(self, rows: IntArray, outputs: IntArray | int | None) -> Self:
         """Some of the rows and outputs; a single output (an int) is shown without the axis k, None keeps all."""
         taken = replace(self, rows=part_of(self.rows, rows), f_x=self.f_x[rows])
         if outputs is None:
@@ -75,7 +74,7 @@ class Rows:
     def block(self, part: slice) -> Block:
         return self.fitted.block(self.some(part))
 
-    def is_like(self, other: Rows) -> bool:
+    def is_like(self, other: Self) -> bool:
         """Whether other rows belong to the same game and outputs."""
         return (self.fitted is other.fitted, self.outputs, self.axis) == (True, other.outputs, other.axis)
 

@@ -1,10 +1,8 @@
 """Columns of people's tables as numbers in which NaN is free to mean "hidden"."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -32,7 +30,7 @@ class Encoding:
     names: tuple[str, ...]  # of the columns
 
     @classmethod
-    def of(cls, table: Table, f: FloatArray) -> Encoding:
+    def of(cls, table: Table, f: FloatArray) -> Self:
         """Learn the encoding on the background with predictions f (n, k)."""
         columns = [table.column(c) for c in range(len(table.names))]
         target = f.mean(axis=1)
@@ -54,7 +52,7 @@ class Encoding:
         return {"missing": self.missing, "ranks": {column: dict(ranks) for column, ranks in self.ranks.items()}}
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], names: tuple[str, ...]) -> Encoding:
+    def restored(cls, content: Mapping[str, Any], names: tuple[str, ...]) -> Self:
         """The encoding that `stored` wrote."""
         return cls(content["missing"], content["ranks"], names)
 
@@ -179,7 +177,7 @@ class Split:
     test: IntArray
 
     @classmethod
-    def of(cls, model: Model, table: Table, share: float, rng: np.random.Generator) -> Split:
+    def of(cls, model: Model, table: Table, share: float, rng: np.random.Generator) -> Self:
         """Predict, encode, and hold out a share of the rows."""
         f = model(table.data)
         encoding = Encoding.of(table, f)
@@ -194,7 +192,7 @@ class Masked(NamedTuple):
     coalition: BoolArray
 
     @classmethod
-    def of(cls, rows: IntArray, d: int, masks: int, most: int, rng: np.random.Generator) -> Masked:
+    def of(cls, rows: IntArray, d: int, masks: int, most: int, rng: np.random.Generator) -> Self:
         """Each row `masks` times, or less often where that would be more than `most`; sizes are uniform on 0..d."""
         row = np.repeat(rows, max(1, min(masks, most // len(rows))))
         return cls(row, random_coalitions(len(row), d, rng))

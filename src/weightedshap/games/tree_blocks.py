@@ -1,12 +1,10 @@
 """Blocks of games that are read off trees; loaded, with the compiled loops, when the first is made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +44,7 @@ class TreeBlock:
     def ends(self) -> FloatArray:
         return self.values(ends(self.d))
 
-    def output(self, index: int) -> TreeBlock:
+    def output(self, index: int) -> Self:
         return replace(self, outputs=self.outputs[index : index + 1])
 
     def alone(self) -> ExactGame:
@@ -67,7 +65,7 @@ class LeafBlock(TreeBlock):
     kernels: ClassVar[ModuleType] = leaf_kernels
 
     @classmethod
-    def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: FloatArray) -> LeafBlock:
+    def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: FloatArray) -> Self:
         """The games of rows X (n, c) whose hidden features take the values of absent rows."""
         return cls(tuple((one.ensemble.offset, one.leaves(X)) for one in absent), coefficients, len(X))
 
@@ -81,7 +79,7 @@ class PathBlock(TreeBlock):
     kernels: ClassVar[ModuleType] = path_kernels
 
     @classmethod
-    def of(cls, ensembles: Sequence[Ensemble], X: FloatArray, coefficients: FloatArray) -> PathBlock:
+    def of(cls, ensembles: Sequence[Ensemble], X: FloatArray, coefficients: FloatArray) -> Self:
         """The games of rows X (n, c)."""
         return cls(tuple((e.offset, (e.directions(X), *e.paths)) for e in ensembles), coefficients, len(X))
 

@@ -1,10 +1,9 @@
 """The table: rows, players, weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +55,7 @@ class Table:
         """Some rows, in the table's own type."""
         return part_of(self.data, rows)
 
-    def some(self, rows: IntArray) -> Table:
+    def some(self, rows: IntArray) -> Self:
         """The table of some of its rows."""
         weights = self.weights[rows]
         if weights.sum() <= 0:

@@ -1,12 +1,10 @@
 """The masked network as plain arrays: two hidden layers of ELU units on [x·S, S], evaluated without torch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +28,7 @@ class Target:
     scale: FloatArray  # (k,)
 
     @classmethod
-    def of(cls, f: FloatArray, link: str, standardise: bool) -> Target:
+    def of(cls, f: FloatArray, link: str, standardise: bool) -> Self:
         """Learn centre and scale from predictions f (n, k) of the background."""
         if link != "identity" or not standardise:
             return cls(link, np.zeros(f.shape[1]), np.ones(f.shape[1]))

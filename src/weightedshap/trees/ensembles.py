@@ -5,12 +5,10 @@ features take the values of background rows (interventional), and splits on hidd
 averaged by cover (path-dependent).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +76,7 @@ class Ensemble:
     offset: float = 0.0
     single: bool = False  # whether values are rounded to float32 before they are compared, as the library does
 
-    def of_players(self, owner: IntArray) -> Ensemble:
+    def of_players(self, owner: IntArray) -> Self:
         """The ensemble whose splits ask about the player of each column."""
         return replace(self, player=owner.astype(np.int32)[self.column])
 
