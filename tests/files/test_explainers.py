@@ -1,12 +1,13 @@
 """An explainer that was saved and loaded explains as before."""
 
 import functools
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from lightgbm import LGBMClassifier
+from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import weightedshap as ws
@@ -144,3 +145,14 @@ def test_a_folder_of_the_first_version_explains_as_it_did(game):
     np.testing.assert_allclose(again.values, explained.values, rtol=1e-6, atol=1e-9)
     assert again.weight_labels.tolist() == explained.weight_labels.tolist()
     assert again.game_info.keys() == explained.game_info.keys()
+
+
+@pytest.mark.parametrize(
+    "game", ["marginal", "gaussian", SMALL_TREES, SMALL_NETWORK, "tree_path", "tree_interventional"]
+)
+def test_an_explainer_travels_by_pickle(game):
+    model = LGBMRegressor(n_estimators=5, n_jobs=1, verbose=-1).fit(X, Y)
+    explainer = ws.Explainer(model, X[:100], game=game, progress=False)
+    explanation = explainer(X[100:104])
+    assert pickle.loads(pickle.dumps(explainer))(X[100:104]).equals(explanation)
+    assert pickle.loads(pickle.dumps(explanation)).equals(explanation)

@@ -77,7 +77,7 @@ def _explained(model: Model, table: Table) -> ReadModel:
     players = [e.of_players(table.player_of_column) for e in read.ensembles]
     chosen = zip((players[p] for p in positions), signs.tolist(), strict=True)
     ensembles = tuple(replace(e, value=e.value * sign, offset=e.offset * sign) for e, sign in chosen)
-    return replace(read, ensembles=ensembles, raw=lambda rows: read.predict(rows)[:, positions] * signs)
+    return replace(read, ensembles=ensembles, picked=tuple(positions), factor=read.factor * signs)
 
 
 @dataclass(frozen=True)

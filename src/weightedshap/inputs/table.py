@@ -34,7 +34,7 @@ class Table:
         """How many players there are."""
         return len(self.players)
 
-    @cached_property
+    @property
     def kind(self) -> Kind[Data]:
         """What rows of this type can do."""
         return kind_of(self.data)
@@ -69,7 +69,7 @@ class Table:
         the background has names too, or the model has the same; others by position. A value that the dtype of the
         background's column cannot hold (a hole or a fraction among integers) keeps its own.
         """
-        rows, in_frame = as_rows(X), self.kind is not ARRAYS
+        in_frame, rows = self.kind is not ARRAYS, as_rows(X)
         if in_frame and isinstance(rows, np.ndarray) and rows.dtype.kind in "OUS":
             rows = pd.DataFrame(rows).infer_objects()
             rows.columns = self.names if rows.shape[1] == len(self.names) else rows.columns

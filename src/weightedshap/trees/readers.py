@@ -48,6 +48,8 @@ class ReadModel:
     space: str  # "margin", "probability" or "value", the scale on which trees add up
     raw: Callable[[Any], Any]  # rows → (n, k), the library's own prediction on that scale
     categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)  # by column, where the model has them
+    picked: tuple[int, ...] | None = None  # which of the raw outputs are looked at; None looks at all
+    factor: float | FloatArray = 1.0  # what they are times
 
     def encode(self, rows: Data) -> FloatArray:
         """Rows as the numbers that splits compare: categories as their codes, missing values as NaN."""
@@ -60,7 +62,8 @@ class ReadModel:
 
     def predict(self, rows: Data) -> FloatArray:
         """(n, k) the library's own raw prediction."""
-        return np.asarray(self.raw(rows), dtype=np.float64).reshape(len(rows), -1)
+        raw = np.asarray(self.raw(rows), dtype=np.float64).reshape(len(rows), -1)
+        return (raw if self.picked is None else raw[:, self.picked]) * self.factor
 
 
 def _encoded(column: pd.Series[Any], categories: Sequence[Any] | None) -> FloatArray:
@@ -136,8 +139,9 @@ def read_lightgbm(model: Booster | LGBMModel, rows: Data) -> ReadModel:
     return ReadModel(
         lightgbm_ensembles(dump, scale),
         "value" if str(dump.get("objective", "")).split(" ")[0] in PLAIN_LIGHTGBM else "margin",
-        lambda rows: scale * feeding(partial(booster.predict, raw_score=True), booster)(rows),
+        feeding(partial(booster.predict, raw_score=True), booster),
         dict(zip(positions, dump.get("pandas_categorical") or [], strict=False)),
+        factor=scale,
     )
 
 
