@@ -94,6 +94,12 @@ def test_imports_point_one_way():
     assert violations(Path(weightedshap.__file__).parent) == []
 
 
+def test_only_the_commands_know_the_papers_experiments():
+    package = Path(weightedshap.__file__).parent
+    telling = [file for file in package.rglob("*.py") if "weightedshap_paper" in file.read_text(encoding="utf-8")]
+    assert telling == [package / "cli.py"]
+
+
 def test_an_import_of_a_later_module_is_found(tmp_path):
     assert found_in(tmp_path, {"cellar.py": "import house.hall", "hall.py": ""}) == ["cellar imports hall"]
 
