@@ -41,10 +41,14 @@ def first_calls(work):
     return list(met)
 
 
-def files_in_turn(calls):
-    """The files of these calls, each as often as it is come back to."""
-    files = [file for file, _ in calls]
+def in_turn(files):
+    """Files one after the other, each as often as it is come back to."""
     return [file for file, before in zip(files, [None, *files]) if file != before]
+
+
+def uncompiled(files):
+    """Without compiled loops: whether numba reports them to a profiler depends on its version."""
+    return in_turn([file for file in files if not file.endswith("kernels.py")])
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +60,7 @@ def way():
 
 
 def test_one_row_takes_few_hops(way):
-    turns = files_in_turn(way)
+    turns = in_turn([file for file, _ in way])
     assert len(turns) - 1 <= MOST_HOPS, "\n".join(turns)
 
 
@@ -75,4 +79,5 @@ def test_contributing_tells_the_same_way(way):
     text = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = text.partition("## The way of one row")[2].partition("\n## ")[0]
     told = re.findall(r"^\| \d+ \| `([\w./]+)`", table, re.M)
-    assert told == files_in_turn(way)
+    assert len(told) - 1 <= MOST_HOPS
+    assert uncompiled(told) == uncompiled([file for file, _ in way])
