@@ -76,7 +76,7 @@ def test_the_default_call_enters_the_rooms_where_a_reader_looks(way):
 
 
 def test_contributing_tells_the_same_way(way):
-    text = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = text.partition("## The way of one row")[2].partition("\n## ")[0]
     told = re.findall(r"^\| \d+ \| `([\w./]+)`", table, re.M)
     assert len(told) - 1 <= MOST_HOPS
