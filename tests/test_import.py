@@ -7,7 +7,7 @@ MOST_MODULES = 1_100  # measured: about 900, of which pandas, numpy and scipy ar
 
 SCRIPT = "import sys, weightedshap; print(*sys.modules)"
 
-HEAVY = ("numba", "torch", "shap", "shapiq", "matplotlib.pyplot", "xgboost", "catboost", "polars", "plotly", "dask", "ray")
+HEAVY = ("numba", "torch", "shap", "shapiq", "matplotlib.pyplot", "xgboost", "catboost", "polars", "plotly")
 
 
 def imported_modules():
