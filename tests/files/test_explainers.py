@@ -156,3 +156,15 @@ def test_an_explainer_travels_by_pickle(game):
     explanation = explainer(X[100:104])
     assert pickle.loads(pickle.dumps(explainer))(X[100:104]).equals(explanation)
     assert pickle.loads(pickle.dumps(explanation)).equals(explanation)
+
+
+@pytest.mark.parametrize("given", ["fitted", "recipe that no file can hold"])
+def test_a_loaded_game_without_a_recipe_is_never_fitted_anew_in_silence(tmp_path, given):
+    game = SMALL_TREES.fit(LINEAR, X[:100], 0)
+    if given != "fitted":
+        game = ws.games.Auto(tree=SMALL_TREES, network=SMALL_NETWORK)
+    explainer = ws.Explainer(LINEAR, X[:100], game=game, progress=False)
+    loaded = saved(saved(explainer, tmp_path / "one", LINEAR), tmp_path / "two", LINEAR)
+    assert loaded(X[100:104]).equals(explainer(X[100:104]))
+    with pytest.raises(ValueError, match="it cannot be fitted on other rows"):
+        ws.evaluate(loaded, X[100:104], methods=["Shapley"])

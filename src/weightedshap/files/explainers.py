@@ -7,6 +7,7 @@ stays with the user, and so do parts that were given as functions.
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,10 @@ def load(folder: str | os.PathLike[str], model: UserModel, changes: Mapping[str,
     learned = content["learned"]
     if learned is None or "game" in changes:
         return setting, setting.fit()
-    return setting, RECIPES[learned["recipe"]].restored(learned, setting.model, setting.background)
+    game = RECIPES[learned["recipe"]].restored(learned, setting.model, setting.background)
+    if "game" not in saved:  # it was given as a fitted one: no recipe is known that could be fitted on other rows
+        setting = replace(setting, choices=setting.choices.but(game=game))
+    return setting, game
 
 
 def _stored(name: str, value: object, setting: Setting) -> object:

@@ -36,9 +36,10 @@ class TreeBlock:
         return self._filled(self.kernels.along, (orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
-        table, out = self.coefficients @ vectors.T, np.empty((len(self.outputs), self.n, len(vectors), self.d))
+        table = np.ascontiguousarray(self.coefficients @ vectors.T)
+        out = np.empty((len(self.outputs), self.n, len(vectors), self.d))
         for (_, lists), phi in zip(self.outputs, out, strict=True):
-            self.kernels.semivalues(*lists, np.ascontiguousarray(table), phi)
+            self.kernels.semivalues(*lists, table, phi)
         return np.moveaxis(out, 0, -1)
 
     def ends(self) -> FloatArray:
