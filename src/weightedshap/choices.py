@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from weightedshap.checks import UnknownName, look_up, one_of, unknown_sentence
 from weightedshap.estimators import Estimator, as_estimator
-from weightedshap.games import GAMES
+from weightedshap.games import GAMES, JUDGES
 from weightedshap.games.protocols import Fitted, Recipe
 from weightedshap.games.rows import Rows
+from weightedshap.games.tree_model import readable
 from weightedshap.games.wrappers import as_fitted
 from weightedshap.inputs import Data, Groups, Model, Outputs, Table, as_model, as_table, trained_columns
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
 
-NEED_A_FIT = ("game", "predict", "outputs", "link", "random_state")
-"""Choices that the fitted game depends on."""
+NEED_A_FIT = ("game", "judge", "predict", "outputs", "link", "random_state")
+"""Choices that the fitted games depend on."""
+
+OTHER_MODELS = ("marginal", "distilled_trees")
+"""The games that compete by default where the model has no trees that can be read."""
+
+JUDGES_STREAM = 4  # of the seed: a judge of the same recipe as the game is another game
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +38,8 @@ class Choices:
     The explainer, its files and the experiments share this value. Every name is checked when it is made.
     """
 
-    game: Any = "tree_surrogate"
+    game: Any = "auto"
+    judge: Any = "auto"
     estimator: Any = "auto"
     family: Any = "paper"
     utility: Any = "aup"
@@ -45,8 +54,7 @@ class Choices:
     progress: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        if isinstance(self.game, str):
-            look_up("game", self.game, GAMES)
+        _check_games(self.game, self.judge)
         one_of("selection", self.select, SELECTIONS)
         one_of("link", self.link, ("identity", "logit"))
         as_estimator(self.estimator, self.evaluations)
@@ -114,25 +122,101 @@ class Setting:
         choices = self.choices.but(**changes)
         return replace(self, choices=choices, method=choices.method(self.background.d))
 
-    def fit(self, game: Any = None) -> Fitted:
-        """A game, the chosen one by default, fitted to model and background."""
-        game = self.choices.game if game is None else game
-        recipe = look_up("game", game, GAMES)() if isinstance(game, str) else game
+    def meant(self) -> tuple[tuple[Any, ...], Any]:
+        """What `game` and `judge` stand for with this model: the games to be weighted, and who judges."""
+        game, judge = self.choices.game, self.choices.judge
+        if isinstance(game, str) and game == "auto":
+            path = readable(self.model, self.background)
+            games, own = OTHER_MODELS if path is None else (path,), "anchored"
+        else:
+            games, own = (tuple(game), "anchored") if isinstance(game, (list, tuple)) else ((game,), "game")
+        judge = own if isinstance(judge, str) and judge == "auto" else judge
+        if len(games) > 1 and isinstance(judge, str) and judge == "game":
+            several = f"{len(games)} games compete, and none of them can judge the others"
+            raise ValueError(f"{several}. Give `judge` a name, or explain one game.")
+        return games, judge
+
+    def fit(self, game: Sequence[Fitted | None] = (), judge: Sequence[Fitted | None] = ()) -> Fits:
+        """The chosen games, fitted to model and background; those that are given here are fitted already."""
+        games, who = self.meant()
+        pairs = zip_longest(games, game)
+        fitted = tuple(self.fit_one(one) if known is None else known for one, known in pairs)
+        _check_scales(fitted, self.background)
+        if isinstance(who, str) and who == "game":
+            return Fits(fitted, fitted[0])
+        known = next(iter(judge), None)
+        return Fits(fitted, self.fit_one(who, JUDGES, JUDGES_STREAM) if known is None else known)
+
+    def fit_one(self, game: Any, known: Mapping[str, Callable[[], Recipe]] = GAMES, *stream: int) -> Fitted:
+        """A game by name, recipe, or as it is, fitted to model and background; judges draw from a stream apart."""
+        recipe = look_up("game", game, known)() if isinstance(game, str) else game
         if isinstance(recipe, Recipe):
-            recipe = recipe.fit(self.model, self.background, np.random.default_rng(self.choices.random_state))
+            seed = [self.choices.random_state, *stream] if stream else self.choices.random_state
+            recipe = recipe.fit(self.model, self.background, np.random.default_rng(seed))
         return as_fitted(recipe, self.background)
 
-    def refit(self, background: Table) -> tuple[Setting, Fitted]:
-        """The same choices on other rows, and the game fitted to them."""
-        if not isinstance(self.choices.game, (str, Recipe)):
-            raise ValueError(
-                "The game was given as a fitted one or as a function, so it cannot be fitted on other rows. Give its "
-                "name or a recipe."
-            )
+    def refit(self, background: Table) -> tuple[Setting, Fits]:
+        """The same choices on other rows, and the games fitted to them."""
+        for what, chosen in (("game", self.choices.game), ("judge", self.choices.judge)):
+            given = chosen if isinstance(chosen, (list, tuple)) else [chosen]
+            if not all(isinstance(one, (str, Recipe)) for one in given):
+                raise ValueError(
+                    f"The {what} was given as a fitted one or as a function, so it cannot be fitted on other rows. "
+                    "Give its name or a recipe."
+                )
         other = replace(self, background=background)
         return other, other.fit()
 
-    def judge(self, utility: Utility, explained: Rows) -> Rows:
+    def scorer(self, utility: Utility, explained: Rows) -> Rows:
         """The rows under the game that `utility` asks for."""
-        judge = Rows.of(self.fit(utility.game), explained.rows)
+        judge = Rows.of(self.fit_one(utility.game), explained.rows)
         return replace(judge, f_x=judge.f_x[:, list(explained.outputs)], outputs=explained.outputs)
+
+
+@dataclass(frozen=True)
+class Fits:
+    """The fitted games of an explainer: those whose contributions are weighted, and the one that judges."""
+
+    games: tuple[Fitted, ...]
+    judge: Fitted  # the very same as the game where that judges itself
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the games are called; of two with one name the second is numbered."""
+        own = [str(game.info.get("game", "given")) for game in self.games]
+        return tuple(name if name not in own[:i] else f"{name} {i + 1}" for i, name in enumerate(own))
+
+    def ready(self) -> Fits:
+        """The same, after what every call needs is done."""
+        for game in {id(game): game for game in (*self.games, self.judge)}.values():
+            game.ready()
+        return self
+
+
+def _check_games(game: Any, judge: Any) -> None:
+    """Names of games and judges that are known; at least one game."""
+    several = isinstance(game, (list, tuple))
+    if several and not game:
+        raise ValueError("`game` is an empty list. Name at least one game, or leave it out.")
+    for one in game if several else [game]:
+        if isinstance(one, str) and (several or one != "auto"):
+            look_up("game", one, GAMES if several else {**GAMES, "auto": None})
+    if isinstance(judge, str):
+        one_of("judge", judge, ("auto", "game", *JUDGES))
+    if several and len(game) > 1 and isinstance(judge, str) and judge == "game":
+        raise ValueError("`judge='game'` asks the explained game to judge, but several compete. Name a judge.")
+
+
+def _check_scales(games: tuple[Fitted, ...], background: Table) -> None:
+    """Games that compete must mean the same prediction."""
+    if len(games) == 1:
+        return
+    few = background.take(slice(0, 20))
+    first, *others = [(game.info["game"], game.space, game.outputs(few)[0]) for game in games]
+    for name, space, f_x in others:
+        if (space, f_x.shape) != (first[1], first[2].shape) or not np.allclose(f_x, first[2], rtol=1e-4, atol=1e-6):
+            raise ValueError(
+                f"The games {first[0]!r} (scale: {first[1]}) and {name!r} (scale: {space}) predict different numbers, "
+                "so their attributions cannot compete. Name games of one scale; link='logit' brings probabilities to "
+                "the log-odds that the trees of a boosted classifier give."
+            )

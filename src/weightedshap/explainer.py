@@ -1,6 +1,6 @@
 """The whole method on one page.
 
-model, background ─▶ game ─▶ Δ contributions ─▶ φ = W·Δ ─▶ T utility ─▶ w*, φ*
+model, background ─▶ game ─▶ Δ contributions ─▶ φ = W·Δ ─▶ T utility, on the judge ─▶ w*, φ*
 """
 
 from __future__ import annotations
@@ -8,42 +8,50 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray
-from weightedshap.choices import Choices, Method, Setting
-from weightedshap.estimators.exact import Estimate, estimated, read_off
+from weightedshap.assembly import Assembled
+from weightedshap.checks import FloatArray, IntArray
+from weightedshap.choices import Choices, Fits, Method, Setting
+from weightedshap.estimators import authors
+from weightedshap.estimators.exact import Estimate, errors_of, estimated, read_off
 from weightedshap.explanation import Cut, Explanation
 from weightedshap.files import explainers as files
+from weightedshap.games import NeuralSurrogate
 from weightedshap.games.protocols import Block, ExactFitted, Fitted
-from weightedshap.games.rows import Rows
+from weightedshap.games.rows import Rows, parts_of
 from weightedshap.games.wrappers import GivenFitted, checked
-from weightedshap.inputs import Data, Groups, Outputs, Table, join_of
+from weightedshap.inputs import Data, Groups, Outputs, Table
 from weightedshap.parallel import each_block, row_generator
-from weightedshap.selection import SHARED, Candidates, Selection, candidates, select, shared_index
+from weightedshap.refinement import refined
+from weightedshap.selection import SHARED, Candidates, Selection, candidates, paired, select
 from weightedshap.utilities import Utility
-from weightedshap.weights import REFERENCES, WeightFamily
+from weightedshap.weights import WeightFamily
 
 __all__ = ["Explainer", "explain"]
 
 KEEP_BYTES = 2**30  # the Δ that is kept unasked
 NOTHING = np.empty(0)  # in the place of what a block is done with, so that it is let go
-WHOLE = ("contributions", "replicates")  # fields that are there for all rows or not at all
 
 
 class Explainer:
     """WeightedSHAP attributions of a model's predictions.
 
-    The constructor checks every choice and fits the game; calling the explainer only explains.
+    The constructor checks every choice and fits the games; calling the explainer only explains. Two games have two
+    jobs: the contributions of `game` are weighted, and `judge` says which weighting recovers the prediction best.
 
     Parameters
     ----------
     model : anything with ``predict_proba`` or ``predict``, a torch module, an ONNX session, or a function of rows
     background : rows that the model may see, as an array, a pandas or a polars DataFrame
-    game : a name of `GAMES`, a recipe, a fitted game, or a function row → Game
+    game : whose contributions are weighted: a name of `GAMES`, a recipe, a fitted game, or a function row → Game; of a
+        list the pairs of a game and a weight compete. "auto" is the path-dependent game of the model's own trees where
+        they can be read, and ``["marginal", "distilled_trees"]`` for other models
+    judge : the game that weights are scored on: a name of `JUDGES`, a recipe and so on, or "game" for the explained
+        one, as in the paper. "auto" is "anchored" for ``game="auto"`` and for a list, and "game" where a game is named
     estimator : a name of `ESTIMATORS`, or a function (game, *, rng) → Contributions
     family : a name of `FAMILIES`, a `WeightFamily`, or a function d → WeightFamily
     utility : a name of `UTILITIES`, or a function (game, f_x) → (phi[m, d] → score[m])
@@ -67,6 +75,7 @@ class Explainer:
         background: Data,
         *,
         game: Any = Choices.game,
+        judge: Any = Choices.judge,
         estimator: Any = Choices.estimator,
         family: Any = Choices.family,
         utility: Any = Choices.utility,
@@ -84,14 +93,39 @@ class Explainer:
     ) -> None:
         chosen = {name: value for name, value in locals().items() if name in Choices.__dataclass_fields__}
         self.setting = Setting.of(model, background, Choices(**chosen), groups, background_weights)
-        self.game = self.setting.fit().ready()
+        self.fits = self.setting.fit().ready()
 
     @classmethod
-    def _made(cls, setting: Setting, game: Fitted) -> Explainer:
-        """An explainer whose game is fitted already."""
+    def paper(cls, model: Any, background: Data, **choices: Any) -> Explainer:
+        """The paper's own way: its network explains and judges, Algorithm 2 as the authors run it, their 13 weights.
+
+        `choices` of the constructor come on top. The network is trained by torch (extra ``neural``); Algorithm 2 as it
+        is printed, which draws a hundred times as much, is ``estimator=weightedshap.estimators.algorithm_2``.
+        """
+        own = {"game": NeuralSurrogate.paper(), "judge": "game", "estimator": authors, "family": "paper"}
+        return cls(model, background, **{**own, **choices})
+
+    @classmethod
+    def _made(cls, setting: Setting, fits: Fits) -> Explainer:
+        """An explainer whose games are fitted already."""
         explainer = cls.__new__(cls)
-        explainer.setting, explainer.game = setting, game.ready()
+        explainer.setting, explainer.fits = setting, fits.ready()
         return explainer
+
+    @property
+    def game(self) -> Fitted:
+        """The fitted game whose contributions are weighted; the first of several."""
+        return self.fits.games[0]
+
+    @property
+    def games(self) -> tuple[Fitted, ...]:
+        """All games that compete."""
+        return self.fits.games
+
+    @property
+    def judge(self) -> Fitted:
+        """The fitted game that weights are scored on."""
+        return self.fits.judge
 
     @property
     def choices(self) -> Choices:
@@ -118,26 +152,25 @@ class Explainer:
         """
         rows = self.background.align(X)
         notes = self.background.notes + self.background.unseen(rows)
-        explained = Rows.of(self.game, rows)
-        call = Call(self.setting.method, explained, self.setting, _ids(row_ids, len(rows)))
+        call = Call.of(self.setting, self.fits, rows, _ids(row_ids, len(rows)))
         return call.explanation(rows, self.background.player_names, notes)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write choices, background and learned game to a folder, without pickle; see `load`."""
-        files.save(self.setting, self.game, folder)
+        """Write choices, background and learned games to a folder, without pickle; see `load`."""
+        files.save(self.setting, self.fits, folder)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], model: Any, **choices: Any) -> Explainer:
         """The explainer that `save` wrote, for the same model: its explanations are the same to the bit.
 
         Nothing in the folder can run code. `choices` of the constructor replace saved ones; an estimator, utility,
-        game or `predict` that was given as a function cannot be saved and has to be passed again.
+        game, judge or `predict` that was given as a function cannot be saved and has to be passed again.
         """
         return cls._made(*files.load(folder, model, choices))
 
     def but(self, **choices: Any) -> Explainer:
-        """The same explainer with other choices; the fitted game is shared."""
-        return self._made(self.setting.but(**choices), self.game)
+        """The same explainer with other choices; the fitted games are shared."""
+        return self._made(self.setting.but(**choices), self.fits)
 
 
 def explain(
@@ -158,7 +191,7 @@ def explain(
     method = Choices(**chosen, random_state=random_state, progress=False).method(bound.d)
     explained = Rows.of(GivenFitted(lambda row: bound), np.full((1, bound.d), np.nan))
     names = bound.player_names or tuple(f"x{i}" for i in range(bound.d))
-    return Call(method, explained, None, (0,)).explanation(None, tuple(names))
+    return Call(method, ("game",), (explained,), explained, None, (0,)).explanation(None, tuple(names))
 
 
 @dataclass(frozen=True)
@@ -167,186 +200,235 @@ class Call:
 
     Attributes
     ----------
-    explained : the game whose Δ is weighted, on all rows
+    names : of the games that compete; one where only one is explained
+    explained : these games on all rows, whose Δ is weighted
+    judge : the game on all rows that curves are drawn on and weights are scored by
     setting : fits the game that a utility may ask for; None where there is no model
     ids : what each row draws from
+    kept : arrays (n, G, …, k) of what was found for each of several games, once it is known; see `assembly.BY_GAME`
     """
 
     method: Method
-    explained: Rows
+    names: tuple[str, ...]
+    explained: tuple[Rows, ...]
+    judge: Rows
     setting: Setting | None
     ids: Sequence[int | str]
+    kept: Mapping[str, FloatArray] | None = None
+
+    @classmethod
+    def of(cls, setting: Setting, fits: Fits, rows: Data, ids: Sequence[int | str]) -> Call:
+        """The games of an explainer on aligned rows."""
+        explained = tuple(Rows.of(game, rows) for game in fits.games)
+        judge = explained[0] if fits.judge is fits.games[0] else Rows.of(fits.judge, rows)
+        if judge.f_x.shape != explained[0].f_x.shape:
+            counts = f"{judge.f_x.shape[1]} outputs, but {explained[0].f_x.shape[1]} are explained"
+            raise ValueError(f"The judge has {counts}. Give a judge with one output for each.")
+        return cls(setting.method, fits.names, explained, judge, setting, ids)
+
+    @cached_property
+    def family(self) -> WeightFamily:
+        """What is chosen from: weights, or pairs of a game and a weight."""
+        return self.method.family.of_games(self.names)
 
     def explanation(self, data: Data, names: tuple[str, ...], notes: tuple[str, ...] = ()) -> Explanation:
         """All blocks, put together."""
-        method, explained, keep = self.method, self.explained, self._keeps()
-        work = partial(self._block, self._judge(method.utility), keep)
-        result = Assembled(len(self.ids), method.family, method.select)
-        parts = explained.parts(method.family.d, method.estimator.takes_own and not method.utility.one_row)
+        method, first, keep = self.method, self.explained[0], self._keeps()
+        work = partial(self._block, self._scorer(method.utility), keep)
+        result = Assembled(len(self.ids), self.family, len(self.names), method.select)
+        together = method.estimator.takes_own and not method.utility.one_row
+        parts = parts_of(self.explained, self.judge, method.family.d, together)
         evaluations: list[int] = []
         stopped: list[str] = []
-        for part, (estimate, found) in zip(parts, each_block(work, parts, method, "explaining"), strict=True):
-            result.put(part, self._facts(part, estimate, keep))
+        for part, (estimates, found) in zip(parts, each_block(work, parts, method, "explaining"), strict=True):
+            result.put(part, self._facts(part, estimates, keep))
             result.add(part, found)
-            evaluations += estimate.evaluations
-            stopped += estimate.stopped
-        fields = result.fields(explained.axis)
+            evaluations += np.sum([one.evaluations for one in estimates], axis=0).tolist()
+            stopped += self._stopped(estimates)
         return Explanation(
-            endpoint_gaps={end: fields.pop(end) for end in ("empty", "full")},
-            **{"contributions": None, **fields},
+            **{"contributions": None, **result.fields(self.names, first.axis)},
             data=data,
             feature_names=names,
-            output_names=explained.fitted.output_names or tuple(f"output {o}" for o in explained.outputs),
-            family=method.family,
+            output_names=first.fitted.output_names or tuple(f"output {o}" for o in first.outputs),
+            family=self.family,
             n_evaluations=np.array(evaluations),
             stopped=tuple(stopped),
-            game_info=dict(explained.fitted.info),
+            game_info=_told_of(self.names, [rows.fitted for rows in self.explained]),
+            judge_info=dict(self.judge.fitted.info),
             utility=method.utility.name,
             select=method.select,
             notes=notes + _notes(method.keep, keep),
-            _weigher=self,
+            _weigher=replace(self, kept=result.by_game() if len(self.names) > 1 else None),
         )
 
-    def _facts(self, part: slice, estimate: Estimate, keep: bool) -> dict[str, FloatArray | None]:
-        """What is told of some rows whatever weight is chosen."""
-        empty, full = estimate.ends[:, 0], estimate.ends[:, 1]
-        f_x, expected = self.explained.f_x[part], np.atleast_1d(self.explained.fitted.mean_prediction)
+    def _stopped(self, estimates: Sequence[Estimate]) -> list[str]:
+        """Why no more was spent on each row, game by game where there are several."""
+        if len(estimates) == 1:
+            return list(estimates[0].stopped)
+        by_row = zip(*(one.stopped for one in estimates), strict=True)
+        return [" · ".join(f"{name}: {why}" for name, why in zip(self.names, whys, strict=True)) for whys in by_row]
+
+    def _facts(self, part: slice, estimates: Sequence[Estimate], keep: bool) -> dict[str, FloatArray | None]:
+        """What is told of some rows whatever weight is chosen; of every game (n, G, …, k) where games differ."""
+        f_x, ends = self.explained[0].f_x[part], np.stack([one.ends for one in estimates], axis=1)  # (n, G, 2, k)
+        expected = np.stack([np.atleast_1d(rows.fitted.mean_prediction) for rows in self.explained])
         return {
-            "base_values": empty,
             "predictions": f_x,
-            "empty": empty - expected,
-            "full": full - f_x,
-            "contributions": estimate.delta if keep else None,
-            "replicates": estimate.replicates,
+            "judge_predictions": self.judge.f_x[part],
+            "base_values": ends[:, :, 0],
+            "empty": ends[:, :, 0] - expected,
+            "full": ends[:, :, 1] - f_x[:, None],
+            "contributions": _of_all([one.delta for one in estimates]) if keep else None,
+            "replicates": _of_all([one.replicates for one in estimates]),
         }
 
-    def _block(self, judge: Rows, keep: bool, part: slice) -> tuple[Estimate, Candidates | Selection]:
-        """Algorithm 2, then Algorithm 1, on some rows."""
-        block, estimate = self._estimate(part, keep)
-        chosen = self._choose(judge, part, block, estimate.phi, estimate.replicates)
-        chains = estimate.replicates
-        too_large = chains is not None and not (keep and chains.nbytes * len(self.explained) <= KEEP_BYTES)
-        return replace(estimate, phi=NOTHING, replicates=None if too_large else chains), chosen
+    def _block(self, scorer: Rows, keep: bool, part: slice) -> tuple[list[Estimate], Candidates | Selection]:
+        """Algorithm 2 for every game, then Algorithm 1, on some rows."""
+        found = [self._estimate(game, part, keep) for game in self.explained]
+        chosen = self._choose(scorer, part, found[0][0], [(one.phi, one.replicates) for _, one in found])
+        return [replace(one, phi=NOTHING, replicates=self._chains_kept(one, found, keep)) for _, one in found], chosen
 
-    def _estimate(self, part: slice, keep: bool) -> tuple[Block, Estimate]:
+    def _chains_kept(self, one: Estimate, found: Sequence[tuple[Block, Estimate]], keep: bool) -> FloatArray | None:
+        """The chains of a game that are held for later: of all games or of none; an exact Δ stands in each of them."""
+        sampled = [other.replicates for _, other in found if other.replicates is not None]
+        sizes = {chains.shape for chains in sampled}
+        if len(sizes) != 1 or not keep or sum(chains.nbytes for chains in sampled) * len(self.ids) > KEEP_BYTES:
+            return None
+        if one.replicates is not None or one.delta is None:
+            return one.replicates
+        return np.broadcast_to(one.delta[:, None], sizes.pop())
+
+    def _estimate(self, explained: Rows, part: slice, keep: bool) -> tuple[Block, Estimate]:
         """Δ of some rows: read off if the game knows it and the estimator takes it, else estimated."""
-        method, fitted = self.method, self.explained.fitted
+        method, fitted = self.method, explained.fitted
         if method.estimator.takes_own and isinstance(fitted, ExactFitted):
-            exact = fitted.block(self.explained.some(part))
+            exact = fitted.block(explained.some(part))
             return exact, read_off(exact, method.family, keep)
-        block = self._games(part)
+        block = self._games(explained, part)
         found = method.estimator(block.alone(), rng=row_generator(method.seed, self.ids[part.start]))
         return block, estimated(block, found, method.family)
 
     def _choose(
-        self, judge: Rows, part: slice, block: Block, phi: FloatArray, replicates: FloatArray | None
+        self, scorer: Rows, part: slice, block: Block | None, found: Sequence[tuple[FloatArray, FloatArray | None]]
     ) -> Candidates | Selection:
-        """T of every weight on the game that judges, and w*; a weight that rows share has to wait for all of them."""
-        explained, family = self.explained.view(part, block), self.method.family
-        judging = explained if judge is self.explained else judge.view(part)
-        scored = candidates(explained, judging, phi, replicates, family, self.method.utility)
-        return scored if self.method.select in SHARED else select(scored, family)
+        """T of every weight, and w*; a weight that rows share has to wait for all of them.
 
-    def _games(self, part: slice) -> Block:
+        `block` holds the games of the first kind; `found` φ (n, M, d, k) and chains (n, c, d, d, k) of each kind.
+        """
+        family, judge = self.method.family, self.judge
+        judging = judge.view(part, block if judge is self.explained[0] else None)
+        scoring = judging if scorer is judge else scorer.view(part)
+        errors = [errors_of(chains, phi, family.with_references) for phi, chains in found]
+        known = [np.zeros_like(phi) if e is None else e for e, (phi, _) in zip(errors, found, strict=True)]
+        unsure = None if all(e is None for e in errors) else paired(known, len(family))
+        phi = paired([phi for phi, _ in found], len(family))
+        scored = candidates(judging, scoring, phi, unsure, self.family, self.method.utility)
+        return scored if self.method.select in SHARED else select(scored, self.family)
+
+    def _games(self, explained: Rows, part: slice) -> Block:
         """The games of some rows, with as many players as the family has sizes."""
-        block, d = self.explained.block(part), self.method.family.d
+        block, d = explained.block(part), self.method.family.d
         if block.d != d:
             found = f"The game at row {part.start} has {block.d} players but the background has {d}"
             raise ValueError(f"{found}. Pass a background with one column, or one group of columns, for each player.")
         return block
 
-    def _judge(self, utility: Utility) -> Rows:
-        """The rows under the game that `utility` looks at."""
+    def _scorer(self, utility: Utility) -> Rows:
+        """The rows under the game that `utility` looks at: the judge, unless it asks for another."""
         if utility.game is None:
-            return self.explained
+            return self.judge
         if self.setting is None:
             needs = "which needs a model and a background: use weightedshap.Explainer"
             raise ValueError(f"The utility {utility.name!r} looks at the {utility.game} game, {needs}.")
-        return self.setting.judge(utility, self.explained)
+        return self.setting.scorer(utility, self.explained[0])
 
     def _keeps(self) -> bool:
         """Whether Δ of all rows is kept: if asked for, or small enough to keep unasked."""
-        bytes_ = 8 * self.method.family.d**2 * self.explained.f_x.size
+        tables = len(self.names) + (len(self.names) > 1)  # of each game, and of the one that wins the row
+        bytes_ = 8 * self.method.family.d**2 * self.explained[0].f_x.size * tables
         return bytes_ <= KEEP_BYTES if self.method.keep == "auto" else bool(self.method.keep)
 
     def weigh(
-        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, how: str
+        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily | None, utility: Utility, how: str
     ) -> dict[str, Any]:
         """The fields of an Explanation that depend on the weights, for a Δ that is known already."""
-        other = replace(self, method=replace(self.method, family=family, utility=utility, select=how))
-        judge, result = self._judge(utility), Assembled(len(self.explained), family, how)
-        delta = delta.reshape(*delta.shape[:3], -1)
-        chains = None if chains is None else chains.reshape(*chains.shape[:4], -1)
-        for part in self.explained.parts(family.d, not utility.one_row):
-            phi, replicates = family.with_references.weigh(delta[part]), None if chains is None else chains[part]
-            result.add(part, other._choose(judge, part, other._games(part), phi, replicates))
-        return result.fields(self.explained.axis)
+        weights = self.method.family if family is None else family
+        other = replace(self, method=replace(self.method, family=weights, utility=utility, select=how))
+        scorer, result = self._scorer(utility), Assembled(len(self.ids), other.family, len(self.names), how)
+        known = self.kept or _by_game(contributions=delta, replicates=chains)
+        for part in parts_of(self.explained, self.judge, weights.d, not utility.one_row):
+            some = {name: array[part] for name, array in known.items()}
+            phi = [weights.with_references.weigh(delta) for delta in np.moveaxis(some.pop("contributions"), 1, 0)]
+            drawn = some.pop("replicates", None)
+            of_games = [None] * len(phi) if drawn is None else np.moveaxis(drawn, 1, 0)
+            result.add(part, other._choose(scorer, part, None, list(zip(phi, of_games, strict=True))))
+        if self.kept:
+            result.put(slice(None), self.kept)
+        return result.fields(self.names, self.explained[0].axis) | {"family": other.family, "_weigher": other}
+
+    def refine(self, orders: IntArray) -> IntArray:
+        """(n, d[, k]) orders → the same shape, better ones by a search on the judge; see `refinement.refined`."""
+        start = orders.reshape(*orders.shape[:2], -1)
+
+        def work(part: slice) -> IntArray:
+            view = self.judge.view(part)
+            return refined(view, start[part], self.judge.spread(view))
+
+        parts = self.judge.parts(start.shape[1])
+        found = np.concatenate(list(each_block(work, parts, self.method, "refining")))
+        return found.reshape(orders.shape)
+
+    def judged(self, orders: IntArray) -> tuple[FloatArray, FloatArray]:
+        """What the judge predicts along orders (n, d, k), (n, d + 1, k), and the spread (n, k) of its f(x)."""
+        view = self.judge.view(slice(0, len(orders)))
+        return view.along(orders[:, None])[:, 0], self.judge.spread(view)
 
     def take(self, keep: Cut) -> Call:
         """The same for some of the rows and outputs."""
         ids = tuple(self.ids[r] for r in keep.rows)
-        return replace(self, explained=self.explained.take(keep.rows, keep.outputs), ids=ids)
+        explained = tuple(rows.take(keep.rows, keep.outputs) for rows in self.explained)
+        judge = explained[0] if self.judge is self.explained[0] else self.judge.take(keep.rows, keep.outputs)
+        outputs = slice(None) if keep.outputs is None else np.atleast_1d(keep.outputs)
+        kept = None if self.kept is None else {name: a[keep.rows][..., outputs] for name, a in self.kept.items()}
+        return replace(self, explained=explained, judge=judge, ids=ids, kept=kept)
 
     def join(self, others: Sequence[object]) -> Call | None:
         """The same for more rows; None if they are not one explainer's work."""
         calls = [self, *(other for other in others if isinstance(other, Call))]
-        alike = all(call.explained.is_like(self.explained) for call in calls)
-        if len(calls) <= len(others) or not alike:
+        if len(calls) <= len(others) or not all(call._is_like(self) for call in calls):
             return None
-        rows = join_of([call.explained.rows for call in calls])
-        f_x = np.concatenate([call.explained.f_x for call in calls])
+        explained = tuple(Rows.joined(rows) for rows in zip(*(call.explained for call in calls), strict=True))
+        judge = explained[0] if self.judge is self.explained[0] else Rows.joined([call.judge for call in calls])
         ids = tuple(name for call in calls for name in call.ids)
-        return replace(self, explained=replace(self.explained, rows=rows, f_x=f_x), ids=ids)
+        tables = [call.kept for call in calls if call.kept]
+        together = set(tables[0]).intersection(*tables) if len(tables) == len(calls) else set()
+        kept = {name: np.concatenate([table[name] for table in tables]) for name in together} or None
+        return replace(self, explained=explained, judge=judge, ids=ids, kept=kept)
+
+    def _is_like(self, other: Call) -> bool:
+        """Whether another call is one of the same games, judge and outputs."""
+        pairs = zip((*self.explained, self.judge), (*other.explained, other.judge), strict=False)
+        return self.names == other.names and all(one.is_like(two) for one, two in pairs)
 
 
-class Assembled:
-    """Blocks of rows put together as they come: no block is held any longer than that.
+def _of_all(of_games: Sequence[FloatArray | None]) -> FloatArray | None:
+    """(n, …, k) of each of G games → (n, G, …, k); None where one of them is."""
+    known = [array for array in of_games if array is not None]
+    return np.stack(known, axis=1) if len(known) == len(of_games) else None
 
-    With one weight for each row a block is settled before it comes here. A weight that rows share has to wait for all
-    of them, so their candidates are held.
-    """
 
-    def __init__(self, n: int, family: WeightFamily, how: str) -> None:
-        self.n, self.family, self.how = n, family, how
-        self.arrays: dict[str, FloatArray] = {}
-        self.rows: dict[str, int] = {}  # how many rows each array was given for
-        self.waiting: list[tuple[slice, Candidates]] = []
+def _by_game(**arrays: FloatArray | None) -> dict[str, FloatArray]:
+    """Fields of an Explanation, (n, …[, k]) by name, as the tables (n, 1, …, k) of its only game."""
+    axes = {"contributions": 3, "replicates": 4}
+    return {name: a.reshape(len(a), 1, *a.shape[1 : axes[name]], -1) for name, a in arrays.items() if a is not None}
 
-    def add(self, part: slice, found: Candidates | Selection) -> None:
-        """What was found for some rows."""
-        if isinstance(found, Candidates):
-            self.waiting.append((part, found))
-        else:
-            self.put(part, vars(found))
 
-    def put(self, part: slice, arrays: Mapping[str, FloatArray | None]) -> None:
-        """Arrays (n, …, k) of some rows; zero where a row has none: rows that know their own Δ have no errors."""
-        for name, array in arrays.items():
-            if array is None:
-                continue
-            if name not in self.arrays:
-                self.arrays[name] = np.zeros((self.n, *array.shape[1:]), dtype=array.dtype)
-            self.arrays[name][part] = array
-            self.rows[name] = self.rows.get(name, 0) + len(array)
-
-    def fields(self, axis: bool) -> dict[str, Any]:
-        """The fields of an Explanation. Here the outputs' axis is dropped, once, unless people are to see it."""
-        self._settle()
-        found: dict[str, Any] = {name: array if axis else array[..., 0] for name, array in self.arrays.items()}
-        references, index = found.pop("references"), found.pop("index")
-        found["reference_curves"] = {name: references[:, place] for place, name in enumerate(REFERENCES)}
-        found["weight_labels"] = np.asarray(self.family.labels)[index]
-        found |= {name: None for name in WHOLE if self.rows.get(name, self.n) < self.n}
-        return {"standard_errors": None, **found}
-
-    def _settle(self) -> None:
-        """Choose the weight that all rows share."""
-        if self.waiting:
-            scores = np.concatenate([found.scores for _, found in self.waiting])
-            index = shared_index(scores, self.family, self.how)
-            for part, found in self.waiting:
-                shared = np.broadcast_to(index, (len(found.scores), len(index)))
-                self.put(part, vars(select(found, self.family, shared)))
+def _told_of(names: Sequence[str], games: Sequence[Fitted]) -> dict[str, Any]:
+    """What is told of the game; of several, what they share and each by its name."""
+    if len(names) == 1:
+        return dict(games[0].info)
+    infos = dict(zip(names, (dict(game.info) for game in games), strict=True))
+    return {"game": ", ".join(names), "space": infos[names[0]].get("space", "value"), "games": infos}
 
 
 def _notes(asked: bool | str, kept: bool) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Algorithm 1: w* = argmax_w T(φ_w), per row or shared by all rows; and the tie rule."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -39,29 +39,40 @@ class Selection:
     scores: FloatArray  # (n, m, k) T of every weight
     values: FloatArray  # (n, d, k) φ*
     orders: IntArray  # (n, d, k)
-    curves: FloatArray  # (n, d + 1, k)
+    curves: FloatArray  # (n, d + 1, k), on the judge
     standard_errors: FloatArray | None  # (n, d, k) of φ*; None where Δ is exact
-    shapley: FloatArray  # (n, d, k)
+    shapley: FloatArray  # (n, d, k), of the first game where several compete
+    shapley_errors: FloatArray | None  # (n, d, k)
     references: FloatArray  # (n, 3, d + 1, k) curves of the Shapley, first and last weights
 
 
 def candidates(
-    explained: View, judge: View, phi: FloatArray, replicates: FloatArray | None, family: WeightFamily, utility: Utility
+    judge: View, scorer: View, phi: FloatArray, errors: FloatArray | None, family: WeightFamily, utility: Utility
 ) -> Candidates:
     """Attributions φ_w of every weight, their rankings and recovery curves, and T(φ_w).
 
     Parameters
     ----------
-    explained, judge : the game whose curves are told, and the one that the utility looks at
-    phi : (n, M, d, k) attributions under the weights of `family.with_references`
-    replicates : (n, c, d, d, k) Δ from c independent chains, or None where it is exact
+    judge, scorer : the game that curves are drawn on, and the one that the utility looks at: the same, unless the
+        utility asks for a game of its own
+    phi, errors : (n, M, d, k) attributions under the weights of `family.with_references`, and their standard errors
     """
     unknown, m = np.isnan(phi).any(axis=2, keepdims=True), len(family.labels)
     orders = order_of(np.nan_to_num(phi) if unknown.any() else phi, axis=2)
-    curves = np.where(unknown, np.nan, recovery(explained, orders))
+    curves = np.where(unknown, np.nan, recovery(judge, orders))
     known = utility.of_recovery
-    scores = scored(utility, judge, phi[:, :m]) if known is None else known(curves[:, :m])
-    return Candidates(phi, orders, curves, scores, _errors(family.with_references, phi, replicates))
+    scores = scored(utility, scorer, phi[:, :m]) if known is None else known(curves[:, :m])
+    return Candidates(phi, orders, curves, scores, errors)
+
+
+def paired(of_games: Sequence[FloatArray], m: int) -> FloatArray:
+    """(n, M, …) of each game → (n, G·m + M − m, …): the m weights of every game, then what the first adds to them.
+
+    That is the order of `WeightFamily.of_games` with its references.
+    """
+    if len(of_games) == 1:
+        return of_games[0]
+    return np.concatenate([*(one[:, :m] for one in of_games), of_games[0][:, m:]], axis=1)
 
 
 def select(found: Candidates, family: WeightFamily, index: IntArray | None = None) -> Selection:
@@ -77,7 +88,8 @@ def select(found: Candidates, family: WeightFamily, index: IntArray | None = Non
     errors = None if found.errors is None else _at(found.errors, index)
     weights, references = np.moveaxis(family.vectors[index], -1, 1), list(family.reference_positions)
     shapley, curves_of_three = found.phi[:, references[0]], found.recovery[:, references]
-    return Selection(index, weights, found.scores, values, orders, curves, errors, shapley, curves_of_three)
+    unsure = None if found.errors is None else found.errors[:, references[0]]
+    return Selection(index, weights, found.scores, values, orders, curves, errors, shapley, unsure, curves_of_three)
 
 
 def _at(array: npt.NDArray[Number], index: IntArray) -> npt.NDArray[Number]:
@@ -131,18 +143,3 @@ SELECTIONS = ("per_row", *SHARED)
 def shared_index(scores: FloatArray, family: WeightFamily, how: str) -> IntArray:
     """(k,) the weight that all rows share, for scores (n, m, k) of all rows."""
     return np.array([SHARED[how](scores[..., o], family) for o in range(scores.shape[-1])], dtype=np.intp)
-
-
-def _errors(full: WeightFamily, phi: FloatArray, replicates: FloatArray | None) -> FloatArray | None:
-    """(n, M, d, k) from the spread over the chains that visited all cells a weight uses; NaN with fewer than two.
-
-    Chains count alike. Their walks differ by one at most, so this is at most a little too careful.
-    """
-    if replicates is None:
-        return None
-    deviation = np.moveaxis(full.weigh(replicates), 1, 0) - phi  # (c, n, M, d, k)
-    usable = ~np.isnan(deviation).any(axis=-2, keepdims=True)
-    n = usable.sum(axis=0)  # (n, M, 1, k)
-    centre = deviation.sum(axis=0, where=usable) / np.maximum(n, 1)
-    variance = ((deviation - centre) ** 2).sum(axis=0, where=usable) / np.maximum(n * (n - 1), 1)
-    return np.where(n > 1, np.sqrt(variance), np.nan)

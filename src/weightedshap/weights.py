@@ -96,6 +96,13 @@ class WeightFamily:
         _ = self.reference_positions, self.nearness
         return self
 
+    def of_games(self, names: Sequence[str]) -> WeightFamily:
+        """The pairs of every game with every weight, labelled ``game · weight``, game by game; itself for one game."""
+        if len(names) == 1:
+            return self
+        labels = tuple(f"{name} · {label}" for name in names for label in self.labels)
+        return WeightFamily(labels, np.tile(self.vectors, (len(names), 1))).ready()
+
     def index(self, vector: FloatArray) -> int | None:
         """Where `vector` stands in the family, or None."""
         found = np.flatnonzero(_equal(vector, self.vectors))

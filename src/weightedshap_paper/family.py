@@ -33,7 +33,9 @@ def run_weights(case: Case, settings: Settings, rng: np.random.Generator) -> Num
     rows = data.X_test[rows_of_test(data, settings.rows)]
     numbers = {}
     for size, family in FAMILIES.items():
-        evaluation = ws.evaluate(setting.but(family=family), rows, methods=["WeightedSHAP"], metrics=[])
+        evaluation = ws.evaluate(
+            setting.but(family=family), rows, judges="independent", methods=["WeightedSHAP"], metrics=[]
+        )
         numbers[size] = {judge: evaluation.areas(judge).mean() / rows.shape[1] for judge in evaluation.judges}
     return numbers
 

@@ -95,7 +95,8 @@ def run_tabular(
     chosen = rows_of_test(data, max(settings.rows, AUC_ROWS.get(case.name, 0)) if cheap else settings.rows)
     costly = [] if utility == "aup" else [utility, "performance"]
     methods = [method for method in METHODS if kind == "boosting" or not method.startswith("TreeSHAP")]
-    evaluation = ws.evaluate(setting, data.X_test[chosen], data.y_test[chosen], methods=methods, metrics=costly)
+    rows, answers = data.X_test[chosen], data.y_test[chosen]
+    evaluation = ws.evaluate(setting, rows, answers, judges="independent", methods=methods, metrics=costly)
     curves = {
         judge: {
             metric: {method: of.mean(axis=0) for method, of in evaluation.curves(judge, metric).items()}

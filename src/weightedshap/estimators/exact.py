@@ -89,3 +89,20 @@ def estimated(block: Block, found: Contributions, family: WeightFamily) -> Estim
     replicates = None if chains is None else chains.reshape(1, *chains.shape[:3], -1)
     phi = family.with_references.weigh(delta)
     return Estimate(phi, delta, block.ends(), (found.evaluations,), (found.stopped,), replicates)
+
+
+def errors_of(replicates: FloatArray | None, phi: FloatArray, full: WeightFamily) -> FloatArray | None:
+    """(n, M, d, k) standard errors of φ (n, M, d, k) under the weights `full`, None without chains (n, c, d, d, k).
+
+    They are the spread over the chains that visited all cells a weight uses; NaN with fewer than two.
+
+    Chains count alike. Their walks differ by one at most, so this is at most a little too careful.
+    """
+    if replicates is None:
+        return None
+    deviation = np.moveaxis(full.weigh(replicates), 1, 0) - phi  # (c, n, M, d, k)
+    usable = ~np.isnan(deviation).any(axis=-2, keepdims=True)
+    n = usable.sum(axis=0)  # (n, M, 1, k)
+    centre = deviation.sum(axis=0, where=usable) / np.maximum(n, 1)
+    variance = ((deviation - centre) ** 2).sum(axis=0, where=usable) / np.maximum(n * (n - 1), 1)
+    return np.where(n > 1, np.sqrt(variance), np.nan)

@@ -1,24 +1,27 @@
-"""How good is an attribution? Rankings of the features compared on a game that did not choose them.
+"""How good is an attribution? Rankings of the features compared on games that did not choose them.
 
-The chosen weights can never look worse than Shapley on the game that chose them. So the distinct background rows are
-cut in halves: each half fits a game, explains every row, and is judged on the game of the other half.
+The chosen weights can never look worse than Shapley on the judge that chose them. So the distinct background rows are
+cut in halves: each half fits the explainer's games and explains every row, and is judged on games of the other half.
+Those are right when everything is known, by default: otherwise most of what they measure would be their own misfit.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import FloatArray, IntArray, field_values, one_of, positive_integer
-from weightedshap.choices import Setting
+from weightedshap.checks import FloatArray, IntArray, field_values, look_up, name_of, one_of, positive_integer
+from weightedshap.choices import JUDGES_STREAM, Fits, Setting
 from weightedshap.curves import mean_interval
 from weightedshap.evaluation.metrics import Labels, as_labels, points
 from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, TREESHAP_ROWS, Side
 from weightedshap.explainer import Explainer
+from weightedshap.explanation.slicing import same
 from weightedshap.files import archive
+from weightedshap.games import JUDGES
 from weightedshap.games.rows import Rows
 from weightedshap.games.surrogate import copies_of
 from weightedshap.inputs import Data, Table
@@ -27,6 +30,17 @@ from weightedshap.utilities import masked_inclusion
 FILE_VERSION = 1
 LARGER_IS_BETTER = ("inclusion_auc", "masked_auc", "exclusion", "exclusion_mse")
 COSTLY = ("exclusion", "masked_inclusion", "performance")
+KINDS: Mapping[str, str | None] = {
+    "anchored": "anchored",
+    "network": "anchored_network",
+    "surrogate": "tree_surrogate",
+    "independent": None,
+}
+"""Kinds of judges and the games behind them; None is the explainer's own."""
+
+Explained = Explainer | Setting
+Judge = str | Callable[[Any], Any]
+Judges = Judge | Sequence[Judge] | Mapping[str, Judge]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +53,7 @@ class Evaluation:
     metrics : "recovery" (Σ_k |f(x) − v(top k)|, small is good), "exclusion" (Σ_k |f(x) − v(all but top k)|, large is
         good), "masked_inclusion" (Σ_k |f(x) − f(top k, means elsewhere)|, small is good); where the labels y are
         known, "inclusion_mse" or "inclusion_auc", the mean over k = 1..d of the error or AUC of v(top k)
-    judges : "independent" (the game of the other half of the background) and "own"
+    judges : the kinds of games that judged, see `evaluate`; and "own", the judge that chose the weights
     points : for each judge and metric (n, methods, d + 1), by row and k = 0..d; several outputs are averaged
     notes : sentences the reader should know
     """
@@ -117,6 +131,16 @@ class Evaluation:
     def _points(self, judge: str, metric: str) -> FloatArray:
         return self.points[one_of("judge", judge, self.judges)][one_of("metric", metric, self.metrics)]
 
+    def misfit(self, judge: str) -> float:
+        """The share of the area that is the judge's own error: what it misses when all features are known."""
+        points = self._points(judge, "recovery")[:, self._reference]  # (n, d + 1)
+        area = points[:, 1:].mean()
+        return float(points[:, -1].mean() / area) if area > 0 else 0.0
+
+    @property
+    def _reference(self) -> int:
+        return self.methods.index("Shapley") if "Shapley" in self.methods else 0
+
     def _table(self, judge: str) -> str:
         """One judge's table, in columns of equal width."""
         titles = [f"{metric} {'↑' if metric in LARGER_IS_BETTER else '↓'}" for metric in self.metrics]
@@ -127,10 +151,17 @@ class Evaluation:
             columns.insert(1, _cells(mean, margin, "+"))
         widths = [max(len(title), *map(len, column)) + 3 for title, column in zip(titles, columns, strict=True)]
         left = max(map(len, self.methods))
-        where = "the game of the other half of the background" if judge == "independent" else "the game that chose"
         lines = [("", *titles), *zip(self.methods, *columns, strict=True)]
         table = [f"{name:<{left}}" + "".join(map(str.rjust, cells, widths)) for name, *cells in lines]
-        return "\n".join([f"{len(self)} rows, judged on {where} (mean ± half of the 95 % interval)", *table])
+        head = f"{len(self)} rows, judged by {_where(judge)} (mean ± half of the 95 % interval)"
+        return "\n".join([head, *table, f"Of the area {self.misfit(judge):.0%} is what this judge misses by itself."])
+
+
+def _where(judge: str) -> str:
+    """A kind of judge in words."""
+    if judge == "own":
+        return "the game that chose the weights"
+    return f"{judge!r} games of rows that chose nothing" if judge in KINDS else f"{judge!r}, which was given"
 
 
 def _cells(mean: FloatArray, margin: FloatArray, sign: str = "") -> list[str]:
@@ -141,26 +172,33 @@ def _cells(mean: FloatArray, margin: FloatArray, sign: str = "") -> list[str]:
 
 
 def evaluate(
-    explainer: Explainer | Setting,
+    explainer: Explained | Mapping[str, Explained],
     X: Data,
     y: Any = None,
     against: str = "independent",
     *,
+    judges: Judges = "anchored",
     methods: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     walks: int = 100,
 ) -> Evaluation:
     """Compare WeightedSHAP with Shapley and other rankings on the rows `X`.
 
-    1. Cut the distinct background rows in halves; fit the explainer's game on each (`against="independent"`).
+    1. Cut the distinct background rows in halves; fit the explainer's games and judge on each.
     2. On each half rank the features of every row by every method.
-    3. Judge each ranking on the game that made it ("own") and on the other one ("independent"), and average both ways.
+    3. Judge each ranking on games that are fitted to the other half, and average both ways.
 
     Parameters
     ----------
-    explainer : an `Explainer`, or a `Setting` whose game need not be fitted; its family, utility and seed are used
+    explainer : an `Explainer`, or a `Setting` whose games need not be fitted; its family, utility and seed are used. A
+        dict of them, of one model and background, compares their WeightedSHAP rankings under its names; all other
+        methods are those of the first
     X : rows to explain; y : their true answers, for the inclusion metrics
-    against : "independent", or "own" to judge on the explainer's own game only, without fitting anew
+    against : "independent", or "own" to judge on the explainer's own judge only, without fitting anew
+    judges : one kind or a list of them. "anchored" is right when all features are known: the model's own trees with a
+        learned correction, or the blend for models that cannot be read; "network" the same by a network; "surrogate"
+        the plain tree surrogate, misfit included; "independent" what the explainer itself is judged by. Or a function
+        row → game that knows the truth; several by name in a dict
     methods : some of `METHODS`; by default all that apply ("optimum" up to 15 features, TreeSHAP for tree ensembles)
     metrics : some of "exclusion", "masked_inclusion" and "performance", which adds error or AUC to these two; the
         first two by default. Recovery, and inclusion where `y` is given, are always there
@@ -170,46 +208,115 @@ def evaluate(
     -----
     "WeightedSHAP" chooses a weight for each row, "shared" one for all rows, and "one-SE" the weight nearest to
     uniform within one standard error of the best shared one: it keeps Shapley unless another weight is better
-    beyond noise. "greedy" and "optimum" look at the recovery error of the game that explains, so they are references
-    rather than competitors. TreeSHAP is the Shapley value of the model's own trees on the whole background.
+    beyond noise. "refined" is the local search of `Explanation.refined_orders`; it, "greedy" and "optimum" look at the
+    recovery error of the judge that chose, so they are rankings without an attribution. TreeSHAP is the Shapley value
+    of the model's own trees on the whole background.
     """
     one_of("judge", against, ("independent", "own"))
-    setting = explainer if isinstance(explainer, Setting) else explainer.setting
+    compared = dict(explainer) if isinstance(explainer, Mapping) else {"WeightedSHAP": explainer}
+    settings = _settings(compared)
+    setting = next(iter(settings.values()))
     rows = setting.background.align(X)
     chosen = _methods(methods, setting.background.d)
     costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
+    drawn = _walks(setting, walks)
     if against == "own":
-        fitted = [(setting, setting.fit() if isinstance(explainer, Setting) else explainer.game)]
+        fitted = {name: [(settings[name], _fits(one))] for name, one in compared.items()}
     else:
-        fitted = [setting.refit(half) for half in halves(setting.background, _rng(setting, 1))]
-    orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
-    drawn = _rng(setting, 2).permuted(orders, axis=1)
-    sides = [Side(one, Rows.of(game, rows), drawn) for one, game in fitted]
-    labels = None if y is None else as_labels(y, len(rows), len(sides[0].explained.outputs), setting.model)
-    shared, notes = _of_model(replace(sides[0], setting=setting), chosen)
+        cut = halves(setting.background, _rng(setting, 1))
+        fitted = {name: [one.refit(half) for half in cut] for name, one in settings.items()}
+    sides = {name: [Side.of(*fit, rows, drawn) for fit in fits] for name, fits in fitted.items()}
+    first = sides[next(iter(sides))]
+    labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
+    shared, notes = _of_model(replace(first[0], setting=setting), chosen)
     kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
-    ranked = [_ranked(side, kept, shared) for side in sides]  # (n, M, d, k) each
+    ranked = [_ranked(side, kept, shared) for side in first]  # (n, M, d, k) each
+    if isinstance(explainer, Mapping):
+        kept, ranked = _with_others(kept, ranked, sides)
     performance = labels if "performance" in costly else None
-    pairs = zip(sides, ranked, strict=True)
+    pairs = zip(first, ranked, strict=True)
     masked = [_masked(*pair, performance) if "masked_inclusion" in costly else {} for pair in pairs]
-    judges = {"own": sides} if against == "own" else {"independent": sides[::-1], "own": sides}
+    judging = {} if against == "own" else _judges(judges, first)
+    judging |= {} if len(compared) > 1 else {"own": [side.judge for side in first]}
     scored = {}
-    for judge, judging in judges.items():
+    for judge, games in judging.items():
         both = []
-        for side, order, more in zip(judging, ranked, masked, strict=True):
-            found = points(side.explained, order, "recovery", labels, setting.method)
+        for game, order, more in zip(games, ranked, masked, strict=True):
+            known = labels if labels is None or labels.fits(game) else None
+            found = points(game, order, "recovery", known, setting.method)
             if "exclusion" in costly:
-                found |= points(side.explained, order, "exclusion", performance, setting.method, backwards=True)
+                told = performance if known is not None else None
+                found |= points(game, order, "exclusion", told, setting.method, backwards=True)
             both.append(found | more)
         scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
-    return Evaluation(kept, tuple(scored["own"]), tuple(judges), scored, notes)
+    common = [metric for metric in next(iter(scored.values())) if all(metric in of for of in scored.values())]
+    return Evaluation(kept, tuple(common), tuple(judging), scored, notes)
+
+
+def _settings(compared: Mapping[str, Explained]) -> dict[str, Setting]:
+    """What each explainer is made of; they must share a background, which is cut in halves for all of them."""
+    if not compared:
+        raise ValueError("There is no explainer to evaluate. Pass one, or a dict of several.")
+    settings = {name: one if isinstance(one, Setting) else one.setting for name, one in compared.items()}
+    first = next(iter(settings.values()))
+    for name, other in settings.items():
+        tables = first.background, other.background
+        if tables[0].player_names != tables[1].player_names or not same(tables[0].data, tables[1].data):
+            raise ValueError(
+                f"The explainer {name!r} has another background than the first. Make all of them with the same "
+                "background, so that they learn from the same halves."
+            )
+    return settings
+
+
+def _fits(explainer: Explained) -> Fits:
+    return explainer.fit() if isinstance(explainer, Setting) else explainer.fits
+
+
+def _walks(setting: Setting, walks: int) -> IntArray:
+    """(m, d) random orders."""
+    orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
+    return _rng(setting, 2).permuted(orders, axis=1)
+
+
+def _judges(judges: Judges, sides: Sequence[Side]) -> dict[str, list[Rows]]:
+    """By kind, the games that judge each side: fitted to the other half, or given."""
+    if isinstance(judges, Mapping):
+        named = dict(judges)
+    else:
+        listed = [judges] if isinstance(judges, str) or callable(judges) else list(judges)
+        named = {name_of(judge): judge for judge in listed}
+    return {name: [_judge(judge, other) for other in sides[::-1]] for name, judge in named.items()}
+
+
+def _judge(judge: Judge, other: Side) -> Rows:
+    """The rows under a judge that is fitted to the background of the other side."""
+    if isinstance(judge, str) and look_up("judge", judge, KINDS) in (None, other.judge.fitted.info["game"]):
+        return other.judge  # of that very kind, and fitted to the half that chose nothing
+    recipe = KINDS[judge] if isinstance(judge, str) else judge
+    found = Rows.of(other.setting.fit_one(recipe, JUDGES, JUDGES_STREAM), other.judge.rows)
+    if found.f_x.shape != other.judge.f_x.shape:
+        counts = f"{found.f_x.shape[1]} outputs, but {other.judge.f_x.shape[1]} are explained"
+        raise ValueError(f"The judge {name_of(judge)!r} has {counts}.")
+    return found
+
+
+def _with_others(
+    kept: tuple[str, ...], ranked: Sequence[IntArray], sides: Mapping[str, Sequence[Side]]
+) -> tuple[tuple[str, ...], list[IntArray]]:
+    """The rankings of several explainers, by their names, in the place of the first one's."""
+    rest = [place for place, method in enumerate(kept) if method != "WeightedSHAP"]
+    rank = METHODS["WeightedSHAP"].rank
+    own = [np.stack([rank(side) for side in of_half], axis=1) for of_half in zip(*sides.values(), strict=True)]
+    joined = [np.concatenate([mine, orders[:, rest]], axis=1) for mine, orders in zip(own, ranked, strict=True)]
+    return (*sides, *(kept[place] for place in rest)), joined
 
 
 def _masked(side: Side, orders: IntArray, labels: Labels | None) -> dict[str, FloatArray]:
     """Masked inclusion, on the model with the side's means in the place of hidden features; none without a model."""
     if side.setting.model is None:
         return {}
-    judge = side.setting.judge(masked_inclusion, side.explained)
+    judge = side.setting.scorer(masked_inclusion, side.explained)
     return points(judge, orders, "masked_inclusion", labels, side.setting.method)
 
 

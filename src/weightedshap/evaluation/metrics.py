@@ -47,6 +47,10 @@ class Labels:
     kind: str  # "mse" or "auc"
     targets: FloatArray  # (n, k) numbers, or for the AUC whether the row is of the class
 
+    def fits(self, judge: Rows) -> bool:
+        """Whether a judge's predictions can be held against them: an error only on their own scale."""
+        return self.kind == "auc" or judge.fitted.space == "value"
+
     def points(self, predictions: FloatArray) -> FloatArray:
         """(n, M, d + 1, k) predictions → the same shape, whose mean over the rows is the metric."""
         if self.kind == "mse":

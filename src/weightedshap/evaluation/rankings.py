@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.choices import Setting
+from weightedshap.choices import Fits, Setting
 from weightedshap.coalitions import all_coalitions
 from weightedshap.curves import order_of
 from weightedshap.estimators.exact import differences
@@ -17,8 +18,8 @@ from weightedshap.games import TreeModel
 from weightedshap.games.protocols import Block, Game
 from weightedshap.games.rows import Rows
 from weightedshap.games.wrappers import RowGame
+from weightedshap.inputs import Data
 from weightedshap.parallel import each_block, row_generator
-from weightedshap.selection import shared_index
 
 MOST_PLAYERS = 15  # the optimum looks at 2^d subsets
 ENUMERATED = 10  # up to here the MCI looks at all coalitions
@@ -27,31 +28,48 @@ TREESHAP_ROWS = 1_000  # of the background: its Shapley values hardly change bey
 
 @dataclass(frozen=True)
 class Side:
-    """A game on the rows to compare: what rankings are made of."""
+    """The games and the judge of one half on the rows to compare: what rankings are made of."""
 
-    setting: Setting  # the model, the background of the game, and the explainer's choices
-    explained: Rows  # the game on all rows
+    setting: Setting  # the model, the background of the half, and the explainer's choices
+    call: Call  # a weight for each row, Δ kept
     walks: IntArray  # (m, d) orders in which the MCI looks for the largest contribution
+
+    @classmethod
+    def of(cls, setting: Setting, fits: Fits, rows: Data, walks: IntArray) -> Self:
+        method = replace(setting.method, select="per_row", keep=True)
+        return cls(setting, Call.of(replace(setting, method=method), fits, rows, range(len(rows))), walks)
 
     @property
     def d(self) -> int:
         return self.setting.background.d
 
+    @property
+    def explained(self) -> Rows:
+        """The rows under the game whose Δ is weighted, the first of several."""
+        return self.call.explained[0]
+
+    @property
+    def judge(self) -> Rows:
+        """The rows under the game that chose the weights."""
+        return self.call.judge
+
     @cached_property
     def explanation(self) -> Explanation:
         """Every row explained, a weight for each."""
-        method = replace(self.setting.method, select="per_row", keep=True)
-        call = Call(method, self.explained, self.setting, range(len(self.explained)))
-        return call.explanation(None, self.setting.background.player_names)
+        return self.call.explanation(None, self.setting.background.player_names)
 
     @cached_property
-    def delta(self) -> FloatArray:  # (n, d, d, k)
+    def delta(self) -> FloatArray:
+        """(n, d, d, k) Δ of the game that is explained, the first of several."""
+        weigher = self.explanation._weigher
+        if isinstance(weigher, Call) and weigher.kept:
+            return weigher.kept["contributions"][:, 0]
         return np.asarray(self.explanation.contributions).reshape(len(self.explained), self.d, self.d, -1)
 
     @cached_property
     def mci(self) -> tuple[IntArray, IntArray]:
-        """(n, d, k) rankings by the MCI of every row, and by that of all rows together."""
-        parts = self.explained.parts(self.d)
+        """(n, d, k) rankings by the MCI of every row, and by that of all rows together, on the judge."""
+        parts = self.judge.parts(self.d)
         blocks = list(each_block(self._mci_block, parts, self.setting.method, "MCI"))
         loss = np.sum([block[1] for block in blocks], axis=0)  # (k, …) Σ over the rows of (f(x) − v(S))²
         importance = np.stack([mci(-output, self.walks) for output in loss], axis=-1)  # (d, k)
@@ -61,7 +79,7 @@ class Side:
     def _mci_block(self, part: slice) -> tuple[IntArray, FloatArray]:
         """The local rankings (n, d, k) of some rows, and the squared errors (k, …) of every coalition."""
         local, losses = [], []
-        for block, f_x in self.explained.view(part).each():
+        for block, f_x in self.judge.view(part).each():
             values = sampled_values(block, self.walks)  # (n, …)
             local.append(np.maximum(mci(values, self.walks), mci(-values, self.walks)))
             losses.append(((f_x.reshape(-1, *(1,) * (values.ndim - 1)) - values) ** 2).sum(axis=0))
@@ -81,11 +99,14 @@ def _by(values: Callable[[Side], FloatArray]) -> Ranking:
     return Ranking(lambda side: order_of(values(side).reshape(len(side.explained), side.d, -1), axis=1))
 
 
+def _by_order(orders: Callable[[Side], IntArray]) -> Ranking:
+    """By orders (n, d) or (n, d, k) themselves."""
+    return Ranking(lambda side: orders(side).reshape(len(side.explained), side.d, -1))
+
+
 def _shared(side: Side, how: str) -> FloatArray:
     """(n, d, k) under one weight for all rows."""
-    family = side.setting.method.family
-    scores = side.explanation.scores.reshape(len(side.explained), len(family), -1)
-    return np.asarray(np.einsum("kj,njdk->ndk", family.vectors[shared_index(scores, family, how)], side.delta))
+    return side.explanation.reweight(None, side.setting.method.utility, how).values
 
 
 def _tree_shap(side: Side, removal: str) -> FloatArray:
@@ -107,9 +128,9 @@ def _drawn(side: Side) -> IntArray:
 
 
 def _searched(side: Side, search: Callable[[Game, float], IntArray]) -> IntArray:
-    """(n, d, k) what `search` finds in the game of each row and output."""
+    """(n, d, k) what `search` finds on the judge, at each row and output."""
 
-    rows, parts = side.explained, [slice(r, r + 1) for r in range(len(side.explained))]
+    rows, parts = side.judge, [slice(r, r + 1) for r in range(len(side.judge))]
 
     def work(part: slice) -> IntArray:
         views = rows.view(part).each()
@@ -192,6 +213,7 @@ METHODS: Mapping[str, Ranking] = {
     "WeightedSHAP shared": _by(partial(_shared, how="shared")),
     "WeightedSHAP one-SE": _by(partial(_shared, how="one_standard_error")),
     "WeightedSHAP wide": _by(lambda side: side.explanation.reweight("wide", side.setting.method.utility).values),
+    "refined": _by_order(lambda side: side.explanation.refined_orders()),
     "Shapley": _by(lambda side: side.explanation.shapley),
     "first": _by(lambda side: side.delta[:, 0]),
     "last": _by(lambda side: side.delta[:, -1]),

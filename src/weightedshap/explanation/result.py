@@ -21,6 +21,7 @@ from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import export, stored
 from weightedshap.explanation import slicing as axes
+from weightedshap.explanation.shortlist import Shortlist, shortlisted
 from weightedshap.inputs import Data, join_of
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
@@ -29,17 +30,20 @@ from weightedshap.weights import WeightFamily, as_family
 if TYPE_CHECKING:
     from weightedshap.plots import PlotAccessor
 
+SCALES = {"value": "on the scale of the prediction", "probability": "as probability", "margin": "as log-odds"}
 ALIKE = ("feature_names", "output_names", "has_outputs", "utility", "select")  # and the family, in parts to be joined
 
 
 class Weigher(Protocol):
-    """Scores the weights of another family on a known Δ, with the game that was explained."""
+    """Scores the weights of another family on a known Δ, with the game that judged; and asks that game."""
 
     def take(self, keep: axes.Cut) -> Weigher: ...  # the same for some of the rows and outputs
     def join(self, others: Sequence[object]) -> Weigher | None: ...  # for more rows; None if not one explainer's work
     def weigh(
-        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily, utility: Utility, how: str
+        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily | None, utility: Utility, how: str
     ) -> dict[str, Any]: ...  # the fields of an Explanation that depend on the weights
+    def refine(self, orders: IntArray) -> IntArray: ...  # (n, d[, k]) → better ones by a search on the judge
+    def judged(self, orders: IntArray) -> tuple[FloatArray, FloatArray]: ...  # (n, d, k) → (n, d + 1, k) and spreads
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +56,18 @@ class Explanation:
     Attributes
     ----------
     values : (n, d[, k]) φ*, the attribution under the chosen weights
-    base_values : (n[, k]) the game of no players
-    predictions : (n[, k]) f(x), on the scale of the game
+    base_values : (n[, k]) the game of no players · game_labels : (n[, k]) the game, of several the one that won the row
+    predictions : (n[, k]) f(x), on the scale of the game · judge_predictions : (n[, k]) on the scale of the judge
     data, feature_names, output_names : the rows explained; names of the players and outputs
     contributions : (n, d, d[, k]) ``[row, j − 1, i]`` = Δ_j(x_i); None if not kept (see `notes`)
-    shapley : (n, d[, k]) the attribution under uniform weights
+    shapley : (n, d[, k]) the attribution under uniform weights, of the first game · shapley_errors : its errors or None
     weights : (n, d[, k]) chosen w* · weight_labels : (n[, k]) its label
-    scores : (n, m[, k]) T of every weight · family : labels and vectors of the m weights
-    orders : (n, d[, k]) ranking by |φ*| · curves : (n, d + 1[, k]) |f(x) − v(top k)|, k = 0..d
-    reference_curves : the same for "shapley", "first" and "last"
+    scores : (n, m[, k]) T of every weight · family : labels and vectors of the m weights, or pairs ``game · weight``
+    orders : (n, d[, k]) ranking by |φ*| · curves : (n, d + 1[, k]) |f(x) − v(top k)| on the judge, k = 0..d
+    reference_curves : the same for "shapley", "first" and "last" of the first game
     standard_errors : (n, d[, k]) of `values`; None where nothing was sampled, NaN where unknown
     n_evaluations : (n,) coalitions evaluated for Δ (curves come on top) · stopped : why no more, for each row
-    game_info : what game was played and how well it fits
+    game_info : what game was explained · judge_info : what game judged, and what it misses by size and at both ends
     endpoint_gaps : {"empty": game(∅) − E f, "full": game([d]) − f(x)}, each (n[, k]); NaN where unknown
     notes : sentences the reader should know
     replicates : (n, c, d, d[, k]) Δ from c independent chains, for the errors of other weights
@@ -72,11 +76,14 @@ class Explanation:
     values: FloatArray
     base_values: FloatArray
     predictions: FloatArray
+    judge_predictions: FloatArray
+    game_labels: npt.NDArray[np.str_]
     data: Data
     feature_names: tuple[str, ...]
     output_names: tuple[str, ...]
     contributions: FloatArray | None
     shapley: FloatArray
+    shapley_errors: FloatArray | None
     weights: FloatArray
     weight_labels: npt.NDArray[np.str_]
     scores: FloatArray
@@ -88,6 +95,7 @@ class Explanation:
     n_evaluations: IntArray
     stopped: tuple[str, ...]
     game_info: Mapping[str, Any]
+    judge_info: Mapping[str, Any]
     endpoint_gaps: Mapping[str, FloatArray]
     utility: str = "aup"
     select: str = "per_row"
@@ -130,13 +138,13 @@ class Explanation:
         for other in others:
             _check_alike(first, other)
         joined = {name: _joined_field(name, parts) for name in axes.AXES}
-        infos = [other.game_info for other in others]  # none of them holds an Ellipsis
-        agreed = {k: v for k, v in first.game_info.items() if all(axes.same(v, info.get(k, ...)) for info in infos)}
+        agreed = _agreed([part.game_info for part in parts])
         joined["data"] = None if all(part.data is None for part in parts) else join_of([part.data for part in parts])
         joined["stopped"] = tuple(reason for part in parts for reason in part.stopped)
         joined["notes"] = _joined_notes(parts, agreed, joined["contributions"] is not None)
         weigher = None if first._weigher is None else first._weigher.join([other._weigher for other in others])
-        return replace(first, **joined, game_info=agreed, _weigher=weigher)
+        judged_by = _agreed([part.judge_info for part in parts])
+        return replace(first, **joined, game_info=agreed, judge_info=judged_by, _weigher=weigher)
 
     def equals(self, other: object) -> bool:
         """Whether every public field is the same, to the bit (NaN equals NaN)."""
@@ -226,20 +234,46 @@ class Explanation:
     to_shapiq = export.to_shapiq
 
     def reweight(self, family: object = None, utility: object = "aup", select: str = "per_row") -> Explanation:
-        """Another family or utility on the same Δ: a matrix product and some curves, no new sampling."""
+        """Another family or utility on the same Δ: a matrix product and some curves, no new sampling.
+
+        The judge stays, and so do the games that compete.
+        """
         if self.contributions is None:
             raise ValueError("Δ was not kept, so it cannot be weighed anew. Explain with keep_contributions=True.")
+        weigher, T = self._judging("Weigh anew"), as_utility(utility)
+        weights = None if family is None else as_family(family, self.values.shape[1])
+        one_of("selection", select, SELECTIONS)
+        chosen = weigher.weigh(self.contributions, self.replicates, weights, T, select)
+        if self.standard_errors is not None and self.replicates is None:
+            chosen["standard_errors"] = np.full_like(self.values, np.nan)
+        chosen["shapley_errors"] = self.shapley_errors
+        return replace(self, **chosen, utility=T.name, select=select)
+
+    def refined_orders(self) -> IntArray:
+        """(n, d[, k]) rankings that recover the prediction from still fewer features, by a local search on the judge.
+
+        The search starts at `orders` and lets neighbours change places where that brings the judge nearer to f(x), see
+        `weightedshap.refinement`. It gives rankings and no attribution: no weighting of contributions stands behind it.
+        """
+        return self._judging("Refine").refine(self.orders)
+
+    def shortlist(self, row: int, tolerance: float = 0.1, output: int | str = 0) -> Shortlist:
+        """The first features of the refined order that suffice for one row's prediction, by position.
+
+        They suffice when the judge, knowing only them, is within `tolerance` standard deviations of the predictions
+        over the background. All features are listed where it never comes so near before.
+        """
+        place, row = export.place_of(self, output), export.row_position(self, row)
+        one = self[[row], :, [place]] if self.has_outputs else self[[row]]
+        return shortlisted(one, one._judging("Ask for a shortlist"), row, tolerance)
+
+    def _judging(self, instead: str) -> Weigher:
+        """The game that judged, or why there is none."""
         if self._weigher is None:
             said = "This explanation has no game to score weights with: it was loaded from a file, joined from the work"
             more = "of several explainers, or some of its features were selected."
-            raise ValueError(f"{said} {more} Weigh anew before that, or explain the rows again.")
-        weights = self.family if family is None else as_family(family, self.values.shape[1])
-        T = as_utility(utility)
-        one_of("selection", select, SELECTIONS)
-        chosen = self._weigher.weigh(self.contributions, self.replicates, weights, T, select)
-        if self.standard_errors is not None and self.replicates is None:
-            chosen["standard_errors"] = np.full_like(self.values, np.nan)
-        return replace(self, **chosen, family=weights, utility=T.name, select=select)
+            raise ValueError(f"{said} {more} {instead} before that, or explain the rows again.")
+        return self._weigher
 
     @property
     def plot(self) -> PlotAccessor:
@@ -260,11 +294,16 @@ class Explanation:
         area, shap = self.curves[:, 1:].sum(1).mean(), self.reference_curves["shapley"][:, 1:].sum(1).mean()
         lines = [
             f"Explanation of {n} rows × {d} features{outputs}",
-            f"  game: {self.game_info.get('game', 'given')} · {reasons_of(self.stopped)}",
-            f"  area under the recovery-error curve: {area:.4g} (Shapley {shap:.4g})",
+            f"  explained: {named(self.game_info)} · {reasons_of(self.stopped)}",
+            f"  judged by: {'the same game' if self._judges_itself else named(self.judge_info)}",
+            f"  area under the recovery-error curve, on the judge that chose: {area:.4g} (Shapley {shap:.4g})",
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
+
+    @property
+    def _judges_itself(self) -> bool:
+        return axes.same(dict(self.game_info), dict(self.judge_info))
 
     def _repr_html_(self) -> str:
         """For notebooks: the same lines, and the features that matter most."""
@@ -294,6 +333,17 @@ def _change(phi: FloatArray, error: FloatArray, k: int, dof: float) -> float:
 def field_names() -> tuple[str, ...]:
     """The public fields of an Explanation."""
     return tuple(f.name for f in fields(Explanation) if not f.name.startswith("_"))
+
+
+def named(info: Mapping[str, Any]) -> str:
+    """A game by its name and scale."""
+    return f"{info.get('game', 'given')} ({SCALES[info['space']]})" if "space" in info else info.get("game", "given")
+
+
+def _agreed(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What all of them say alike; none of them holds an Ellipsis."""
+    first, *others = infos
+    return {k: v for k, v in first.items() if all(axes.same(v, info.get(k, ...)) for info in others)}
 
 
 def reasons_of(stopped: Sequence[str]) -> str:

@@ -11,10 +11,10 @@ from weightedshap.files import archive
 from weightedshap.inputs import is_frame
 from weightedshap.weights import REFERENCES, WeightFamily
 
-VERSION = 1
-OPTIONAL = ("contributions", "standard_errors", "replicates")
+VERSION = 2
+OPTIONAL = ("contributions", "standard_errors", "shapley_errors", "replicates")
 NAMED = {"reference_curves": set(REFERENCES), "endpoint_gaps": {"empty", "full"}}
-KINDS = {"weight_labels": "U", "orders": "i", "n_evaluations": "i"}  # of numpy's dtypes; floats elsewhere
+KINDS = {"weight_labels": "U", "game_labels": "U", "orders": "i", "n_evaluations": "i"}  # of dtypes; else floats
 
 
 def save(fields: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -36,11 +36,21 @@ def load(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, Any]:
         stopped = content["stopped"]
         content["stopped"] = tuple(stopped["reasons"][code] for code in stopped["codes"])
         content["family"] = WeightFamily(**content["family"])
+        if "judge_info" not in content:
+            content |= _judged_by_itself(content)
         fields = {name: content[name] for name in names}
         wrong = _unfitting(fields)
     if wrong:
         raise archive.unfitting(path, wrong)
     return fields
+
+
+def _judged_by_itself(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What the first version did not tell apart: the game that explained also judged."""
+    f_x, info = content["predictions"], content["game_info"]
+    labels = np.full(f_x.shape, info.get("game", "given"))
+    errors = None if content["standard_errors"] is None else np.full_like(content["shapley"], np.nan)
+    return {"judge_info": info, "judge_predictions": f_x, "game_labels": labels, "shapley_errors": errors}
 
 
 def _unfitting(fields: Mapping[str, Any]) -> list[str]:
@@ -59,7 +69,7 @@ def _unfitting(fields: Mapping[str, Any]) -> list[str]:
         wrong.append("orders")
     if data is not None and len(data) != n:
         wrong.append("data")
-    types = {"utility": str, "select": str, "game_info": dict}
+    types = {"utility": str, "select": str, "game_info": dict, "judge_info": dict}
     return wrong + [name for name, wanted in types.items() if not isinstance(fields[name], wanted)]
 
 

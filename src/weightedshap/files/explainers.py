@@ -1,8 +1,9 @@
 """A fitted explainer in a folder, without pickle: its choices, its background, and the game that was learned.
 
-``explainer.npz`` holds all of it. A learned game says itself what has to be kept (`Fitted.stored`), and its recipe
-reads it back (`restored`). Every other game is fitted again when it is loaded, which draws the same numbers. The model
-stays with the user, and so do parts that were given as functions.
+``explainer.npz`` holds all of it, for the games that are weighted and for the one that judges. A learned game says
+itself what has to be kept (`Fitted.stored`), and its recipe reads it back (`restored`). Every other game is fitted
+again when it is loaded, which draws the same numbers. The model stays with the user, and so do parts that were given
+as functions.
 """
 
 import os
@@ -12,37 +13,40 @@ from pathlib import Path
 from typing import Any
 
 from weightedshap.checks import field_values
-from weightedshap.choices import Choices, Setting
+from weightedshap.choices import Choices, Fits, Setting
 from weightedshap.files import archive, version_1
 from weightedshap.games import GAMES
 from weightedshap.games.protocols import Fitted
 from weightedshap.inputs import Table, UserModel
 from weightedshap.weights import WeightFamily
 
-VERSION = 2
+VERSION = 3
 MAIN = "explainer.npz"
 PLAIN = (str, int, float, bool, type(None))
 NOT_STORED = object()  # stands for a choice that no file can hold
 RECIPES: dict[str, Any] = {recipe.__name__: recipe for recipe in {type(make()) for make in GAMES.values()}}
 
 
-def save(setting: Setting, game: Fitted, folder: str | os.PathLike[str]) -> None:
-    """Write `setting` and what `game` learned to `folder`, which is made if need be."""
-    learned = game.stored()
+def save(setting: Setting, fits: Fits, folder: str | os.PathLike[str]) -> None:
+    """Write `setting` and what its games learned to `folder`, which is made if need be."""
+    learned = {"game": [game.stored() for game in fits.games]}
+    learned["judge"] = [None if fits.judge is fits.games[0] else fits.judge.stored()]
     choices = {name: _stored(name, value, setting) for name, value in field_values(setting.choices).items()}
     kept = {name: value for name, value in choices.items() if value is not NOT_STORED}
-    again = [name for name in choices if name not in kept and (name != "game" or learned is None)]
+    again = [name for name in choices if name not in kept and None in learned.get(name, [None])]
     background = field_values(setting.background)
     Path(folder).mkdir(parents=True, exist_ok=True)
     content = {"choices": kept, "again": again, "background": background, "learned": learned}
     archive.write(Path(folder) / MAIN, "explainer", VERSION, content)
 
 
-def load(folder: str | os.PathLike[str], model: UserModel, changes: Mapping[str, Any]) -> tuple[Setting, Fitted]:
+def load(folder: str | os.PathLike[str], model: UserModel, changes: Mapping[str, Any]) -> tuple[Setting, Fits]:
     """What `save` was given; `changes` replace saved choices and supply those that are functions."""
     content = archive.read(Path(folder) / MAIN, "explainer", VERSION)
     if "learned" not in content:
         content = version_1.translated(content, Path(folder))
+    if "judge" not in content["choices"] and "judge" not in content["again"]:
+        content = _of_one_game(content)
     if missing := [name for name in content["again"] if name not in changes]:
         said = f"The explainer in {os.fspath(folder)!r} was made with {', '.join(missing)} of your own"
         again = f"{'it' if len(missing) == 1 else 'them'} again: Explainer.load(folder, model, {missing[0]}=…)"
@@ -51,13 +55,26 @@ def load(folder: str | os.PathLike[str], model: UserModel, changes: Mapping[str,
         raise ValueError(f"`{fixed[0]}` is part of what was saved and cannot be changed. Make a new Explainer for it.")
     saved = {name: _restored(value) for name, value in content["choices"].items()}
     setting = Setting.of(model, Table(**content["background"]), Choices(**saved).but(**changes))
-    learned = content["learned"]
-    if learned is None or "game" in changes:
-        return setting, setting.fit()
-    game = RECIPES[learned["recipe"]].restored(learned, setting.model, setting.background)
-    if "game" not in saved:  # it was given as a fitted one: no recipe is known that could be fitted on other rows
-        setting = replace(setting, choices=setting.choices.but(game=game))
-    return setting, game
+    kept = {name: learned for name, learned in content["learned"].items() if name not in changes}
+    found = {name: tuple(_game(one, setting) for one in learned) for name, learned in kept.items()}
+    for name, games in found.items():
+        if name not in saved:  # it was given as a fitted one: no recipe is known that could be fitted on other rows
+            given = games if len(games) > 1 else games[0]
+            setting = replace(setting, choices=setting.choices.but(**{name: given}))
+    return setting, setting.fit(**found)
+
+
+def _game(learned: dict[str, Any] | None, setting: Setting) -> Fitted | None:
+    """The game that wrote `learned`; None for one that is fitted again."""
+    return None if learned is None else RECIPES[learned["recipe"]].restored(learned, setting.model, setting.background)
+
+
+def _of_one_game(content: dict[str, Any]) -> dict[str, Any]:
+    """What was written before games and judges were told apart: the game judged itself."""
+    choices = {**content["choices"], "judge": "game"}
+    if "game" not in content["again"] and choices.get("game", "tree_surrogate") == "auto":
+        choices["game"] = "surrogate"
+    return {**content, "choices": choices, "learned": {"game": [content["learned"]], "judge": [None]}}
 
 
 def _stored(name: str, value: object, setting: Setting) -> object:

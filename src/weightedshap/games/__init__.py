@@ -28,7 +28,7 @@ __all__ += ["from_shap", "from_shapiq"]
 GAMES: Mapping[str, Callable[[], Recipe]] = {
     "tree_surrogate": TreeSurrogate,
     "neural_surrogate": NeuralSurrogate,
-    "auto": Auto,
+    "surrogate": Auto,
     "gaussian": Gaussian,
     "copula": Copula,
     "marginal": Marginal,
@@ -36,3 +36,5 @@ GAMES: Mapping[str, Callable[[], Recipe]] = {
     "tree_interventional": partial(TreeModel, removal="interventional"),
     "tree_path": partial(TreeModel, removal="path"),
 }
+
+JUDGES: Mapping[str, Callable[[], Recipe]] = {**GAMES}

@@ -6,7 +6,7 @@ A game is on the model's output scale with nothing subtracted: the paper's v(S) 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -80,6 +80,8 @@ class FittedGame(Protocol):
 class Fitted(FittedGame, ABC):
     """A fitted game of this library, which also gives blocks of rows."""
 
+    at_once: ClassVar[bool] = False  # whether a block of many rows is walked faster than its rows one by one
+
     @abstractmethod
     def block(self, rows: Data) -> Block:
         """The games of rows that are aligned with the background."""
@@ -102,6 +104,11 @@ class Fitted(FittedGame, ABC):
     def info(self) -> Mapping[str, Any]:
         """What this game is, for the result."""
 
+    @property
+    def space(self) -> str:
+        """The scale of the game: "probability", "margin" or "value"."""
+        return "value"
+
     def stored(self) -> dict[str, Any] | None:
         """What has to be kept of a learned game: plain values, arrays, and under "recipe" the class that reads it back.
 
@@ -120,6 +127,11 @@ class Fitted(FittedGame, ABC):
         return np.nan
 
     @property
+    def spread(self) -> FloatArray | float:
+        """([k]) standard deviation of f over the background; NaN where the game does not know it."""
+        return np.nan
+
+    @property
     def row_bytes(self) -> int:
         """About how much memory the block of one row takes."""
         return 0
@@ -127,6 +139,8 @@ class Fitted(FittedGame, ABC):
 
 class ExactFitted(Fitted):
     """A fitted game whose blocks know their Δ: many rows are read off at once."""
+
+    at_once: ClassVar[bool] = True
 
     @abstractmethod
     def block(self, rows: Data) -> ExactBlock: ...

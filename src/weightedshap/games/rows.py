@@ -1,6 +1,6 @@
 """A fitted game on the rows of one call: f(x), and the blocks that the rows are worked through in."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.games.protocols import Block, ExactFitted, Fitted
-from weightedshap.inputs import Data, part_of
+from weightedshap.inputs import Data, join_of, part_of
 
 BLOCK_BYTES = 2**24  # Δ and lists of a block stay in the cache, or near it
 BLOCK_ROWS = 256  # beyond that, larger blocks save no time and make the progress bar jump
@@ -61,18 +61,28 @@ class Rows:
         found = tuple(self.outputs[o] for o in chosen)
         return replace(taken, f_x=taken.f_x[:, chosen], outputs=found, axis=not isinstance(outputs, int))
 
-    def parts(self, d: int, together: bool = True) -> list[slice]:
-        """The rows of each block: many where the game knows its Δ, unless they are not to be read `together`."""
-        cell = max(8 * len(self.outputs) * d**2, self.fitted.row_bytes)
-        many = together and isinstance(self.fitted, ExactFitted)
-        size = min(max(1, BLOCK_BYTES // cell), BLOCK_ROWS) if many else 1
-        return [slice(start, min(start + size, len(self))) for start in range(0, len(self), size)]
+    def parts(self, d: int) -> list[slice]:
+        """The rows of each block that is judged: many where the game walks them at once."""
+        return _cut(len(self), max(8 * len(self.outputs) * d**2, self.fitted.row_bytes), self.fitted.at_once)
+
+    def spread(self, view: View) -> FloatArray:
+        """(n, k) the standard deviation of f(x) over the background; where it is unknown, |f(x) − v(∅)| of each row."""
+        known = np.broadcast_to(np.atleast_1d(self.fitted.spread), (max(self.outputs) + 1,))[list(self.outputs)]
+        if not np.isnan(known).any():
+            return np.broadcast_to(known, view.f_x.shape)
+        return np.abs(view.f_x - view.block.ends()[:, 0][:, list(self.outputs)])
 
     def some(self, part: slice) -> Data:
         return part_of(self.rows, part)
 
     def block(self, part: slice) -> Block:
         return self.fitted.block(self.some(part))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts, which are alike."""
+        f_x = np.concatenate([part.f_x for part in parts])
+        return replace(parts[0], rows=join_of([part.rows for part in parts]), f_x=f_x)
 
     def is_like(self, other: Self) -> bool:
         """Whether other rows belong to the same game and outputs."""
@@ -81,3 +91,16 @@ class Rows:
     def view(self, part: slice, block: Block | None = None) -> View:
         """The games of some rows with their f(x); `block` where they are there already."""
         return View(self.block(part) if block is None else block, self.f_x[part], self.outputs)
+
+
+def parts_of(explained: Sequence[Rows], judge: Rows, d: int, together: bool = True) -> list[slice]:
+    """The rows of each block of a call: many where all games know their Δ, unless they are not to be read together."""
+    games = [*explained, *([] if judge is explained[0] else [judge])]
+    cell = max(8 * judge.f_x.shape[1] * d**2 * len(explained), sum(rows.fitted.row_bytes for rows in games))
+    return _cut(len(judge), cell, together and all(isinstance(rows.fitted, ExactFitted) for rows in explained))
+
+
+def _cut(n: int, cell: int, many: bool) -> list[slice]:
+    """n rows in blocks: of as many as bounded memory holds, at `cell` bytes each, or one by one."""
+    size = min(max(1, BLOCK_BYTES // cell), BLOCK_ROWS) if many else 1
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -142,3 +142,10 @@ class FittedPath(FittedTreeModel):
     def mean_prediction(self) -> FloatArray:
         """game(∅): the mean by cover, over the rows that the trees were grown on."""
         return np.asarray(self.block(self.background.take(slice(0, 1))).ends()[0, 0])
+
+
+def readable(model: Model, table: Table) -> FittedPath | None:
+    try:
+        return FittedPath(model, table, _explained(model, table))
+    except (TypeError, ValueError):
+        return None

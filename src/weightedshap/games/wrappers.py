@@ -185,7 +185,6 @@ class FittedOnTable(Fitted):
 
     @property
     def space(self) -> str:
-        """The scale of the game: "probability", "margin" or "value"."""
         return self.model.space
 
     @cached_property
@@ -194,7 +193,8 @@ class FittedOnTable(Fitted):
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        return {"game": type(self).__name__.removeprefix("Fitted").lower(), "background_rows": len(self.background)}
+        name = type(self).__name__.removeprefix("Fitted").lower()
+        return {"game": name, "space": self.space, "background_rows": len(self.background)}
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
         return self.model(rows), self.model.has_axis
@@ -211,6 +211,11 @@ class FittedOnTable(Fitted):
     @cached_property
     def mean_prediction(self) -> FloatArray:
         return np.asarray(np.einsum("n,n...->...", self.background.weights, self.predict(self.background.data)))
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        squared = (self.predict(self.background.data) - self.mean_prediction) ** 2
+        return np.sqrt(np.einsum("n,n...->...", self.background.weights, squared))
 
 
 @dataclass(frozen=True)

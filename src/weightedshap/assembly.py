@@ -1,0 +1,85 @@
+"""The blocks of a call, put together into the fields of an Explanation."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weightedshap.checks import FloatArray, IntArray
+from weightedshap.selection import Candidates, Selection, select, shared_index
+from weightedshap.weights import REFERENCES, WeightFamily
+
+WHOLE = ("contributions", "replicates")  # fields that are there for all rows or not at all
+BY_GAME = (*WHOLE, "base_values", "empty", "full")  # fields (n, G, …, k) of every game, one of which wins the row
+
+
+class Assembled:
+    """Blocks of rows put together as they come: no block is held any longer than that.
+
+    With one weight for each row a block is settled before it comes here. A weight that rows share has to wait for all
+    of them, so their candidates are held.
+    """
+
+    def __init__(self, n: int, family: WeightFamily, games: int, how: str) -> None:
+        self.n, self.family, self.games, self.how = n, family, games, how
+        self.arrays: dict[str, FloatArray] = {}
+        self.rows: dict[str, int] = {}  # how many rows each array was given for
+        self.waiting: list[tuple[slice, Candidates]] = []
+
+    def add(self, part: slice, found: Candidates | Selection) -> None:
+        """What was found for some rows."""
+        if isinstance(found, Candidates):
+            self.waiting.append((part, found))
+        else:
+            self.put(part, vars(found))
+
+    def put(self, part: slice, arrays: Mapping[str, FloatArray | None]) -> None:
+        """Arrays (n, …, k) of some rows; zero where a row has none: rows that know their own Δ have no errors."""
+        for name, array in arrays.items():
+            if array is None:
+                continue
+            if name not in self.arrays:
+                self.arrays[name] = np.zeros((self.n, *array.shape[1:]), dtype=array.dtype)
+            self.arrays[name][part] = array
+            self.rows[name] = self.rows.get(name, 0) + len(array)
+
+    def by_game(self) -> dict[str, FloatArray]:
+        """What was found for each game, (n, G, …, k)."""
+        there = [name for name in BY_GAME if self.rows.get(name) == self.n]
+        return {name: self.arrays[name] for name in there}
+
+    def fields(self, names: Sequence[str], axis: bool) -> dict[str, Any]:
+        """The fields of an Explanation, of games with these names.
+
+        Here the outputs' axis is dropped, once, unless people are to see it.
+        """
+        self._settle()
+        game = self.arrays["index"] // (len(self.family) // self.games)  # (n, k) which one won
+        won = {name: _of_winner(array, game) for name, array in self.by_game().items()}
+        rest = {name: array for name, array in self.arrays.items() if name not in BY_GAME}
+        found: dict[str, Any] = {name: array if axis else array[..., 0] for name, array in (rest | won).items()}
+        references, index = found.pop("references"), found.pop("index")
+        found["reference_curves"] = {name: references[:, place] for place, name in enumerate(REFERENCES)}
+        found["weight_labels"] = np.asarray(self.family.labels)[index]
+        found["game_labels"] = np.asarray(names)[game if axis else game[..., 0]]
+        found |= {name: None for name in WHOLE if name in self.arrays and name not in won}
+        if "empty" in found:
+            found["endpoint_gaps"] = {end: found.pop(end) for end in ("empty", "full")}
+        return {"standard_errors": None, "shapley_errors": None, **found}
+
+    def _settle(self) -> None:
+        """Choose the weight that all rows share."""
+        if self.waiting:
+            scores = np.concatenate([found.scores for _, found in self.waiting])
+            index = shared_index(scores, self.family, self.how)
+            for part, found in self.waiting:
+                shared = np.broadcast_to(index, (len(found.scores), len(index)))
+                self.put(part, vars(select(found, self.family, shared)))
+
+
+def _of_winner(array: FloatArray, game: IntArray) -> FloatArray:
+    """(n, G, …, k) → (n, …, k) of the game (n, k) that won each row; without a copy where there is one game."""
+    if array.shape[1] == 1:
+        return array[:, 0]
+    place = game.reshape(len(game), *(1,) * (array.ndim - 2), -1)
+    return np.take_along_axis(array, place, axis=1)[:, 0]
