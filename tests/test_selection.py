@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.axioms.strategies import games
 from tests.oracles import random_game
 from weightedshap.estimators import exact
+from weightedshap.estimators.exact import errors_of
 from weightedshap.games.rows import View
 from weightedshap.games.wrappers import GivenBlock
 from weightedshap.selection import best_weight, candidates, careful_weight, select, shared_weight
@@ -35,7 +36,7 @@ def candidates_of(family, delta, replicates=None, game=RANDOM, utility=aup):
     view = View(GivenBlock.of(game), game.values[-1:, None], (0,))
     phi = family.with_references.phi(delta)[None, ..., None]
     chains = None if replicates is None else replicates[None, ..., None]
-    return candidates(view, view, phi, chains, family, utility)
+    return candidates(view, view, phi, errors_of(chains, phi, family.with_references), family, utility)
 
 
 def chosen_of(family, delta, game=RANDOM, utility=aup):

@@ -22,7 +22,7 @@ class Assembled:
 
     def __init__(self, n: int, family: WeightFamily, games: int, how: str) -> None:
         self.n, self.family, self.games, self.how = n, family, games, how
-        self.arrays: dict[str, FloatArray] = {}
+        self.arrays: dict[str, Any] = {}
         self.rows: dict[str, int] = {}  # how many rows each array was given for
         self.waiting: list[tuple[slice, Candidates]] = []
 

@@ -126,7 +126,7 @@ class Setting:
         """What `game` and `judge` stand for with this model: the games to be weighted, and who judges."""
         game, judge = self.choices.game, self.choices.judge
         if isinstance(game, str) and game == "auto":
-            path = readable(self.model, self.background)
+            path = None if self.model is None else readable(self.model, self.background)
             games, own = OTHER_MODELS if path is None else (path,), "anchored"
         else:
             games, own = (tuple(game), "anchored") if isinstance(game, (list, tuple)) else ((game,), "game")

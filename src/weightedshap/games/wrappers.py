@@ -215,7 +215,7 @@ class FittedOnTable(Fitted):
     @cached_property
     def spread(self) -> FloatArray:
         squared = (self.predict(self.background.data) - self.mean_prediction) ** 2
-        return np.sqrt(np.einsum("n,n...->...", self.background.weights, squared))
+        return np.asarray(np.sqrt(np.einsum("n,n...->...", self.background.weights, squared)))
 
 
 @dataclass(frozen=True)
