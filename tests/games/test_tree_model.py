@@ -16,6 +16,7 @@ from sklearn import linear_model, tree
 import weightedshap as ws
 from tests.games.trees import assert_reads_out
 from weightedshap.games import TreeModel
+from weightedshap.games.surrogate import Masked
 
 QUIET = {"verbose": -1, "n_jobs": 1, "random_state": 0}
 CAT = {"verbose": 0, "allow_writing_files": False, "thread_count": 1, "random_seed": 0}
@@ -113,6 +114,16 @@ def test_all_features_known_gives_the_librarys_own_prediction(name, removal):
     own = fitted.predict(X[40:60])
     single = name.startswith("xgboost")
     np.testing.assert_allclose(ours, own, rtol=0, atol=1e-6 * np.abs(own).max() if single else 1e-10)
+
+
+@every_model
+def test_path_values_of_masked_rows_equal_those_of_each_game(name):
+    model, X = read(name)
+    fitted = TreeModel("path").fit(model, X[:20])
+    rng = np.random.default_rng(0)
+    masked = Masked(rng.integers(0, 8, size=30), rng.random((30, X.shape[1])) < 0.5)
+    expected = [np.atleast_1d(fitted.at(X[40 + r])(known[None])[0]) for r, known in zip(*masked, strict=True)]
+    np.testing.assert_allclose(fitted.pairs(X[40:48], masked), expected, rtol=1e-12, atol=1e-12)
 
 
 @every_model

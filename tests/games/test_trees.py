@@ -1,6 +1,7 @@
 """Ensembles as flat arrays: every read-out equals the definition, for trees no library would grow."""
 
 import functools
+from dataclasses import replace
 from math import comb
 from unittest import mock
 
@@ -61,6 +62,27 @@ def test_path_dependent_values_and_contributions_equal_the_definition(seed, d, d
     expected = [reference_value(ensemble, x, known) for known in coalitions]
     np.testing.assert_allclose(game(coalitions), expected, rtol=1e-12, atol=1e-12)
     assert_reads_out(game, seed)
+
+
+@given(seed=seeds, d=st.integers(1, 80), depth=st.integers(0, 12), single=st.booleans())
+def test_path_dependent_values_of_masked_rows_equal_the_definition(seed, d, depth, single):
+    rng = np.random.default_rng(seed)
+    owner = rng.integers(0, rng.integers(1, d + 1), size=d)
+    ensemble = replace(random_ensemble(rng, d, depth, trees=4).of_players(owner), single=single)
+    X = rng.integers(-1, 5, size=(7, d)).astype(float)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    row, coalition = rng.integers(0, 7, size=20), rng.random((20, owner.max() + 1)) < rng.random((20, 1))
+    expected = [reference_value(ensemble, X[r], known) for r, known in zip(row, coalition[:, owner], strict=True)]
+    np.testing.assert_allclose(ensemble.masked_values(X, row, coalition), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 511, 512, 513, 2000])
+def test_the_value_of_a_masked_row_does_not_depend_on_the_others(n):
+    rng, d = np.random.default_rng(n), 5
+    ensemble, X = random_ensemble(rng, d, 6), rng.normal(size=(n, d)) * 2
+    row, coalition = rng.permutation(n), rng.random((n, d)) < 0.5
+    alone = [ensemble.masked_values(X, row[t : t + 1], coalition[t : t + 1])[0] for t in range(n)]
+    np.testing.assert_array_equal(ensemble.masked_values(X, row, coalition), alone)
 
 
 @given(seed=seeds, d=st.integers(1, 10))

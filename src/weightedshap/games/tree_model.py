@@ -11,7 +11,7 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, look_up
 from weightedshap.games.protocols import Anchor, ExactFitted
-from weightedshap.games.surrogate import refuse_infinite
+from weightedshap.games.surrogate import Masked, refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
 
@@ -155,6 +155,11 @@ class FittedPath(FittedTreeModel):
         from weightedshap.games.tree_blocks import path_games
 
         return path_games(self.read.ensembles, self.background.d)
+
+    def pairs(self, rows: Data, masked: Masked) -> FloatArray:
+        """(N, k) the games of aligned rows at masks: row ``masked.row[t]`` when ``masked.coalition[t]`` is known."""
+        X = self._numbers(rows)
+        return np.stack([e.masked_values(X, *masked) for e in self.read.ensembles], axis=-1)
 
     @cached_property
     def mean_prediction(self) -> FloatArray:

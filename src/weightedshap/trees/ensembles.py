@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.trees import leaf_kernels, path_kernels
+from weightedshap.trees import lane_kernels, leaf_kernels, path_kernels
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -53,6 +53,26 @@ class Paths(NamedTuple):
     edge_start: Int64  # splits of member q are edge[edge_start[q] : edge_start[q + 1]]
     edge: Int32  # 2·node + (1 if the way goes left)
     widest: int  # the most members of a leaf
+
+
+class Programme(NamedTuple):
+    """The inner nodes of all trees from the leaves up, in an order that holds few intermediate values at once.
+
+    A node has a first and a second child, and a value x answers yes or no: yes if sign · x is at most the limit. A
+    missing one says no.
+    """
+
+    special: Int32  # (I,) the node, where it does more than compare numbers; else −1
+    column: Int32  # (I,) as all up to `is_root`
+    player: Int32
+    sign: FloatArray
+    limit: FloatArray
+    yes_first: BoolArray  # whether yes goes to the first child
+    inner: Int32  # how many of the children are inner nodes; if one is, it is the first
+    share: FloatArray  # (I, 2) of the cover that goes to the children; shares need not add up to one
+    leaf: FloatArray  # (I, 2) the values of children that are leaves
+    is_root: BoolArray
+    lines: int  # the most values held at once
 
 
 @dataclass(frozen=True)
@@ -104,16 +124,59 @@ class Ensemble:
         return Paths(*path_kernels.leaf_paths(*trees, self.cover, self.n_players, self.depth))
 
     @cached_property
+    def programme(self) -> Programme:
+        node, need = self._leaves_up()
+        left, right, n_inner = self.left[node], self.right[node], len(self.left)
+        left_first, nan_left = need[left] >= need[right], self.nan_left[node]
+        children = np.where(left_first, (left, right), (right, left)).T
+        is_leaf, cover = children >= n_inner, self.cover[node][:, None]
+        above = -np.nextafter(self.threshold[node], np.inf)  # −x is at most that if x is greater than the threshold
+        return Programme(
+            special=np.where(np.isin(node, self.special), node, -1).astype(np.int32),
+            column=self.column[node],
+            player=self.player[node],
+            sign=np.where(nan_left, -1.0, 1.0),
+            limit=np.where(nan_left, above, self.threshold[node]),
+            yes_first=left_first != nan_left,
+            inner=2 - is_leaf.sum(axis=1, dtype=np.int32),
+            share=np.divide(self.cover[children], cover, out=np.zeros(children.shape), where=cover > 0),
+            leaf=np.concatenate([np.zeros(n_inner), self.value])[children],
+            is_root=np.isin(node, self.roots),
+            lines=int(need.max(initial=0)),
+        )
+
+    def _leaves_up(self) -> tuple[Int32, Int32]:
+        """(I,) inner nodes, children before parents, and (I + L,) how many values are held at once below a node."""
+        trees, need = (self.roots, self.left, self.right), np.zeros(len(self.cover), np.int32)
+        lane_kernels.count_lines(lane_kernels.parents_first(*trees, need)[::-1], *trees[1:], need)
+        return lane_kernels.parents_first(*trees, need)[::-1], need
+
+    @cached_property
     def special(self) -> IntArray:
         """The inner nodes that do more than compare numbers."""
         return np.flatnonzero(self.zero_missing | (self.cat_slot >= 0))
 
     def directions(self, X: FloatArray) -> BoolArray:
         """(n, nodes): whether each row goes left at each inner node."""
-        rows = np.ascontiguousarray(X.astype(np.float32).astype(np.float64) if self.single else X)
         numbers = self.column, self.threshold, self.nan_left
-        categories = self.cat_slot, self.cat_start, self.cat_words, self.member_left
-        return np.asarray(leaf_kernels.directions(rows, *numbers, self.special, *categories))
+        return np.asarray(leaf_kernels.directions(self._compared(X), *numbers, self.special, *self._categories))
+
+    def masked_values(self, X: FloatArray, row: IntArray, coalition: BoolArray) -> FloatArray:
+        """(N,) the path-dependent game of row ``X[row[t]]`` at coalition t (N, d)."""
+        single_leaves = self.value[self.roots[self.roots >= len(self.left)] - len(self.left)]
+        total = np.full(len(row), self.offset + single_leaves.sum())
+        masked = self._compared(X), row, np.ascontiguousarray(coalition)
+        lane_kernels.masked_values(*masked, tuple(self.programme), self.nan_left, *self._categories, total)
+        return total
+
+    def _compared(self, X: FloatArray) -> FloatArray:
+        """The rows X as numbers that thresholds are compared with."""
+        return np.ascontiguousarray(X.astype(np.float32).astype(np.float64) if self.single else X)
+
+    @property
+    def _categories(self) -> tuple[Any, ...]:
+        """Sets of categories as kernels read them."""
+        return self.cat_slot, self.cat_start, self.cat_words, self.member_left
 
     def predict(self, X: FloatArray) -> FloatArray:
         """(n,) values of whole rows, by walking the trees."""

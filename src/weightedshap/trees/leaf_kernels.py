@@ -34,11 +34,18 @@ def directions(X, column, threshold, nan_left, special, cat_slot, cat_start, cat
             row[node] = (v <= threshold[node]) | (np.isnan(v) & nan_left[node])
         for node in special:
             v, slot = x[column[node]], cat_slot[node]
-            if slot < 0 and abs(v) <= 1e-35:
-                row[node] = nan_left[node]
-            elif slot >= 0 and not np.isnan(v):
-                row[node] = is_member(v, cat_words[cat_start[slot] : cat_start[slot + 1]]) == member_left[slot]
+            row[node] = goes_left(v, row[node], nan_left[node], slot, cat_start, cat_words, member_left)
     return out
+
+
+@njit(nogil=True, cache=True)
+def goes_left(v, compared, nan_left, slot, cat_start, cat_words, member_left):
+    """Whether `v` goes left at a special split: by category, or with zero for missing, or as numbers `compared`."""
+    if slot < 0:
+        return nan_left if abs(v) <= 1e-35 else compared
+    if np.isnan(v):
+        return compared
+    return is_member(v, cat_words[cat_start[slot] : cat_start[slot + 1]]) == member_left[slot]
 
 
 @njit(nogil=True, cache=True)
