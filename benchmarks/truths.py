@@ -8,10 +8,8 @@ estimates of it are apart. `make` and `make_real` give the same `Case`, so that 
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -23,7 +21,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from conditionals import FREEDOM, Distribution, TrueGame, Trees, Truth, Value, mean
+from conditionals import FREEDOM, Distribution, Trees, TrueGame, Truth, Value, mean
 from weightedshap.checks import BoolArray, FloatArray, one_of
 from weightedshap.trees.readers import read_model
 from weightedshap_paper.datasets import CLASSIFICATION, REGRESSION, Prepared, prepare
