@@ -1,0 +1,232 @@
+"""Which ranking wins when somebody else keeps score?
+
+    WEIGHTEDSHAP_DATA=… python benchmarks/honest_rankings.py truth [--seeds 3] [--only boosting]
+    WEIGHTEDSHAP_DATA=… python benchmarks/honest_rankings.py real [--seeds 3] [--only airfoil]
+    python benchmarks/honest_rankings.py page
+
+`truth` judges rankings by the true conditional expectation in twelve made settings (see truths.py), `real` by games that
+are fitted to the half of the rows that the explainers never saw, on the paper's twelve tables with boosted trees, a linear
+model and a small network. Each run is kept in results/honest/ as soon as it is done; what is there is not done again.
+`page` prints the tables and writes docs/honest-rankings.md.
+
+A run keeps the mean area under the recovery-error curve of every method and the covariance of these means over its
+rows, so that any two methods can be compared in pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import weightedshap as ws
+from truths import KINDS, REAL, SETTINGS, Case, make, make_real, real_half
+from weightedshap.checks import FloatArray, IntArray
+from weightedshap.curves import order_of
+from weightedshap.evaluation import halves
+from weightedshap.files.atomic import replaced
+from weightedshap.games import TreeSurrogate
+from weightedshap.games.protocols import Fitted
+from weightedshap.games.rows import Rows
+from weightedshap.games.tree_model import FittedPath
+
+HERE = Path(__file__).parent.parent
+KEPT, PAGE = HERE / "results" / "honest", HERE / "docs" / "honest-rankings.md"
+OURS, TWO, REFINED, BEFORE = "WeightedSHAP", "two games", "refined", "paper's way"
+CONDITIONAL = "conditional Shapley"
+ALTERNATIVES = "TreeSHAP path", "TreeSHAP interventional", "marginal Shapley", "distilled TreeSHAP", CONDITIONAL
+ALTERNATIVES += "conditional first", "conditional last"
+INTERVENTIONAL_ROWS = 300
+
+Orders = dict[str, IntArray]
+"""(n, d) rankings by method."""
+
+
+def explained(case: Case, background: FloatArray, seed: int) -> tuple[Orders, ws.Explainer]:
+    """Every ranking to compare, learned from `background`, and the explainer with the default choices."""
+    asked = {"random_state": seed, "progress": False}
+    default = ws.Explainer(case.model, background, **asked)
+    found = default(case.rows)
+    plain = ws.Explainer(case.model, background, game="tree_surrogate", **asked)(case.rows)
+    delta = np.asarray(plain.contributions)
+    orders: Orders = {OURS: found.orders, REFINED: found.refined_orders(), BEFORE: plain.orders}
+    orders |= of_trees(case, background, default, asked) if isinstance(default.game, FittedPath) else of_others(found, default)
+    orders |= {CONDITIONAL: order_of(plain.shapley)}
+    orders |= {"conditional first": order_of(delta[:, 0]), "conditional last": order_of(delta[:, -1])}
+    return orders, default
+
+
+def of_trees(case: Case, background: FloatArray, default: ws.Explainer, asked: Mapping[str, Any]) -> Orders:
+    """TreeSHAP of both kinds, and both games in competition."""
+    few = np.random.default_rng(0).permutation(len(background))[:INTERVENTIONAL_ROWS]
+    own = ws.games.TreeModel("interventional").fit(default.setting.model, default.background.some(few))
+    inside = ws.Explainer(case.model, background, game=own, judge=default.judge, **asked)(case.rows)
+    both = ws.Explainer(case.model, background, game=[default.game, own], judge=default.judge, **asked)(case.rows)
+    path = default(case.rows).shapley
+    return {TWO: both.orders, "TreeSHAP path": order_of(path), "TreeSHAP interventional": order_of(inside.shapley)}
+
+
+def of_others(found: ws.Explanation, default: ws.Explainer) -> Orders:
+    """The marginal Shapley value of the model, and TreeSHAP of trees distilled from it."""
+    uniform = np.full((1, found.values.shape[1]), 1 / found.values.shape[1])
+    trees = default.games[1].block(default.background.align(found.data)).semivalues(uniform)[:, 0, :, 0]
+    return {"marginal Shapley": order_of(found.shapley), "distilled TreeSHAP": order_of(trees)}
+
+
+def areas(orders: Orders, walk: Callable[[IntArray], FloatArray]) -> FloatArray:
+    """(n, methods) areas; `walk` gives |f(x) − v| (n, m, d + 1) along orders (n, m, d)."""
+    return walk(np.stack(list(orders.values()), axis=1))[..., 1:].sum(axis=-1)
+
+
+def by_game(game: Fitted, rows: FloatArray, orders: Orders) -> FloatArray:
+    """(n, methods) areas on a fitted game."""
+    judge = Rows.of(game, rows)
+
+    def walk(many: IntArray) -> FloatArray:
+        parts = [judge.view(part).along(many[part][..., None])[..., 0] for part in judge.parts(rows.shape[1])]
+        return np.abs(judge.f_x[:, None] - np.concatenate(parts))
+
+    return areas(orders, walk)
+
+
+def by_truth(case: Case, orders: Orders) -> FloatArray:
+    """(n, methods) areas on the true game."""
+    f_x = case.predict(case.rows)
+
+    def walk(many: IntArray) -> FloatArray:
+        walked = np.stack([case.truth(row).along(of_row) for row, of_row in zip(case.rows, many, strict=True)])
+        return np.abs(f_x[:, None, None] - walked)
+
+    return areas(orders, walk)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: what it is called, the half it belongs to, and how it is made."""
+
+    name: str
+    half: str
+    seed: int
+    make: Callable[[], Case]
+
+    @property
+    def key(self) -> str:
+        return f"{self.name} | {self.seed}"
+
+
+def run_truth(job: Job) -> dict[str, Any]:
+    """All rankings from the whole background, judged by the truth and by the judge that chose."""
+    case = job.make()
+    orders, default = explained(case, case.background, job.seed)
+    scored = {"truth": by_truth(case, orders), "own": by_game(default.judge, case.rows, orders)}
+    return told(orders, scored)
+
+
+def run_real(job: Job) -> dict[str, Any]:
+    """All rankings from one half of the background, judged by games of the other half."""
+    case = job.make()
+    table = ws.Explainer(case.model, case.background, game="baseline", progress=False).background
+    one, other = halves(table, np.random.default_rng(job.seed))
+    orders, default = explained(case, np.asarray(one.data), job.seed)
+    model, rng = default.setting.model, np.random.default_rng([job.seed, 7])
+    base = "tree_path" if isinstance(default.game, FittedPath) else ws.games.FewRows()
+    recipes = {
+        "plain": TreeSurrogate(fits=2),
+        "anchored trees": TreeSurrogate(base=base, fits=2),
+        "anchored network": ws.games.AnchoredNetwork(),
+    }
+    games = {name: recipe.fit(model, other, rng) for name, recipe in recipes.items()}
+    scored = {name: by_game(game, case.rows, orders) for name, game in games.items()}
+    return told(orders, {**scored, "own": by_game(default.judge, case.rows, orders)})
+
+
+def told(orders: Orders, scored: Mapping[str, FloatArray]) -> dict[str, Any]:
+    """What a file keeps of a run."""
+    judges = {
+        judge: {"mean": table.mean(axis=0).tolist(), "covariance": (np.cov(table.T) / len(table)).tolist()}
+        for judge, table in scored.items()
+    }
+    return {"methods": list(orders), "rows": len(next(iter(scored.values()))), "judges": judges}
+
+
+def jobs(group: str, seeds: int, only: str) -> Iterator[Job]:
+    """All runs of a group, seed by seed, so that what is there first is a whole."""
+    for seed in range(seeds):
+        if group == "truth":
+            made = [Job(s.name, s.half, seed, lambda s=s, seed=seed: make(s, seed)) for s in SETTINGS]
+        else:
+            pairs = [(name, kind) for name in REAL for kind in KINDS]
+            made = [
+                Job(f"{name}, {kind}", real_half(name), seed, lambda n=name, k=kind, seed=seed: make_real(n, k, seed))
+                for name, kind in pairs
+            ]
+        yield from (job for job in made if only in job.name)
+
+
+def run(group: str, seeds: int, only: str) -> None:
+    """Every run that is not there yet."""
+    work = {"truth": run_truth, "real": run_real}[group]
+    path = KEPT / f"{group}.json"
+    for job in jobs(group, seeds, only):
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        if job.key in kept:
+            continue
+        started = time.process_time()
+        found = {"half": job.half, **work(job)}
+        found["seconds"] = round(time.process_time() - started, 1)
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        kept[job.key] = rounded(found)
+        KEPT.mkdir(parents=True, exist_ok=True)
+        with replaced(path) as file:
+            file.write_text(json.dumps(kept, sort_keys=True))
+        print(f"{found['seconds']:7.1f} s  {job.key}: {in_short(found)}", flush=True)
+
+
+def rounded(value: Any) -> Any:
+    """Floats to six digits."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def in_short(found: Mapping[str, Any]) -> str:
+    """The default against the best single alternative, by judge."""
+    return ", ".join(f"{judge} {relative([found], judge, OURS)[0]:.3f}" for judge in found["judges"])
+
+
+def relative(runs: Sequence[Mapping[str, Any]], judge: str, method: str, other: str | None = None) -> tuple[float, float]:
+    """Area of a method ÷ that of the best single alternative (or of `other`), over seeds and rows, and its error.
+
+    The best alternative is the one with the smallest mean area over all seeds: the judge picks it. The error is that of
+    a ratio of paired means (the delta method), rows of all seeds taken together.
+    """
+    means = np.mean([run["judges"][judge]["mean"] for run in runs], axis=0)
+    covariance = np.sum([run["judges"][judge]["covariance"] for run in runs], axis=0) / len(runs) ** 2
+    methods = runs[0]["methods"]
+    rivals = [other] if other else [name for name in ALTERNATIVES if name in methods]
+    best = min((methods.index(name) for name in rivals), key=lambda place: means[place])
+    own = methods.index(method)
+    ratio = means[own] / means[best]
+    spread = covariance[own, own] - 2 * ratio * covariance[own, best] + ratio**2 * covariance[best, best]
+    return float(ratio), float(np.sqrt(max(spread, 0)) / means[best])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("group", choices=["truth", "real", "page"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="", help="runs whose name holds this")
+    given = parser.parse_args()
+    run(given.group, given.seeds, given.only)
+
+
+if __name__ == "__main__":
+    main()
