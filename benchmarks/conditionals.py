@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 from numba import njit
 from scipy.special import expit, logsumexp, ndtr, ndtri, stdtrit
+from scipy.stats.qmc import Sobol
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import as_coalitions, as_orders, prefixes
@@ -22,6 +23,7 @@ from weightedshap.trees.ensembles import Ensemble
 FREEDOM = 4  # of the t copula; `scores` knows the distribution function of four degrees of freedom
 LOG_SCALE = 0.6  # standard deviation of the logarithm of lognormal margins
 DE_BRUIJN = np.uint32(0x077CB531)  # times a word of one bit, the upper five bits tell which bit it was
+HALF_STEP = 2.0**-31  # of a Sobol sequence, which may hold 0
 UPPER, ONE, ALL = np.uint32(27), np.uint32(1), np.uint32(0xFFFFFFFF)
 
 Map = Callable[[FloatArray], FloatArray]
@@ -57,7 +59,7 @@ class Noise:
     """One half of antithetic draws, common to all coalitions of a row."""
 
     normal: FloatArray  # (K, d, pairs) of N(0, Σ_k)
-    squares: FloatArray  # (d + 1, pairs) χ² of ν + s degrees of freedom, s = 0..d: sums of more and more squares
+    squares: FloatArray  # (d + 1, pairs) χ² of ν + s degrees of freedom, s = 0..d: sums of squares; none for Gaussians
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,9 @@ class Distribution:
     """A mixture of Gaussians, or a t distribution, of latents; and margins that turn them into features.
 
     Given z_S, component k has the posterior π_k ∝ w_k N(z_S; μ_k, Σ_k), and in it hidden latents have the mean
-    μ_H + G (z_S − μ_S) and the covariance Σ_HH − G Σ_SH, G = Σ_HS Σ_SS⁻¹. A draw Y of all latents becomes one of them by
-    Y_H + G (z_S − Y_S). Those of a t distribution have ν + |S| degrees of freedom, and that covariance times
-    (ν + δ) / (ν + |S|), δ being the distance of z_S.
+    μ_H + G (z_S − μ_S) and the covariance Σ_HH − G Σ_SH, G = Σ_HS Σ_SS⁻¹. A draw Y of all latents becomes one of the
+    hidden ones by Y_H + G (z_S − Y_S). Those of a t distribution have ν + |S| degrees of freedom, and that covariance
+    times (ν + δ) / (ν + |S|), δ being the distance of z_S.
     """
 
     weights: FloatArray  # (K,)
@@ -104,9 +106,15 @@ class Distribution:
         return self.features(self.means[k] + heavy * around)
 
     def noise(self, pairs: int, rng: np.random.Generator) -> Noise:
-        normal = np.linalg.cholesky(self.covariances) @ rng.standard_normal((self.d, pairs))
-        squares = rng.standard_normal((self.freedom + self.d, pairs)) ** 2 if self.freedom else np.ones((1, pairs))
-        return Noise(normal.astype(np.float32), squares.cumsum(axis=0)[self.freedom - 1 :])
+        """Noise of a scrambled Sobol sequence, for a power of two of pairs: its errors are a third of independent ones.
+
+        The latents come first: the sequence is at its best in its first places.
+        """
+        m = self.d + (self.freedom and self.freedom + self.d)
+        standard = ndtri(Sobol(m, rng=rng).random(pairs) + HALF_STEP).T
+        normal = np.linalg.cholesky(self.covariances) @ standard[: self.d]
+        squares = (standard[self.d :] ** 2).cumsum(axis=0)[max(self.freedom - 1, 0) :]
+        return Noise(normal.astype(np.float32), squares)
 
     def no_noise(self) -> Noise:
         """One draw at the mean, which is all that a linear function of plain latents needs."""
@@ -126,8 +134,8 @@ class Distribution:
         draws[known] = z[known, None]
         ends = 2 * counts.cumsum()
         for k, one in enumerate(components):
-            away = self._deviations(one, known, noise, k, counts[k])
-            draws[~known, ends[k] - 2 * counts[k] : ends[k]] = one.mean[:, None] + np.concatenate([away, -away], axis=1)
+            middle, away = one.mean[:, None], self._deviations(one, known, noise, k, counts[k])
+            draws[~known, ends[k] - 2 * counts[k] : ends[k]] = np.concatenate([middle + away, middle - away], axis=1)
         return draws, np.repeat(posterior / (2 * counts), 2 * counts)
 
     def _component(self, k: int, z: FloatArray, known: BoolArray) -> Component:

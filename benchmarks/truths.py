@@ -8,8 +8,10 @@ estimates of it are apart. `make` and `make_real` give the same `Case`, so that 
 
 from __future__ import annotations
 
+import argparse
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -22,14 +24,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from conditionals import FREEDOM, Distribution, Trees, TrueGame, Truth, Value, mean
-from weightedshap.checks import BoolArray, FloatArray, one_of
+from trees import table
+from weightedshap.checks import BoolArray, FloatArray, IntArray, one_of
 from weightedshap.trees.readers import read_model
 from weightedshap_paper.datasets import CLASSIFICATION, REGRESSION, Prepared, prepare
 from weightedshap_paper.models import boosting, linear
 from weightedshap_paper.tabular import rows_of_test
 
 N, ROWS = 4_000, 100  # background rows, rows to explain
-PAIRS, PAIRS_OF_NONE = 2_048, 2**16  # of antithetic draws, for a coalition and for ∅, which all rows share
+PAIRS, PAIRS_OF_NONE = 2**10, 2**16  # of antithetic draws, for a coalition and for ∅, which all rows share
 BLOCK = 5  # features that are close in "blocks"
 KINDS = "boosting", "linear", "network"  # models of the tables
 
@@ -38,8 +41,8 @@ KINDS = "boosting", "linear", "network"  # models of the tables
 class Setting:
     """d features of a distribution and a kind of model. Recipes are chosen on one half, and reported on the other.
 
-    "mixture" has three Gaussians. Copulas are those of a t distribution, with normal or lognormal margins. A correlation
-    is that of any two latents; "blocks" of five have 0.8 inside and 0.1 across.
+    "mixture" has three Gaussians. Copulas are those of a t distribution, with normal or lognormal margins. A
+    correlation is that of any two latents; "blocks" of five have 0.8 inside and 0.1 across.
     """
 
     name: str
@@ -216,3 +219,42 @@ def fitted(data: Prepared, kind: str, seed: int) -> Any:
         return linear(data)
     network = _network(MLPRegressor if data.task == "regression" else MLPClassifier, seed)
     return make_pipeline(StandardScaler(), network).fit(data.X_train, data.y_train)
+
+
+def measured(setting: Setting, rows: int, orders: int) -> list[str]:
+    """A line of the table: the truth of some rows along random orders, twice, with independent noise."""
+    case, rng = make(setting, 0), np.random.default_rng(0)
+    drawn = np.stack([rng.permutation(setting.d) for _ in range(orders)])
+    again = replace(case.truth, seed=case.truth.seed + 1)
+    case.truth(case.rows[-1]).along(drawn[:1])  # compiles
+    started = time.process_time()
+    games = [case.truth(row) for row in case.rows[:rows]]
+    first = np.stack([areas(game, drawn) for game in games])  # (rows, orders)
+    seconds = time.process_time() - started
+    gap = (first - np.stack([areas(again(row), drawn) for row in case.rows[:rows]])) / np.sqrt(2)
+    error, of_differences = (np.sqrt(np.mean(g**2)) for g in (gap, (gap[:, 1:] - gap[:, :-1])))
+    coalitions = np.mean([len(game.kept) for game in games])
+    cost = [f"{coalitions:.0f}", f"{1e3 * seconds / rows / coalitions:.2f}", f"{ROWS / rows * seconds:.0f}"]
+    errors = [error, of_differences, np.sqrt(np.mean(gap.mean(axis=0) ** 2) * rows / ROWS)]
+    return [setting.name, setting.half, *cost, f"{first.mean():.3f}", *(f"{e:.4f}" for e in errors)]
+
+
+def areas(game: TrueGame, orders: IntArray) -> FloatArray:
+    """(m,) Σ_{j=1..d} |f(x) − v(first j)| of each order."""
+    values = game.along(orders)
+    return np.abs(values[:, -1:] - values[:, 1:]).sum(axis=1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("numbers", nargs="*", type=int, default=range(len(SETTINGS)), help="which settings, from 0")
+    parser.add_argument("--rows", type=int, default=10)
+    parser.add_argument("--orders", type=int, default=20)
+    given = parser.parse_args()
+    header = ["setting", "half", "coalitions", "ms each", "s for 100 rows", "area"]
+    errors = ["its error", "of a difference", "of the mean of 100"]
+    table([*header, *errors], [measured(SETTINGS[at], given.rows, given.orders) for at in given.numbers])
+
+
+if __name__ == "__main__":
+    main()
