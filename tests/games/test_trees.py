@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.games.trees import assert_reads_out, deepest, random_ensemble, reference_value
-from weightedshap.coalitions import all_coalitions
+from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.games.tree_blocks import LeafBlock, PathBlock, mask_game
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import ensembles, path_kernels
@@ -74,6 +74,23 @@ def test_path_dependent_values_of_masked_rows_equal_the_definition(seed, d, dept
     row, coalition = rng.integers(0, 7, size=20), rng.random((20, owner.max() + 1)) < rng.random((20, 1))
     expected = [reference_value(ensemble, X[r], known) for r, known in zip(row, coalition[:, owner], strict=True)]
     np.testing.assert_allclose(ensemble.masked_values(X, row, coalition), expected, rtol=1e-12, atol=1e-12)
+
+
+@given(seed=seeds, d=st.integers(1, 80), m=st.integers(1, 20), together=st.booleans())
+def test_path_dependent_values_along_orders_equal_those_of_their_first_players(seed, d, m, together):
+    rng = np.random.default_rng(seed)
+    ensemble = random_ensemble(rng, d, 7, trees=4)
+    orders = np.tile(rng.permutation(d), (2, m, 1))
+    for order in orders.reshape(-1, d):  # a few exchanges, so that many first players are the same
+        for i in rng.integers(0, d, size=4):
+            order[[i - 1, i]] = order[[i, i - 1]]
+    X = rng.integers(-1, 5, size=(2, d)).astype(float)
+    with mock.patch.object(ensembles, "FEW_PLAYERS", 1000 if together else 0):
+        found = ensemble.path_along(ensemble.directions(X), orders)
+    for x, along, walked in zip(X, found, orders, strict=True):
+        coalitions = prefixes(walked).reshape(-1, d)
+        expected = ensemble.masked_values(x[None], np.zeros(len(coalitions), dtype=int), coalitions)
+        np.testing.assert_allclose(along.ravel(), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 511, 512, 513, 2000])

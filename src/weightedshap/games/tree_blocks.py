@@ -1,27 +1,25 @@
 """Blocks of games that are read off trees; loaded, with the compiled loops, when the first is made."""
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import ModuleType
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.coalitions import ends
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import leaf_kernels, path_kernels
 from weightedshap.trees.ensembles import Absent, Ensemble, coefficient_table
 
 
 @dataclass(frozen=True)
-class TreeBlock:
-    """The games of n rows, an `ExactBlock` read off trees; a subclass names the kernels."""
+class TreeBlock(ABC):
+    """The games of n rows, an `ExactBlock` read off trees."""
 
-    kernels: ClassVar[ModuleType]  # with `values`, `along` and `semivalues`
-    outputs: tuple[tuple[float, tuple[Any, ...]], ...]  # what is added to the leaves, and what the kernels read
+    outputs: tuple[tuple[Any, ...], ...]  # what is known of each
     coefficients: FloatArray  # the table of K(s, t), see `coefficient_table`
     n: int
 
@@ -29,27 +27,55 @@ class TreeBlock:
     def d(self) -> int:
         return int(self.coefficients.shape[1])
 
-    def values(self, coalitions: BoolArray) -> FloatArray:
-        return self._filled(self.kernels.values, (len(coalitions),), np.ascontiguousarray(coalitions))
+    @abstractmethod
+    def values(self, coalitions: BoolArray) -> FloatArray: ...
 
-    def along(self, orders: IntArray) -> FloatArray:
-        return self._filled(self.kernels.along, (orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
+    @abstractmethod
+    def along(self, orders: IntArray) -> FloatArray: ...
+
+    @abstractmethod
+    def ends(self) -> FloatArray: ...
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
         table = np.ascontiguousarray(self.coefficients @ vectors.T)
         out = np.empty((len(self.outputs), self.n, len(vectors), self.d))
-        for (_, lists), phi in zip(self.outputs, out, strict=True):
-            self.kernels.semivalues(*lists, table, phi)
+        for one_output, phi in zip(self.outputs, out, strict=True):
+            self.fill(one_output, table, phi)
         return np.moveaxis(out, 0, -1)
 
-    def ends(self) -> FloatArray:
-        return self.values(ends(self.d))
+    @abstractmethod
+    def fill(self, one_output: tuple[Any, ...], table: FloatArray, phi: FloatArray) -> None:
+        """Fill in φ (n, m, d) of one output, with coefficients times weight vectors as `table`."""
 
     def output(self, index: int) -> Self:
         return replace(self, outputs=self.outputs[index : index + 1])
 
     def alone(self) -> ExactGame:
         return ExactGame(self)
+
+
+@dataclass(frozen=True)
+class LeafBlock(TreeBlock):
+    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅], listed as `leaf_kernels` describes."""
+
+    outputs: tuple[tuple[float, tuple[Any, ...]], ...]  # what is added to the leaves, and the lists of leaves
+
+    @classmethod
+    def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: FloatArray) -> Self:
+        """The games of rows X (n, c) whose hidden features take the values of absent rows."""
+        return cls(tuple((one.ensemble.offset, one.leaves(X)) for one in absent), coefficients, len(X))
+
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        return self._filled(leaf_kernels.values, (len(coalitions),), np.ascontiguousarray(coalitions))
+
+    def along(self, orders: IntArray) -> FloatArray:
+        return self._filled(leaf_kernels.along, (orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
+
+    def ends(self) -> FloatArray:
+        return self._filled(leaf_kernels.ends, (2,))
+
+    def fill(self, one_output: tuple[Any, ...], table: FloatArray, phi: FloatArray) -> None:
+        leaf_kernels.semivalues(*one_output[1], table, phi)
 
     def _filled(self, kernel: Callable[..., None], shape: tuple[int, ...], *given: npt.NDArray[Any]) -> FloatArray:
         """(n, *shape, k) offsets and what the kernel adds; outputs stay apart in memory, and are filled one by one."""
@@ -60,29 +86,36 @@ class TreeBlock:
         return np.moveaxis(out, 0, -1)
 
 
-class LeafBlock(TreeBlock):
-    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅], listed as `leaf_kernels` describes."""
-
-    kernels: ClassVar[ModuleType] = leaf_kernels
-
-    @classmethod
-    def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: FloatArray) -> Self:
-        """The games of rows X (n, c) whose hidden features take the values of absent rows."""
-        return cls(tuple((one.ensemble.offset, one.leaves(X)) for one in absent), coefficients, len(X))
-
-    def ends(self) -> FloatArray:
-        return self._filled(leaf_kernels.ends, (2,))
-
-
+@dataclass(frozen=True)
 class PathBlock(TreeBlock):
-    """Path-dependent games; kernels read the directions of the rows and the `Paths`."""
+    """Path-dependent games."""
 
-    kernels: ClassVar[ModuleType] = path_kernels
+    outputs: tuple[tuple[Ensemble, BoolArray], ...]  # and the directions of the rows (n, I)
 
     @classmethod
     def of(cls, ensembles: Sequence[Ensemble], X: FloatArray, coefficients: FloatArray) -> Self:
         """The games of rows X (n, c)."""
-        return cls(tuple((e.offset, (e.directions(X), *e.paths)) for e in ensembles), coefficients, len(X))
+        return cls(tuple((e, e.directions(X)) for e in ensembles), coefficients, len(X))
+
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        known = np.ascontiguousarray(coalitions)
+        return together(e.path_values(goes, known) for e, goes in self.outputs)
+
+    def along(self, orders: IntArray) -> FloatArray:
+        return together(e.path_along(goes, orders) for e, goes in self.outputs)
+
+    def ends(self) -> FloatArray:
+        empty = (np.full(self.n, e.mean_by_cover) for e, _ in self.outputs)
+        full = (e.walk(goes) for e, goes in self.outputs)
+        return np.stack([together(empty), together(full)], axis=1)
+
+    def fill(self, one_output: tuple[Any, ...], table: FloatArray, phi: FloatArray) -> None:
+        path_kernels.semivalues(one_output[1], *one_output[0].paths, table, phi)
+
+
+def together(outputs: Iterable[FloatArray]) -> FloatArray:
+    """(n, …) of each output → (n, …, k); in memory outputs stay one after the other."""
+    return np.moveaxis(np.stack(list(outputs)), 0, -1)
 
 
 def leaf_games(

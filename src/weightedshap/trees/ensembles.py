@@ -20,6 +20,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
+FEW_PLAYERS = 200  # up to so many, trees share the coalitions along orders; beyond, each tree has fewer of its own
 PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
 
 
@@ -56,23 +57,30 @@ class Paths(NamedTuple):
 
 
 class Programme(NamedTuple):
-    """The inner nodes of all trees from the leaves up, in an order that holds few intermediate values at once.
+    """The inner nodes of all trees from the leaves up, as steps that hold few intermediate values at once.
 
-    A node has a first and a second child, and a value x answers yes or no: yes if sign · x is at most the limit. A
-    missing one says no.
+    The children of a node are its first and second, in the order in which they are worked through.
     """
 
-    special: Int32  # (I,) the node, where it does more than compare numbers; else −1
-    column: Int32  # (I,) as all up to `is_root`
-    player: Int32
-    sign: FloatArray
-    limit: FloatArray
-    yes_first: BoolArray  # whether yes goes to the first child
+    node: Int32  # (I,) as all up to `is_root`
+    special: BoolArray  # whether the node does more than compare numbers
+    limit: FloatArray  # x goes left if it is at most that; where missing goes left: right if −x is at most that
+    left_first: BoolArray  # whether the left child is the first
     inner: Int32  # how many of the children are inner nodes; if one is, it is the first
     share: FloatArray  # (I, 2) of the cover that goes to the children; shares need not add up to one
     leaf: FloatArray  # (I, 2) the values of children that are leaves
     is_root: BoolArray
     lines: int  # the most values held at once
+
+
+class Groups(NamedTuple):
+    """The steps of a `Programme`, cut into G groups of whole trees with players of their own."""
+
+    player: Int32  # (I,) which of the group's players a step asks about
+    first_step: Int64  # (G + 1,) of each group
+    first_player: Int64  # (G + 1,) in `who`
+    who: Int64  # the players of the groups, one group after the other
+    widest: int  # the most players of a group
 
 
 @dataclass(frozen=True)
@@ -127,17 +135,14 @@ class Ensemble:
     def programme(self) -> Programme:
         node, need = self._leaves_up()
         left, right, n_inner = self.left[node], self.right[node], len(self.left)
-        left_first, nan_left = need[left] >= need[right], self.nan_left[node]
+        left_first, threshold = need[left] >= need[right], self.threshold[node]
         children = np.where(left_first, (left, right), (right, left)).T
         is_leaf, cover = children >= n_inner, self.cover[node][:, None]
-        above = -np.nextafter(self.threshold[node], np.inf)  # −x is at most that if x is greater than the threshold
         return Programme(
-            special=np.where(np.isin(node, self.special), node, -1).astype(np.int32),
-            column=self.column[node],
-            player=self.player[node],
-            sign=np.where(nan_left, -1.0, 1.0),
-            limit=np.where(nan_left, above, self.threshold[node]),
-            yes_first=left_first != nan_left,
+            node=node,
+            special=np.isin(node, self.special),
+            limit=np.where(self.nan_left[node], -np.nextafter(threshold, np.inf), threshold),
+            left_first=left_first,
             inner=2 - is_leaf.sum(axis=1, dtype=np.int32),
             share=np.divide(self.cover[children], cover, out=np.zeros(children.shape), where=cover > 0),
             leaf=np.concatenate([np.zeros(n_inner), self.value])[children],
@@ -145,11 +150,23 @@ class Ensemble:
             lines=int(need.max(initial=0)),
         )
 
+    @cached_property
+    def groups(self) -> Groups:
+        """All trees together if they have few players, so that few coalitions differ; else each tree by itself."""
+        player, is_root, d = self.player[self.programme.node], self.programme.is_root, self.n_players
+        together = np.unique(player).size <= FEW_PLAYERS
+        group = np.zeros(len(player), np.int64) if together else np.cumsum(is_root) - is_root
+        pairs, position = np.unique(group * d + player, return_inverse=True)
+        every = np.arange(group.max(initial=-1) + 2)
+        first_step, first_player = np.searchsorted(group, every), np.searchsorted(pairs, every * d)
+        local = (position - first_player[group]).astype(np.int32)
+        return Groups(local, first_step, first_player, pairs % max(d, 1), int(np.diff(first_player).max(initial=0)))
+
     def _leaves_up(self) -> tuple[Int32, Int32]:
         """(I,) inner nodes, children before parents, and (I + L,) how many values are held at once below a node."""
         trees, need = (self.roots, self.left, self.right), np.zeros(len(self.cover), np.int32)
         lane_kernels.count_lines(lane_kernels.parents_first(*trees, need)[::-1], *trees[1:], need)
-        return lane_kernels.parents_first(*trees, need)[::-1], need
+        return lane_kernels.parents_first(*trees, need)[::-1].copy(), need
 
     @cached_property
     def special(self) -> IntArray:
@@ -161,12 +178,38 @@ class Ensemble:
         numbers = self.column, self.threshold, self.nan_left
         return np.asarray(leaf_kernels.directions(self._compared(X), *numbers, self.special, *self._categories))
 
+    @cached_property
+    def mean_by_cover(self) -> float:
+        """The path-dependent game of no players, the same at every row."""
+        nothing = np.zeros((1, self.n_players), dtype=np.bool_)
+        return float(
+            self.masked_values(np.zeros((1, self.column.max(initial=0) + 1)), np.zeros(1, np.intp), nothing)[0]
+        )
+
+    @cached_property
+    def constant(self) -> float:
+        """What a prediction has without any split."""
+        n_inner = len(self.left)
+        return self.offset + float(self.value[self.roots[self.roots >= n_inner] - n_inner].sum())
+
     def masked_values(self, X: FloatArray, row: IntArray, coalition: BoolArray) -> FloatArray:
         """(N,) the path-dependent game of row ``X[row[t]]`` at coalition t (N, d)."""
-        single_leaves = self.value[self.roots[self.roots >= len(self.left)] - len(self.left)]
-        total = np.full(len(row), self.offset + single_leaves.sum())
+        total = np.full(len(row), self.constant)
+        splits = self.column, self.player, self.nan_left, *self._categories
         masked = self._compared(X), row, np.ascontiguousarray(coalition)
-        lane_kernels.masked_values(*masked, tuple(self.programme), self.nan_left, *self._categories, total)
+        lane_kernels.masked_values(*masked, splits, tuple(self.programme), total)
+        return total
+
+    def path_values(self, goes: BoolArray, coalitions: BoolArray) -> FloatArray:
+        """(n, m) the path-dependent games of rows with directions `goes` (n, I) at coalitions (m, d)."""
+        total = np.full((len(goes), len(coalitions)), self.constant)
+        lane_kernels.values(goes, tuple(self.programme), self.player[self.programme.node], coalitions, total)
+        return total
+
+    def path_along(self, goes: BoolArray, orders: IntArray) -> FloatArray:
+        """(n, m, d + 1) the same when the first 0..d players of orders (n, m, d) are known."""
+        total = np.full((*orders.shape[:2], orders.shape[2] + 1), self.constant)
+        lane_kernels.along(goes, tuple(self.programme), tuple(self.groups), np.ascontiguousarray(orders), total)
         return total
 
     def _compared(self, X: FloatArray) -> FloatArray:
@@ -179,9 +222,13 @@ class Ensemble:
         return self.cat_slot, self.cat_start, self.cat_words, self.member_left
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """(n,) values of whole rows, by walking the trees."""
-        total = np.full(len(X), self.offset)
-        leaf_kernels.walk_trees(self.directions(X), self.roots, self.left, self.right, self.value, total)
+        """(n,) values of whole rows."""
+        return self.walk(self.directions(X))
+
+    def walk(self, goes: BoolArray) -> FloatArray:
+        """(n,) values of whole rows with directions `goes` (n, I), by walking the trees."""
+        total = np.full(len(goes), self.offset)
+        leaf_kernels.walk_trees(goes, self.roots, self.left, self.right, self.value, total)
         return total
 
 

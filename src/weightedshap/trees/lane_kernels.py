@@ -7,7 +7,7 @@ node is a mix of those of its children, found for all lanes in one flat loop.
 import numpy as np
 from numba import njit
 
-from weightedshap.trees.leaf_kernels import goes_left
+from weightedshap.trees.leaf_kernels import add_running_sums, goes_left
 
 LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a stack of a few stays in the nearest cache
 
@@ -40,13 +40,14 @@ def count_lines(children_first, left, right, need):
 
 
 @njit(nogil=True, cache=True)
-def masked_values(X, row, coalition, programme, nan_left, cat_slot, cat_start, cat_words, member_left, out):
+def masked_values(X, row, coalition, splits, programme, out):
     """Path-dependent: add to ``out[t]`` the value of coalition t (N, d) at row ``X[row[t]]``.
 
     Loops over lanes have no branches: a hidden player mixes the children by their shares, a known one picks the child
     that its value answers for. Answers of special splits are found one by one, and stand in for values.
     """
-    special, column, player, sign, limit, yes_first, inner, share, leaf, is_root, lines = programme
+    column, player, nan_left, cat_slot, cat_start, cat_words, member_left = splits
+    node, special, limit, left_first, inner, share, leaf, is_root, lines = programme
     x, hidden = np.empty((X.shape[1] + 1, LANES)), np.empty((coalition.shape[1], LANES), np.bool_)
     stack = np.empty((lines, LANES))
     for begin in range(0, row.shape[0], LANES):
@@ -56,20 +57,19 @@ def masked_values(X, row, coalition, programme, nan_left, cat_slot, cat_start, c
                 x[c, s] = X[row[begin + s], c]
             for p in range(hidden.shape[0]):
                 hidden[p, s] = not coalition[begin + s, p]
-        for at in range(inner.shape[0]):
-            c, p, sg, most, yes, (a, b) = column[at], player[at], sign[at], limit[at], yes_first[at], share[at]
-            if special[at] >= 0:
-                node = special[at]
+        for at in range(node.shape[0]):
+            c, p, missing, most, (a, b) = column[node[at]], player[node[at]], nan_left[node[at]], limit[at], share[at]
+            sign, yes = -1.0 if missing else 1.0, left_first[at] != missing
+            if special[at]:
+                slot = cat_slot[node[at]]
                 for s in range(n):
                     if s > 0 and row[begin + s] == row[begin + s - 1]:
                         x[-1, s] = x[-1, s - 1]
                         continue
-                    compared = (sg * x[c, s] <= most) != nan_left[node]
-                    left = goes_left(
-                        x[c, s], compared, nan_left[node], cat_slot[node], cat_start, cat_words, member_left
-                    )
-                    x[-1, s] = 0.0 if left != nan_left[node] else 1.0
-                c, sg, most = X.shape[1], 1.0, 0.0
+                    compared = (sign * x[c, s] <= most) != missing
+                    left = goes_left(x[c, s], compared, missing, slot, cat_start, cat_words, member_left)
+                    x[-1, s] = 0.0 if left != missing else 1.0
+                c, sign, most = X.shape[1], 1.0, 0.0
             if inner[at] == 0:
                 top += 1
                 u, v = leaf[at]
@@ -77,18 +77,159 @@ def masked_values(X, row, coalition, programme, nan_left, cat_slot, cat_start, c
                 if not yes:
                     u, v = v, u
                 for s in range(n):
-                    stack[top, s] = mean if hidden[p, s] else (u if sg * x[c, s] <= most else v)
+                    stack[top, s] = mean if hidden[p, s] else (u if sign * x[c, s] <= most else v)
             elif inner[at] == 1:
                 v = leaf[at, 1]
                 for s in range(n):
                     u = stack[top, s]
-                    stack[top, s] = a * u + b * v if hidden[p, s] else (u if (sg * x[c, s] <= most) == yes else v)
+                    stack[top, s] = a * u + b * v if hidden[p, s] else (u if (sign * x[c, s] <= most) == yes else v)
             else:
                 top -= 1
                 for s in range(n):
                     u, v = stack[top, s], stack[top + 1, s]
-                    stack[top, s] = a * u + b * v if hidden[p, s] else (u if (sg * x[c, s] <= most) == yes else v)
+                    stack[top, s] = a * u + b * v if hidden[p, s] else (u if (sign * x[c, s] <= most) == yes else v)
             if is_root[at]:
                 for s in range(n):
                     out[begin + s] += stack[0, s]
                 top = -1
+
+
+@njit(nogil=True, cache=True)
+def add_coalitions(x_left, programme, player, begin, end, hidden, n, stack, total):
+    """Add to ``total[s]`` the value of coalition s at one row, by the trees of the steps `begin` … `end` − 1.
+
+    h = ``hidden[p, s]`` is 1 where player p is hidden and 0 where it is known. With shares a and b of the children of a
+    node, and x = 1 if the row goes to the first of them, its value is (x + (a − x) h) u + (1 − x + (b − 1 + x) h) v.
+    """
+    node, _, _, left_first, inner, share, leaf, is_root, _ = programme
+    top = -1
+    for at in range(begin, end):
+        p = player[at]
+        x = 1.0 if x_left[node[at]] == left_first[at] else 0.0
+        a, b, y = share[at, 0] - x, share[at, 1] - 1.0 + x, 1.0 - x
+        u, v = leaf[at]
+        if inner[at] == 0:
+            top += 1
+            known, change = x * u + y * v, a * u + b * v
+            for s in range(n):
+                stack[top, s] = known + change * hidden[p, s]
+        elif inner[at] == 1:
+            for s in range(n):
+                stack[top, s] = (x + a * hidden[p, s]) * stack[top, s] + (y + b * hidden[p, s]) * v
+        else:
+            top -= 1
+            for s in range(n):
+                h = hidden[p, s]
+                stack[top, s] = (x + a * h) * stack[top, s] + (y + b * h) * stack[top + 1, s]
+        if is_root[at]:
+            for s in range(n):
+                total[s] += stack[0, s]
+            top = -1
+
+
+@njit(nogil=True, cache=True)
+def values(x_left, programme, player, coalitions, out):
+    """Path-dependent: add to ``out[r, q]`` the value of coalition q at row r."""
+    hidden, stack = np.empty((coalitions.shape[1], LANES)), np.empty((programme[-1], LANES))
+    for begin in range(0, coalitions.shape[0], LANES):
+        n = min(LANES, coalitions.shape[0] - begin)
+        for p in range(hidden.shape[0]):
+            for s in range(n):
+                hidden[p, s] = 0.0 if coalitions[begin + s, p] else 1.0
+        for r in range(out.shape[0]):
+            total = out[r, begin : begin + n]
+            add_coalitions(x_left[r], programme, player, 0, player.shape[0], hidden, n, stack, total)
+
+
+@njit(nogil=True, cache=True)
+def along(x_left, programme, groups, orders, out):
+    """Path-dependent: add to ``out[r, q, k]`` the value when the first k players of order q are known.
+
+    Trees are worked through in groups, and only the players of a group count for it: the first players of all
+    orders of a row are the same few sets again and again, and each distinct one is a lane.
+    """
+    player, first_step, first_player, who, widest = groups
+    m, d = orders.shape[1], orders.shape[2]
+    most = m * widest + 1
+    rank, order, place = np.empty((m, d), np.int32), np.empty((m, widest), np.int32), np.empty((m, widest), np.int32)
+    lane, of_order, of_size = np.empty((m, widest + 1), np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
+    hidden, stack = np.empty((widest, LANES)), np.empty((programme[-1], LANES))
+    total, steps = np.empty(most), np.empty((m, d + 1))
+    for r in range(orders.shape[0]):
+        for q in range(m):
+            for k in range(d):
+                rank[q, orders[r, q, k]] = k
+        steps[:] = 0.0
+        for g in range(first_step.shape[0] - 1):
+            players = who[first_player[g] : first_player[g + 1]]
+            size = players.shape[0]
+            sort_by_rank(players, rank, order, place)
+            n_sets = distinct_sets(order, place, size, lane, of_order, of_size)
+            total[:n_sets] = 0.0
+            for begin in range(0, n_sets, LANES):
+                n = min(LANES, n_sets - begin)
+                for p in range(size):
+                    for s in range(n):
+                        known = place[of_order[begin + s], p] < of_size[begin + s]
+                        hidden[p, s] = 0.0 if known else 1.0
+                part = total[begin : begin + n]
+                add_coalitions(x_left[r], programme, player, first_step[g], first_step[g + 1], hidden, n, stack, part)
+            for q in range(m):
+                steps[q, 0] += total[0]
+                for j in range(size):
+                    step = total[lane[q, j + 1]] - total[lane[q, j]]
+                    steps[q, rank[q, players[order[q, j]]] + 1] += step
+        add_running_sums(steps, out[r])
+
+
+@njit(nogil=True, cache=True)
+def sort_by_rank(players, rank, order, place):
+    """``order[q, j]``, the position in `players` of the j-th of them in order q, and the inverse ``place[q, i]``.
+
+    An order begins as the one before it, which is often nearly the same.
+    """
+    for j in range(players.shape[0]):
+        order[0, j] = j
+    for q in range(rank.shape[0]):
+        for j in range(players.shape[0]):
+            i, at = order[max(q - 1, 0), j], j
+            while at > 0 and rank[q, players[order[q, at - 1]]] > rank[q, players[i]]:
+                order[q, at] = order[q, at - 1]
+                at -= 1
+            order[q, at] = i
+        for j in range(players.shape[0]):
+            place[q, order[q, j]] = j
+
+
+@njit(nogil=True, cache=True)
+def distinct_sets(order, place, size, lane, of_order, of_size):
+    """Number the distinct sets among the first 0..size players of all orders, in the order of their sizes.
+
+    ``lane[q, j]`` is the number of the first j players of order q, and set s is the first ``of_size[s]`` players of
+    order ``of_order[s]``. The first j players of two orders are the same if, in the one, the last of those of the other
+    has place j − 1.
+    """
+    n_sets = 0
+    for q in range(order.shape[0]):
+        for j in range(size + 1):
+            lane[q, j] = q
+        missing = size + 1
+        for other in range(q - 1, -1, -1):
+            last = -1
+            for j in range(size + 1):
+                if last == j - 1 and lane[q, j] == q:
+                    lane[q, j] = lane[other, j]
+                    missing -= 1
+                if j < size:
+                    last = max(last, place[other, order[q, j]])
+            if missing == 0:
+                break
+    for j in range(size + 1):
+        for q in range(order.shape[0]):
+            if lane[q, j] == q:
+                of_order[n_sets], of_size[n_sets] = q, j
+                lane[q, j] = n_sets
+                n_sets += 1
+            else:
+                lane[q, j] = lane[lane[q, j], j]
+    return n_sets

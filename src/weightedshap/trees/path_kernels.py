@@ -7,7 +7,7 @@ is left for each player of a leaf: does the row pass all its splits?
 import numpy as np
 from numba import njit
 
-from weightedshap.trees.leaf_kernels import add_running_sums, grown, level, spread
+from weightedshap.trees.leaf_kernels import grown, level, spread
 
 
 @njit(nogil=True, cache=True)
@@ -231,58 +231,3 @@ def semivalues(x_left, value, start, member, ratio, edge_start, edge, widest, ta
                     for t in range(degree + 1):
                         gathered[cell + t, i] -= scale * product[t]
         spread(gathered, widest, table, slot, met[:n_met], out[r])
-
-
-@njit(nogil=True, cache=True)
-def along(x_left, value, start, member, ratio, edge_start, edge, widest, orders, out):
-    """Path-dependent: add to ``out[r, q, k]`` the value when the first k players of order q are known."""
-    m, d = orders.shape[1], orders.shape[2]
-    rank = np.empty((m, d), np.int64)
-    active, place = np.empty(widest, np.bool_), np.empty(widest, np.int64)
-    rest = np.empty(widest + 1)
-    steps = np.empty((m, d + 1))
-    for r in range(orders.shape[0]):
-        for q in range(m):
-            for k in range(d):
-                rank[q, orders[r, q, k]] = k
-        steps[:] = 0.0
-        for leaf in range(value.shape[0]):
-            base, size = start[leaf], start[leaf + 1] - start[leaf]
-            if value[leaf] == 0.0:
-                continue
-            for k in range(size):
-                active[k] = passes(x_left[r], edge, edge_start[base + k], edge_start[base + k + 1])
-            for q in range(m):
-                for k in range(size):  # members of the leaf in the order of their ranks
-                    at = k
-                    while at > 0 and rank[q, member[base + place[at - 1]]] > rank[q, member[base + k]]:
-                        place[at] = place[at - 1]
-                        at -= 1
-                    place[at] = k
-                rest[size] = value[leaf]
-                for k in range(size - 1, -1, -1):
-                    rest[k] = rest[k + 1] * ratio[base + place[k]]
-                steps[q, 0] += rest[0]
-                for k in range(size):
-                    at = rank[q, member[base + place[k]]] + 1
-                    if not active[place[k]]:
-                        steps[q, at] -= rest[k]
-                        break
-                    steps[q, at] += rest[k + 1] - rest[k]
-        add_running_sums(steps, out[r])
-
-
-@njit(nogil=True, cache=True)
-def values(x_left, value, start, member, ratio, edge_start, edge, widest, coalitions, out):
-    """Path-dependent: add to ``out[r, q]`` the value of coalition q at row r."""
-    for r in range(out.shape[0]):
-        for leaf in range(value.shape[0]):
-            for q in range(coalitions.shape[0]):
-                product = value[leaf]
-                for at in range(start[leaf], start[leaf + 1]):
-                    if not coalitions[q, member[at]]:
-                        product *= ratio[at]
-                    elif not passes(x_left[r], edge, edge_start[at], edge_start[at + 1]):
-                        product = 0.0
-                        break
-                out[r, q] += product
