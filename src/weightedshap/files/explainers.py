@@ -14,7 +14,7 @@ from typing import Any
 from weightedshap.checks import field_values
 from weightedshap.choices import Choices, Setting
 from weightedshap.files import archive, version_1
-from weightedshap.games import GAMES
+from weightedshap.games import RECIPES
 from weightedshap.games.protocols import Fitted
 from weightedshap.inputs import Table, UserModel
 from weightedshap.weights import WeightFamily
@@ -23,7 +23,6 @@ VERSION = 2
 MAIN = "explainer.npz"
 PLAIN = (str, int, float, bool, type(None))
 NOT_STORED = object()  # stands for a choice that no file can hold
-RECIPES: dict[str, Any] = {recipe.__name__: recipe for recipe in {type(make()) for make in GAMES.values()}}
 
 
 def save(setting: Setting, game: Fitted, folder: str | os.PathLike[str]) -> None:

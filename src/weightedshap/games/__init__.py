@@ -10,8 +10,10 @@ To add a game, write a recipe class with ``fit(model, background, rng)`` whose r
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from weightedshap.games.adapters import FunctionGame, from_shap, from_shapiq
+from weightedshap.games.anchored import Anchored
 from weightedshap.games.auto import Auto
 from weightedshap.games.baseline import Baseline
 from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
@@ -21,8 +23,19 @@ from weightedshap.games.protocols import FittedGame, Game, Recipe
 from weightedshap.games.tree_model import TreeModel
 from weightedshap.games.tree_surrogate import TreeSurrogate
 
-__all__ = ["GAMES", "Auto", "Baseline", "Copula", "FittedGame", "FunctionGame", "Game", "Gaussian", "Marginal"]
-__all__ += ["NeuralSurrogate", "Recipe", "TreeModel", "TreeSurrogate", "block_exchangeable_contributions"]
+__all__ = [
+    "GAMES",
+    "JUDGES",
+    "Anchored",
+    "Auto",
+    "Baseline",
+    "Copula",
+    "FittedGame",
+    "FunctionGame",
+    "Game",
+    "Gaussian",
+]
+__all__ += ["Marginal", "NeuralSurrogate", "Recipe", "TreeModel", "TreeSurrogate", "block_exchangeable_contributions"]
 __all__ += ["from_shap", "from_shapiq"]
 
 GAMES: Mapping[str, Callable[[], Recipe]] = {
@@ -36,3 +49,9 @@ GAMES: Mapping[str, Callable[[], Recipe]] = {
     "tree_interventional": partial(TreeModel, removal="interventional"),
     "tree_path": partial(TreeModel, removal="path"),
 }
+
+JUDGES: Mapping[str, Callable[[], Recipe]] = {**GAMES, "anchored": Anchored}
+"""Games that rankings can be scored on: those that explain, and those that may know the prediction itself."""
+
+RECIPES: Mapping[str, Any] = {recipe.__name__: recipe for recipe in {type(make()) for make in JUDGES.values()}}
+"""Their classes by name, for files."""

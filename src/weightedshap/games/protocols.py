@@ -12,7 +12,8 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.inputs import Data
+from weightedshap.games.surrogate import Masked
+from weightedshap.inputs import Data, part_of
 
 
 class Game(Protocol):
@@ -144,6 +145,22 @@ class ExactFitted(Fitted):
 
     @abstractmethod
     def block(self, rows: Data) -> ExactBlock: ...
+
+
+class Anchor(Fitted):
+    """A fitted game that gives f(x) itself when all players are known: what a correction can be learned on."""
+
+    @property
+    @abstractmethod
+    def space(self) -> str:
+        """The scale of the game: "probability", "margin" or "value"."""
+
+    def pairs(self, rows: Data, masked: Masked) -> FloatArray:
+        """(N, k) the game of row ``rows[masked.row[t]]`` at the coalition ``masked.coalition[t]``."""
+        order = np.argsort(masked.row, kind="stable")
+        of_row = np.split(order, np.flatnonzero(np.diff(masked.row[order])) + 1)
+        found = [self.block(part_of(rows, masked.row[at[:1]])).values(masked.coalition[at])[0] for at in of_row]
+        return np.asarray(np.concatenate(found)[np.argsort(order)])
 
 
 @runtime_checkable

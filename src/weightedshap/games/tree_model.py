@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weightedshap.checks import FloatArray, look_up
-from weightedshap.games.protocols import ExactFitted
+from weightedshap.games.protocols import Anchor, ExactFitted
 from weightedshap.games.surrogate import refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
@@ -45,6 +45,21 @@ class TreeModel:
         model, table, _ = wrapped(model, background, rng)
         return fitted(model, table, _explained(model, table))
 
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedTreeModel:
+        """The game that `FittedTreeModel.stored` wrote, read from the model again."""
+        return cls(content["removal"]).fit(model, background)
+
+
+def readable(model: Model, table: Table) -> FittedPath | None:
+    """The path-dependent game of a model whose trees can be read on its scale; None for any other model."""
+    from weightedshap.trees.readers import UnreadableModel
+
+    try:
+        return FittedPath(model, table, _explained(model, table))
+    except UnreadableModel:
+        return None
+
 
 def _explained(model: Model, table: Table) -> ReadModel:
     """The model as read, with only the outputs explained, on the players of the table.
@@ -52,16 +67,16 @@ def _explained(model: Model, table: Table) -> ReadModel:
     A boosted classifier of two classes has one margin, that of its second class; the first class has
     the same with the other sign.
     """
-    from weightedshap.trees.readers import read_model
+    from weightedshap.trees.readers import UnreadableModel, read_model
 
     if model.custom:
-        raise ValueError(
+        raise UnreadableModel(
             "A tree game reads the model's trees and cannot follow `predict=`. Leave `predict` out, or use "
             "game='tree_surrogate', which learns any function."
         )
     read = read_model(model.original, table.take(slice(0, 100)))
     if model.link == "logit" and (read.space != "margin" or len(read.ensembles) > 1):
-        raise ValueError(
+        raise UnreadableModel(
             f"The trees of this model add up on the scale {read.space!r}, not to log-odds of one class against "
             "the rest. Leave `link` out, or use game='tree_surrogate'."
         )
@@ -70,7 +85,7 @@ def _explained(model: Model, table: Table) -> ReadModel:
     elif len(read.ensembles) == 1 and model.n_raw == 2:
         positions, signs = [0] * len(model.chosen), np.where(np.array(model.chosen) == 1, 1.0, -1.0)
     else:
-        raise ValueError(
+        raise UnreadableModel(
             f"The model predicts {model.n_raw} outputs but its trees give {len(read.ensembles)}; pass the "
             "estimator itself rather than a wrapper of it."
         )
@@ -81,7 +96,7 @@ def _explained(model: Model, table: Table) -> ReadModel:
 
 
 @dataclass(frozen=True)
-class FittedTreeModel(FittedOnTable, ExactFitted):
+class FittedTreeModel(FittedOnTable, ExactFitted, Anchor):
     """Model, background, and the trees of the outputs explained; hidden features take the background's values."""
 
     read: ReadModel = field(repr=False)
@@ -103,6 +118,9 @@ class FittedTreeModel(FittedOnTable, ExactFitted):
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
         return self.read.predict(rows), self.model.has_axis
+
+    def stored(self) -> dict[str, Any]:
+        return {"recipe": "TreeModel", "removal": self.name.removeprefix("tree_")}
 
     @cached_property
     def games(self) -> Callable[[FloatArray], TreeBlock]:

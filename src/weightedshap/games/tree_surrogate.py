@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import BoolArray, FloatArray, positive_integer
+from weightedshap.games.correction import FittedAnchored, Footing, fading
 from weightedshap.games.protocols import ExactFitted
-from weightedshap.games.surrogate import Encoding, Masked, Split, fit_quality
+from weightedshap.games.surrogate import Encoding, Masked, Split, fit_quality, split_rows
 from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
 
@@ -24,7 +25,25 @@ if TYPE_CHECKING:
 LEARNING = {"objective": "regression", "metric": "l2", "deterministic": True, "force_row_wise": True, "verbose": -1}
 BINNING = {"bin_construct_sample_cnt": 50_000, "enable_bundle": False}
 SMALL = 2_000_000  # cells below which threads cost more than they bring
-Shown = tuple[FloatArray, IntArray]  # rows (N, c) with NaN where hidden, and the background row of each (N,)
+
+
+class Lesson(NamedTuple):
+    """N masked rows to learn from: the game there is to be start + h·c, and c is learned."""
+
+    X: FloatArray  # (N, c) encoded, NaN where hidden
+    f: FloatArray  # (N, k) what the game is to give
+    start: FloatArray  # (N, k) what it gives without c
+    h: FloatArray  # (N, 1)
+    share: FloatArray  # (N,) weights, those of the rows times h²: errors of c are h times as large in the game
+
+    @property
+    def target(self) -> FloatArray:
+        """(N, k) what c is to give; 0 where it has no part in the game."""
+        return np.divide(self.f - self.start, self.h, out=np.zeros_like(self.f), where=self.h > 0)
+
+
+Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray, BoolArray]]
+"""Boosters and offset of each output; the game, f(x) and coalitions of held-out rows."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +60,18 @@ class TreeSurrogate:
     others of its column, and only hidden features are NaN. Categories become ranks by their mean prediction; the trees
     learn the rare ones from ranks of other rows, see `Encoding.cross_fitted`.
 
+    With a `base` the game is anchored: v(x, S) = g(base(x, S)) + h(|S|)·c(x_S), where the base gives the prediction
+    itself when all players are known (the path-dependent game of the model's own trees), g is the link from its scale
+    to the model's (see `Footing`), and h(s) = (1 − s/d)^¼ falls to zero there. The trees learn only c, what the base
+    leaves, by squared error of v: on (f(x) − g(base)) / h with weight h². Where g is the identity Δ is exact as before.
+
     The defaults were found by measuring recipes on the paper's datasets; the study is in the
     documentation, and ``benchmarks/surrogate_recipes.py`` repeats it.
 
     Parameters
     ----------
+    base : None, or what the game is anchored to: a name of `GAMES`, a recipe, or a fitted game that is exact at [d]
+    fits : how many times to learn, each time from other rows and coalitions; the game is the mean
     masks : coalitions per row; fewer where the enlarged table would exceed `max_rows`, but never fewer
         than one: background rows are not dropped
     max_rows : rows of the enlarged table, unless the background itself has more
@@ -55,6 +81,8 @@ class TreeSurrogate:
     n_jobs : threads of LightGBM; 0 for all cores, or one where the table is small
     """
 
+    base: Any = None
+    fits: int = 1
     masks: int = 32
     max_rows: int = 200_000
     trees: int = 150
@@ -65,63 +93,110 @@ class TreeSurrogate:
     held_out: float = 0.15
     n_jobs: int = 0
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedTreeSurrogate:
+    def fit(
+        self, model: Any, background: Data, rng: np.random.Generator | int | None = None
+    ) -> FittedTreeSurrogate | FittedAnchored:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
-        return self.fit_split(model, table, Split.of(model, table, self.held_out, rng), rng)
+        split = Split.of(model, table, self.held_out, rng)
+        if self.base is None:
+            return self.fit_split(model, table, split, rng)
+        footing = Footing.of(self.base, model, table, rng)
+        on_its_scale = replace(split, f=footing.f(model, table.data))
+        correction = self.fit_split(model, table, on_its_scale, rng, footing)
+        return footing.game(model, table, correction, fading(table.d))
 
-    def fit_split(self, model: Model, table: Table, split: Split, rng: np.random.Generator) -> FittedTreeSurrogate:
-        """Learn from rows that are split already."""
-        f = split.f
-        X = split.encoding.cross_fitted(split.X, f, table.weights, rng)
-        seen = Masked.of(split.train, table.d, self.masks, self.max_rows, rng)
-        held = Masked.of(split.test, table.d, self.masks // 2, self.max_rows // 10, rng)
-        to_learn, to_check = _shown(X, table, seen), _shown(X, table, held)
-        boosters = tuple(self._boost(to_learn, to_check, column, table.weights, rng) for column in f.T)
-        game = np.stack([booster.predict(to_check[0]) for booster in boosters], axis=1)
-        quality = fit_quality(game, f[held.row], held.coalition, f, table.weights)
-        return FittedTreeSurrogate(model, table, split.encoding, boosters, quality)
+    def fit_split(
+        self, model: Model, table: Table, split: Split, rng: np.random.Generator, footing: Footing | None = None
+    ) -> FittedTreeSurrogate:
+        """Learn from rows that are split already; with a footing, only what it leaves."""
+        split = replace(split, X=split.encoding.cross_fitted(split.X, split.f, table.weights, rng))
+        fits = [self._learn(table, split, rng, footing)]
+        for _ in range(1, positive_integer("fits", self.fits)):
+            train, test = split_rows(split.X, self.held_out, rng)
+            fits.append(self._learn(table, replace(split, train=train, test=test), rng, footing))
+        boosters, offsets, told = zip(*fits, strict=True)
+        game, f_x, coalitions = (np.concatenate(parts) for parts in zip(*told, strict=True))
+        quality, offset = fit_quality(game, f_x, coalitions, split.f, table.weights), np.mean(offsets, axis=0)
+        return FittedTreeSurrogate(model, table, split.encoding, sum(boosters, ()), offset, quality)
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedTreeSurrogate:
-        """The game that `FittedTreeSurrogate.stored` wrote."""
+    def restored(
+        cls, content: Mapping[str, Any], model: Model, background: Table
+    ) -> FittedTreeSurrogate | FittedAnchored:
+        """The game that `FittedTreeSurrogate.stored` or `FittedAnchored.stored` wrote."""
         import lightgbm
 
-        if len(model.chosen) != (n := len(content["boosters"])):
+        offset = content.get("offset", np.zeros(len(content["boosters"])))
+        if len(model.chosen) != (n := len(offset)):
             raise ValueError(
                 f"The saved game has {n} outputs but the model has {len(model.chosen)} to explain. Pass the model, and "
                 "the outputs, that it was fitted to."
             )
         boosters = tuple(lightgbm.Booster(model_str=text) for text in content["boosters"])
         encoding = Encoding.restored(content["encoding"], background.names)
-        return FittedTreeSurrogate(model, background, encoding, boosters, content["quality"])
+        learned = FittedTreeSurrogate(model, background, encoding, boosters, offset, content["quality"])
+        if "anchored" not in content:
+            return learned
+        footing = Footing.restored(content["anchored"], model, background)
+        return footing.game(model, background, learned, content["anchored"]["h"])
 
-    def _boost(self, seen: Shown, held: Shown, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> Booster:
+    def _learn(self, table: Table, split: Split, rng: np.random.Generator, footing: Footing | None) -> Learned:
+        """One ensemble for each output, and what the game gives for held-out rows."""
+        seen = Masked.of(split.train, table.d, self.masks, self.max_rows, rng)
+        held = Masked.of(split.test, table.d, self.masks // 2, self.max_rows // 10, rng)
+        least = max(20, len(seen.row) // len(split.train))
+        if footing is not None:
+            not_full = ~seen.coalition.all(axis=1)
+            seen = Masked(seen.row[not_full], seen.coalition[not_full])
+        to_learn, to_check = (_lesson(table, split, masked, footing) for masked in (seen, held))
+        target, checked = to_learn.target, to_check.target
+        offset = np.zeros(target.shape[1]) if footing is None else np.average(target, axis=0, weights=to_learn.share)
+        pairs = zip(
+            (target - offset).T, (checked - offset).T, strict=True
+        )  # labels of LightGBM are in single precision
+        boosters = tuple(self._boost(to_learn, to_check, *labels, least, rng) for labels in pairs)
+        c = offset + np.stack([booster.predict(to_check.X) for booster in boosters], axis=1)
+        return boosters, offset, (to_check.start + to_check.h * c, to_check.f, held.coalition)
+
+    def _boost(
+        self,
+        seen: Lesson,
+        held: Lesson,
+        target: FloatArray,
+        target_held: FloatArray,
+        least: int,
+        rng: np.random.Generator,
+    ) -> Booster:
         """Boosted trees for one output, stopped by the error on held-out rows."""
         import lightgbm
 
-        (X, row), (X_held, row_held), share = seen, held, weights * len(weights)
-        masks = int(np.count_nonzero(row == row[0]))
         parameters = {
             **LEARNING,
             **BINNING,
             "learning_rate": self.rate,
             "num_leaves": self.leaves,
             "max_bin": self.bins,
-            "min_data_in_leaf": max(20, masks),
+            "extra_trees": self.base is not None,
+            "min_data_in_leaf": least,
             "seed": int(rng.integers(2**31)),
-            "num_threads": self.n_jobs or (1 if X.size < SMALL else 0),
+            "num_threads": self.n_jobs or (1 if seen.X.size < SMALL else 0),
         }
-        data = lightgbm.Dataset(X, f[row], weight=share[row], params=parameters)
-        check = lightgbm.Dataset(X_held, f[row_held], weight=share[row_held], reference=data)
+        data = lightgbm.Dataset(seen.X, target, weight=seen.share, params=parameters)
+        check = lightgbm.Dataset(held.X, target_held, weight=held.share, reference=data)
         stop = lightgbm.early_stopping(self.patience, verbose=False)
         return lightgbm.train(parameters, data, self.trees, valid_sets=[check], callbacks=[stop])
 
 
-def _shown(X: FloatArray, table: Table, masked: Masked) -> Shown:
-    shown = X[masked.row]
-    shown[~table.known_columns(masked.coalition)] = np.nan  # in place: the table is large
-    return shown, masked.row
+def _lesson(table: Table, split: Split, masked: Masked, footing: Footing | None) -> Lesson:
+    """Masked rows with what the game is to give there, and what it gives without c."""
+    X = split.X[masked.row]
+    X[~table.known_columns(masked.coalition)] = np.nan  # in place: the table is large
+    f, weight = split.f[masked.row], table.weights[masked.row] * len(table)
+    if footing is None:
+        return Lesson(X, f, np.zeros((1, 1)), np.ones((1, 1)), weight)
+    h = fading(table.d)[masked.coalition.sum(axis=1), None]
+    return Lesson(X, f, footing.start(table.data, masked), h, weight * h[:, 0] ** 2)
 
 
 @dataclass(frozen=True)
@@ -129,7 +204,8 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
     """The learned ensembles, and how well they fit."""
 
     encoding: Encoding = field(repr=False)
-    boosters: tuple[Booster, ...] = field(repr=False)  # one for each output; hidden columns are NaN
+    boosters: tuple[Booster, ...] = field(repr=False)  # one for each output, of each fit; hidden columns are NaN
+    offset: FloatArray  # (k,) what is added to the mean of the fits
     quality: Mapping[str, Any] = field(default_factory=dict)  # see `fit_quality`
 
     @cached_property
@@ -146,10 +222,11 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
     @cached_property
     def ensembles(self) -> tuple[Ensemble, ...]:
         """The boosters as flat arrays."""
-        from weightedshap.trees.readers import lightgbm_ensembles
+        from weightedshap.trees.readers import lightgbm_mean
 
-        owner = self.background.player_of_column
-        return tuple(e.of_players(owner) for b in self.boosters for e in lightgbm_ensembles(b.dump_model()))
+        k, owner = len(self.offset), self.background.player_of_column
+        means = [lightgbm_mean([b.dump_model() for b in self.boosters[output::k]]) for output in range(k)]
+        return tuple(replace(e.of_players(owner), offset=float(o)) for e, o in zip(means, self.offset, strict=True))
 
     @cached_property
     def games(self) -> Callable[[FloatArray], LeafBlock]:
@@ -169,13 +246,14 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
 
     def stored(self) -> dict[str, Any]:
         texts = [booster.model_to_string() for booster in self.boosters]
-        encoding = self.encoding.stored()
-        return {"recipe": "TreeSurrogate", "boosters": texts, "encoding": encoding, "quality": dict(self.quality)}
+        learned = {"boosters": texts, "offset": self.offset, "encoding": self.encoding.stored()}
+        return {"recipe": "TreeSurrogate", **learned, "quality": dict(self.quality)}
 
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
         X = np.where(self.background.known_columns(coalitions), self.encoding(rows), np.nan)
-        return np.stack([booster.predict(X) for booster in self.boosters], axis=1)
+        c = np.stack([booster.predict(X) for booster in self.boosters], axis=1).reshape(len(X), -1, len(self.offset))
+        return np.asarray(c.mean(axis=1) + self.offset)
 
     def block(self, rows: Data) -> LeafBlock:
         return self.games(self.encoding(rows))

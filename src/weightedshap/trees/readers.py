@@ -40,6 +40,10 @@ GAMES_FOR_OTHERS = "'tree_surrogate', 'marginal' and 'baseline' work with any mo
 Node = Mapping[str, Any]  # of a library's JSON
 
 
+class UnreadableModel(ValueError, TypeError):
+    """A model that is no tree ensemble, or one whose trees cannot be read exactly."""
+
+
 @dataclass(frozen=True)
 class ReadModel:
     """A tree ensemble that was read."""
@@ -74,7 +78,7 @@ def _encoded(column: pd.Series[Any], categories: Sequence[Any] | None) -> FloatA
     try:
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
-        raise TypeError(
+        raise UnreadableModel(
             f"Column {str(column.name)!r} holds {column.dtype} values, which these trees do not compare. Turn it into "
             f"numbers, or into a category before training; {GAMES_FOR_OTHERS}."
         ) from error
@@ -85,7 +89,7 @@ def read_model(model: Any, rows: Data) -> ReadModel:
     reader = READERS.get(type(model).__module__.partition(".")[0])
     found = reader(model, rows) if reader else None
     if found is None:
-        raise TypeError(
+        raise UnreadableModel(
             f"{type(model).__name__} is not a tree ensemble that can be read (LightGBM, XGBoost, CatBoost, and "
             f"scikit-learn's trees, forests and boosting can). {GAMES_FOR_OTHERS}."
         )
@@ -96,7 +100,7 @@ def _checked(found: ReadModel, rows: Data) -> ReadModel:
     """`found` with offsets set so that trees add up to the library's own prediction, or an error."""
     X, own = found.encode(rows), found.predict(rows)
     if own.shape[1] != len(found.ensembles):
-        raise ValueError(
+        raise UnreadableModel(
             f"The model predicts {own.shape[1]} raw outputs but {len(found.ensembles)} ensembles were read; "
             "this kind of model is not supported."
         )
@@ -104,7 +108,7 @@ def _checked(found: ReadModel, rows: Data) -> ReadModel:
     offsets = np.median(own - trees, axis=0)
     worst = float(np.abs(own - trees - offsets).max())
     if not worst <= 1e-5 * (1 + float(np.abs(own).max())):
-        raise ValueError(
+        raise UnreadableModel(
             f"The trees of this model do not add up to its prediction (they differ by up to {worst:.3g}), so it cannot "
             "be explained exactly. This happens with an initial estimator that depends on the row, or categories "
             f"that are coded otherwise than in training. {GAMES_FOR_OTHERS}."
@@ -114,7 +118,8 @@ def _checked(found: ReadModel, rows: Data) -> ReadModel:
 
 
 def _refuse(what: str) -> NoReturn:
-    raise ValueError(f"{what} cannot be read as splits on single columns, so Δ would not be exact. {GAMES_FOR_OTHERS}.")
+    reason = "cannot be read as splits on single columns, so Δ would not be exact"
+    raise UnreadableModel(f"{what} {reason}. {GAMES_FOR_OTHERS}.")
 
 
 def _flat(root: Node, left_key: str, right_key: str) -> tuple[list[Node], IntArray]:
@@ -150,6 +155,12 @@ def lightgbm_ensembles(dump: Mapping[str, Any], scale: float = 1.0) -> tuple[Ens
     k = dump["num_tree_per_iteration"]
     trees = [_lightgbm_tree(tree["tree_structure"]) for tree in dump["tree_info"]]
     return tuple(pack(trees[output::k], scale) for output in range(k))
+
+
+def lightgbm_mean(dumps: Sequence[Mapping[str, Any]]) -> Ensemble:
+    """The mean of several boosters of one output."""
+    trees = [tree for dump in dumps for tree in dump["tree_info"]]
+    return lightgbm_ensembles({"num_tree_per_iteration": 1, "tree_info": trees}, 1 / len(dumps))[0]
 
 
 def _lightgbm_tree(structure: Node) -> Tree:

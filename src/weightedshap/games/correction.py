@@ -1,0 +1,270 @@
+"""A game that is right when everything is known, and what it leaves when less is known: v = g(base) + h·c."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up
+from weightedshap.games.protocols import Anchor, Block, ExactBlock, ExactFitted, Recipe
+from weightedshap.games.surrogate import Masked
+from weightedshap.games.wrappers import ExactGame, FittedOnTable, WalkingGame
+from weightedshap.inputs import Data, Model, Table
+
+if TYPE_CHECKING:
+    from lightgbm import Booster
+
+    from weightedshap.games.tree_surrogate import FittedTreeSurrogate
+
+POWER = 0.25  # of 1 − s/d
+LOOKED_AT = 100  # background rows on which a base is held against the model
+CLOSE = 1e-5  # relative: libraries add up trees in single precision
+
+
+def fading(d: int) -> FloatArray:
+    """(d + 1,) h(s) = (1 − s/d)^¼, how much of the correction is left when s players are known: none of it at [d]."""
+    return np.asarray((1 - np.arange(d + 1) / d) ** POWER)
+
+
+def faded(delta: FloatArray, empty: FloatArray, h: FloatArray) -> FloatArray:
+    """Δ of the game h(|S|)·c(S) from Δ (n, d, d, k) of c and c(∅) (n, k).
+
+    With P_j(i) the mean of c over the coalitions of size j that hold i,
+
+        Δ′_j(i) = h_j P_j(i) − h_{j−1} (P_j(i) − Δ_j(i)).
+
+    P follows from Δ. The mean of c over all coalitions of size j is M_j = c(∅) + Σ_{l ≤ j} mean_i Δ_l(i), and the mean
+    over those without i is Q_j(i) = P_{j+1}(i) − Δ_{j+1}(i), where d M_j = j P_j + (d − j) Q_j. Errors shrink in every
+    step of this recursion upwards from P_1 = c(∅) + Δ_1 while j ≤ d/2, and downwards from P_d = M_d beyond.
+    """
+    d = delta.shape[1]
+    M = empty[:, None] + np.concatenate([np.zeros_like(delta[:, :1, 0]), delta.mean(axis=2).cumsum(axis=1)], axis=1)
+    P = np.empty_like(delta)  # [:, j − 1]
+    P[:, 0] = empty[:, None] + delta[:, 0]
+    for j in range(1, d // 2):
+        P[:, j] = (d * M[:, j, None] - j * P[:, j - 1]) / (d - j) + delta[:, j]
+    P[:, d - 1] = M[:, d, None]
+    for j in range(d - 1, d // 2, -1):
+        P[:, j - 1] = (d * M[:, j, None] - (d - j) * (P[:, j] - delta[:, j])) / j
+    after, before = (part[None, :, None, None] for part in (h[1:], h[:-1]))
+    return np.asarray(before * delta + (after - before) * P)
+
+
+@dataclass(frozen=True)
+class Link:
+    """g: from the scale on which trees add up to the model's own, (…, K) → (…, k)."""
+
+    name: str  # "identity", "sigmoid" or "softmax"
+    picked: tuple[int, ...] = ()  # classes looked at, of those that a softmax shares out among
+
+    def __call__(self, raw: FloatArray) -> FloatArray:
+        if self.name == "softmax":
+            return np.asarray(softmax(raw, axis=-1)[..., list(self.picked)])
+        return np.asarray(expit(raw)) if self.name == "sigmoid" else raw
+
+    def output(self, base: Block, index: int) -> tuple[Block, Link]:
+        """The base and the link of one output: a softmax needs every class."""
+        if self.name == "softmax":
+            return base, replace(self, picked=self.picked[index : index + 1])
+        return base.output(index), self
+
+
+@dataclass(frozen=True)
+class AnchoredBlock:
+    """The games g(base) + h·c of n rows."""
+
+    base: Block
+    link: Link
+    correction: Block
+    h: FloatArray  # (d + 1,)
+
+    @property
+    def d(self) -> int:
+        return self.base.d
+
+    @property
+    def n(self) -> int:
+        return self.base.n
+
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        h = self.h[coalitions.sum(axis=1), None]
+        return np.asarray(self.link(self.base.values(coalitions)) + h * self.correction.values(coalitions))
+
+    def along(self, orders: IntArray) -> FloatArray:
+        return np.asarray(self.link(self.base.along(orders)) + self.h[:, None] * self.correction.along(orders))
+
+    def ends(self) -> FloatArray:
+        return np.asarray(self.link(self.base.ends()) + self.h[[0, -1], None] * self.correction.ends())
+
+    def output(self, index: int) -> Self:
+        base, link = self.link.output(self.base, index)
+        return replace(self, base=base, link=link, correction=self.correction.output(index))
+
+    def alone(self) -> WalkingGame:
+        return WalkingGame(self, cost="cheap")
+
+
+@dataclass(frozen=True)
+class ExactAnchoredBlock(AnchoredBlock):
+    """Where g is the identity and the base knows its Δ, so does the sum."""
+
+    base: ExactBlock
+    correction: ExactBlock
+
+    def semivalues(self, vectors: FloatArray) -> FloatArray:
+        delta = faded(self.correction.semivalues(np.eye(self.d)), self.correction.ends()[:, 0], self.h)
+        return np.asarray(self.base.semivalues(vectors) + np.einsum("mj,njik->nmik", vectors, delta))
+
+    def alone(self) -> ExactGame:
+        return ExactGame(self)
+
+
+@dataclass(frozen=True)
+class FittedAnchored(FittedOnTable):
+    """A base, the link to the game's scale, and the trees learned on what both leave."""
+
+    base: Anchor = field(repr=False)
+    link: Link
+    correction: FittedTreeSurrogate = field(repr=False)
+    h: FloatArray = field(repr=False)  # (d + 1,)
+
+    @property
+    def space(self) -> str:
+        return self.base.space if self.link.name == "identity" else self.model.space
+
+    @property
+    def boosters(self) -> tuple[Booster, ...]:
+        """What was learned by LightGBM, one for each output and fit."""
+        return self.correction.boosters
+
+    @cached_property
+    def info(self) -> Mapping[str, Any]:
+        about = {"game": "anchored", "base": self.base.info["game"], "space": self.space, "link": self.link.name}
+        return {**self.correction.info, **about}
+
+    def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
+        return self.base.outputs(rows) if self.link.name == "identity" else super().outputs(rows)
+
+    @property
+    def row_bytes(self) -> int:
+        return self.base.row_bytes + self.correction.row_bytes
+
+    def ready(self) -> Self:
+        _ = self.base.ready(), self.correction.games, self.correction.row_bytes
+        return super().ready()
+
+    def stored(self) -> dict[str, Any]:
+        anchored = {"base": self.base.stored(), "link": self.link.name, "picked": self.link.picked, "h": self.h}
+        return {**self.correction.stored(), "anchored": anchored}
+
+    def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
+        """(n, k) the game of each row at its own coalition (n, d)."""
+        start = self.link(self.base.pairs(rows, Masked(np.arange(len(coalitions)), coalitions)))
+        return np.asarray(start + self.h[coalitions.sum(axis=1), None] * self.correction.masked(rows, coalitions))
+
+    def block(self, rows: Data) -> AnchoredBlock:
+        return AnchoredBlock(self.base.block(rows), self.link, self.correction.block(rows), self.h)
+
+
+class ExactAnchored(FittedAnchored, ExactFitted):
+    """The same where g is the identity and the base knows its Δ."""
+
+    def block(self, rows: Data) -> ExactAnchoredBlock:
+        assert isinstance(self.base, ExactFitted)
+        return ExactAnchoredBlock(self.base.block(rows), self.link, self.correction.block(rows), self.h)
+
+
+@dataclass(frozen=True)
+class Footing:
+    """What a correction is learned on: a base and the link from its scale to the game's."""
+
+    base: Anchor
+    link: Link
+
+    @classmethod
+    def of(cls, base: Any, model: Model, table: Table, rng: np.random.Generator) -> Self:
+        """Fit `base` (a name, a recipe, or a fitted anchor) and find the link under which it gives the model at [d].
+
+        Links are tried on background rows, never guessed from the kind of the model: the identity, the logistic
+        function, and for several classes the softmax over all of them. Where none agrees (a log link, say), the game
+        stays on the base's own scale.
+        """
+        base, rows = _fitted(base, model, table, rng), table.take(slice(0, LOOKED_AT))
+        raw, own, f = _full(base, rows), base.outputs(rows)[0], model(rows)
+        if not _agree(raw, own):
+            said = f"The base {base.info['game']!r} does not give the prediction when all players are known"
+            raise ValueError(f"{said}, so nothing can be anchored to it. Take base='tree_path'.")
+        for link in (Link("identity"), Link("sigmoid")):
+            if _agree(link(raw), f):
+                return cls(base, link)
+        if model.n_raw > 2:
+            whole, softmaxed = _again(base.stored(), _whole(model), table), Link("softmax", model.chosen)
+            if _agree(softmaxed(_full(whole, rows)), f):
+                return cls(whole, softmaxed)
+        return cls(base, Link("identity"))
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], model: Model, table: Table) -> Self:
+        """The footing of a game that `FittedAnchored.stored` wrote."""
+        link = Link(content["link"], tuple(content["picked"]))
+        return cls(_again(content["base"], _whole(model) if link.name == "softmax" else model, table), link)
+
+    def f(self, model: Model, rows: Data) -> FloatArray:
+        """(n, k) predictions on the scale of the game."""
+        return self.base.outputs(rows)[0] if self.link.name == "identity" else model(rows)
+
+    def start(self, rows: Data, masked: Masked) -> FloatArray:
+        """(N, k) g(base) of rows at coalitions."""
+        return self.link(self.base.pairs(rows, masked))
+
+    def game(self, model: Model, table: Table, correction: FittedTreeSurrogate, h: FloatArray) -> FittedAnchored:
+        """The game with what was learned."""
+        exact = self.link.name == "identity" and isinstance(self.base, ExactFitted)
+        made = ExactAnchored if exact else FittedAnchored
+        return made(model, table, self.base, self.link, correction, h)
+
+
+def _fitted(base: Any, model: Model, table: Table, rng: np.random.Generator) -> Anchor:
+    from weightedshap.games import GAMES
+
+    found = look_up("base", base, GAMES)() if isinstance(base, str) else base
+    found = found.fit(model, table, rng) if isinstance(found, Recipe) else found
+    if not isinstance(found, Anchor):
+        said = "`base` must be a game that gives the prediction when all players are known: 'tree_path', "
+        raise TypeError(f"{said}'tree_interventional', a recipe of such a game, or a fitted one; got {base!r}.")
+    if isinstance(found, FittedOnTable) and (
+        found.model.original is not model.original or found.background.d != table.d
+    ):
+        raise ValueError("The fitted `base` belongs to another model, or to other players. Give its name instead.")
+    return found
+
+
+def _again(content: Mapping[str, Any] | None, model: Model, table: Table) -> Anchor:
+    """The anchor that wrote `content`, for the same model or for other outputs of it."""
+    from weightedshap.games import RECIPES
+
+    assert content is not None
+    restored = RECIPES[content["recipe"]].restored(content, model, table)
+    assert isinstance(restored, Anchor)
+    return restored
+
+
+def _whole(model: Model) -> Model:
+    """The model with all its outputs."""
+    names = tuple(f"output {o}" for o in range(model.n_raw))
+    return replace(model, chosen=tuple(range(model.n_raw)), output_names=names, has_axis=True)
+
+
+def _full(base: Anchor, rows: Data) -> FloatArray:
+    """(n, K) the base when all players are known."""
+    block = base.block(rows)
+    return block.values(np.ones((1, block.d), dtype=np.bool_))[:, 0]
+
+
+def _agree(one: FloatArray, other: FloatArray) -> bool:
+    return one.shape == other.shape and bool(np.abs(one - other).max() <= CLOSE * (1 + np.abs(other).max()))
