@@ -17,6 +17,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
+Positions = int | IntArray
 
 T = TypeVar("T")
 

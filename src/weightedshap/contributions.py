@@ -68,7 +68,7 @@ class Contributions:
     ----------
     mean : (d, d[, k]) ``mean[j - 1, i]`` = Δ_j(x_i); NaN where the cell was never visited
     counts : (d, d[, k]) how many draws a cell averages: 0 where unvisited, infinity where Δ is exact
-    evaluations : coalitions on which the game was called
+    evaluations : coalitions on which the game was called; by `walks`, calls of the model
     stopped : why no more were asked for, in words
     chains : the independent chains of draws behind the mean; None for an exact table
     draws : one fingerprint for each stream of random draws in the table, so that `+` can refuse the same stream twice
@@ -191,8 +191,9 @@ class Contributions:
         if self.draws & other.draws:
             same = "they hold the same random draws, and counting them twice would understate the error"
             raise ValueError(f"Cannot pool these tables: {same}. Draw the second one with another seed.")
-        ends = np.stack([self.mean[[0, -1]], other.mean[[0, -1]]])
-        if not np.allclose(ends[0], ends[1], rtol=1e-6, atol=1e-9 * (1 + np.abs(ends).max())):
+        known = np.isinf(self.counts) & np.isinf(other.counts)  # of a sampler that takes Δ_1 and Δ_d exactly, these
+        ends = np.stack([self.mean[known], other.mean[known]])
+        if not np.allclose(ends[0], ends[1], rtol=1e-6, atol=1e-9 * (1 + np.abs(ends).max(initial=0))):
             raise ValueError("Cannot pool these tables: their exact Δ_1 and Δ_d differ, so the games differ.")
         return self.chains.stack(other.chains)
 

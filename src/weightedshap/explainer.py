@@ -57,7 +57,7 @@ class Explainer:
     utility : a name of `UTILITIES`, or a function (game, f_x) → (phi[m, d] → score[m])
     select : "per_row"; "shared" for one w for all rows of a call; "one_standard_error" for the shared w nearest to
         uniform whose mean utility is within one standard error of the best (Shapley, unless beaten beyond noise)
-    evaluations : budget for each row of a sampled game
+    evaluations : budget for each row of a sampled game: coalitions, or calls of the model for the marginal game
     predict : overrides how the model is called
     groups : players made of several columns, ``{"address": ["city", "zip"]}``
     outputs : which outputs of a model with several, by position or name; a list keeps the axis k

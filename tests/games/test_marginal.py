@@ -7,7 +7,8 @@ import pytest
 from tests.oracles import linear_model, normal_rows, product_model, three_outputs
 from weightedshap.coalitions import all_coalitions
 from weightedshap.estimators import exact
-from weightedshap.games import Marginal
+from weightedshap.games import Baseline, Marginal
+from weightedshap.games.surrogate import Masked
 from weightedshap.inputs import as_model, as_table
 
 ROW = np.array([0.5, -1.0, 2.0, 0.1])
@@ -62,10 +63,11 @@ def test_no_batch_is_larger_than_asked_for(batch_bytes):
         return product_model(rows)
 
     bound = game(watched, batch_bytes=batch_bytes)
-    seen.clear()  # the model was probed on two rows
+    bound(ALL[:1])
+    seen.clear()  # the model was probed on two rows, and asked for the whole background
     bound(ALL)
     assert max(seen) <= batch_bytes
-    assert sum(seen) == 16 * BACKGROUND.nbytes
+    assert sum(seen) == 14 * BACKGROUND.nbytes  # the ends are known
 
 
 def test_a_frame_gives_the_same_values_as_an_array():
@@ -129,3 +131,72 @@ def test_a_wrapped_model_and_table_are_taken_as_they_are():
     assert fitted.model is model
     assert fitted.background is table
     assert fitted.info == {"game": "marginal", "background_rows": 7}
+
+
+# a few rows ---------------------------------------------------------------------------------------
+
+
+def few(rows=3, model=product_model, background=BACKGROUND, seed=0):
+    return Marginal(rows=rows).fit(model, background, seed)
+
+
+def test_a_few_rows_stand_for_the_background():
+    fitted = few()
+    assert len(set(fitted.drawn)) == 3
+    assert fitted.info["rows"] == 3
+    expected = [product_model(np.where(known, ROW, BACKGROUND[list(fitted.drawn)])).mean() for known in ALL]
+    np.testing.assert_allclose(fitted.at(ROW)(ALL), expected, rtol=1e-12)
+
+
+def test_a_few_rows_are_drawn_by_weight_and_count_as_often_as_they_were_drawn():
+    fitted = few(4, background=as_table(BACKGROUND, [0, 3, 0, 1, 0, 0, 0]))
+    assert sorted(fitted.drawn) == [1, 1, 1, 3]
+    expected = 0.75 * product_model(BACKGROUND[[1]]) + 0.25 * product_model(BACKGROUND[[3]])
+    np.testing.assert_allclose(fitted.at(ROW)(ALL[:1]), expected)
+
+
+def test_one_row_is_the_typical_one():
+    np.testing.assert_array_equal(few(1).at(ROW)(ALL), Baseline().fit(product_model, BACKGROUND).at(ROW)(ALL))
+
+
+@pytest.mark.parametrize("rows", [7, 8])
+def test_as_many_rows_as_there_are_is_all_of_them(rows):
+    assert few(rows).drawn is None
+
+
+@pytest.mark.parametrize("rows", [1, 3, None])
+@pytest.mark.parametrize("model", [product_model, three_outputs])
+def test_pairs_of_rows_and_coalitions_have_the_values_of_their_games(rows, model):
+    fitted, X = few(rows, model), normal_rows(5, seed=2)
+    masked = Masked(np.repeat([3, 0, 4], len(ALL)), np.tile(ALL, (3, 1)))
+    expected = np.concatenate([fitted.block(X[[r]]).values(ALL)[0] for r in (3, 0, 4)])
+    np.testing.assert_array_equal(fitted.pairs(X, masked), expected)
+
+
+def test_pairs_ask_the_model_only_for_what_is_not_known():
+    handed = []
+
+    def counted(rows):
+        handed.append(len(rows))
+        return product_model(rows)
+
+    fitted, X = few(3, counted).ready(), normal_rows(5, seed=2)
+    _ = fitted.empty
+    handed.clear()
+    fitted.pairs(X, Masked(np.arange(5), ALL[:5]))
+    assert sum(handed) == 4 * 3
+    handed.clear()
+    fitted.pairs(X, Masked(np.arange(5), ALL[-5:]), product_model(X)[:, None])
+    assert sum(handed) == 4 * 3
+
+
+def test_the_few_rows_are_kept():
+    fitted = few(3, seed=5)
+    again = Marginal.restored(fitted.stored(), fitted.model, fitted.background)
+    np.testing.assert_array_equal(again.at(ROW)(ALL), fitted.at(ROW)(ALL))
+    assert few(None).stored() is None
+
+
+def test_a_number_of_rows_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="`rows` must be an integer"):
+        few(0)

@@ -171,6 +171,27 @@ def test_mixing_a_frame_keeps_every_type_and_agrees_with_the_array():
     np.testing.assert_array_equal(mixed["size"], [1.0, 1.0, np.nan, 3.0])
 
 
+@pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
+def test_mixing_pairs_of_rows_takes_each_known_column_from_its_own_row(library):
+    form = np.asarray if library == "numpy" else pytest.importorskip(library).DataFrame
+    rows, hidden = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]])
+    known = np.array([[True, False], [False, True], [True, True], [False, False]])
+    mixed = as_table(form(rows)).mix_each(
+        form(rows), np.array([0, 1, 1, 0]), known, form(hidden), np.array([2, 1, 0, 0])
+    )
+    assert np.asarray(mixed).tolist() == [[1, 60], [30, 4], [3, 4], [10, 20]]
+
+
+def test_mixing_broadcasts_rows_coalitions_and_hidden_rows():
+    rows, hidden = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[10.0, 20.0], [30.0, 40.0]])
+    known = np.array([[True, False], [False, True]])
+    for form in (np.asarray, pd.DataFrame):
+        mixed = as_table(form(rows)).mix_each(
+            form(rows), np.arange(2)[:, None], known[:, None], form(hidden), np.arange(2)
+        )
+        assert np.asarray(mixed).tolist() == [[1, 20], [1, 40], [10, 4], [30, 4]]
+
+
 def test_the_typical_row_has_means_of_numbers_and_modes_of_all_else():
     typical = as_table(mixed_frame()).typical()
     assert typical.iloc[0].tolist() == [2.0, 3.0, True, "Ulm", "blue"]

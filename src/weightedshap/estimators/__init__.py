@@ -18,14 +18,17 @@ from weightedshap.estimators.exact import exact
 from weightedshap.estimators.permutation import permutation
 from weightedshap.estimators.proxy import proxy
 from weightedshap.estimators.stratified import stratified
+from weightedshap.estimators.walks import walks
 from weightedshap.games.wrappers import checked
 
 __all__ = ["ESTIMATORS", "algorithm_2", "authors", "auto", "exact", "permutation", "proxy", "stopping", "stratified"]
+__all__ += ["walks"]
 
 Function = Callable[..., Contributions]
 
 ENUMERATE_UP_TO = 12  # players
 PROXY_FROM = 100  # evaluations for each player
+WORTH_EXACT = 2**17  # calls of a model in which a mean of games is still enumerated
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,18 @@ def auto(game: Any, *, evaluations: int | None = None, rng: np.random.Generator 
     a budget of 100 d or more `proxy` makes the most of it, for seconds of its own. All others, and any game with
     another budget, go to `stratified`, which needs few evaluations. What was picked is the first word of
     `Contributions.stopped`. The clock has no say, so that the choice is the same on every machine.
+
+    A game that is a mean of B games, as the marginal one is of B background rows, costs B calls of the model for each
+    evaluation. It is enumerated if d ≤ 12 and 2^d · B is at most the budget, which counts calls of the model then, or
+    2^17 without one; else it is sampled by `walks`.
     """
     game = checked(game)
-    affordable = evaluations is None or 2**game.d <= evaluations
-    if game.contributions is not None or (game.d <= ENUMERATE_UP_TO and affordable):
+    each, most = (1, 2**ENUMERATE_UP_TO) if game.parts is None else (game.parts.n, WORTH_EXACT)
+    affordable = game.d <= ENUMERATE_UP_TO and 2**game.d * each <= (most if evaluations is None else evaluations)
+    if game.contributions is not None or affordable:
         return exact(game, rng=rng)
+    if game.parts is not None:
+        return walks(game, evaluations=evaluations, rng=rng)
     if game.cost == "cheap" and evaluations is None:
         found = permutation(game, rng=rng)
         return replace(found, stopped=f"permutation: {found.stopped}")
@@ -74,6 +84,7 @@ ESTIMATORS: Mapping[str, Function] = {
     "permutation": permutation,
     "stratified": stratified,
     "proxy": proxy,
+    "walks": walks,
 }
 
 TAKE_OWN = (auto, exact)  # estimators that ask a game for its own Δ first

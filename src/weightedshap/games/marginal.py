@@ -2,51 +2,205 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray
-from weightedshap.games.wrappers import FilledIn, wrapped
-from weightedshap.inputs import Data
+from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
+from weightedshap.coalitions import prefixes
+from weightedshap.games.protocols import Parts
+from weightedshap.games.surrogate import Masked
+from weightedshap.games.wrappers import FittedOnTable, RowGame, Rowwise, wrapped
+from weightedshap.inputs import Data, Model, Table
 
 BATCH_BYTES = 2**26  # mixed rows held at once
 
 
 @dataclass(frozen=True)
 class Marginal:
-    """v(S) = Σ_b weight_b · f(x_S, b_{[d]∖S}) over all background rows b.
+    """v(S) = Σ_b weight_b · f(x_S, b_{[d]∖S}) over background rows b.
 
     Coalitions × background rows are streamed through the model in batches of at most `batch_bytes`;
     no background row is ever dropped. The answer does not depend on the batches: the predictions of one
-    coalition are summed in one go.
+    coalition are summed in one go. The model is not asked again for v(∅), the mean prediction, and once for v([d]).
+
+    v is the mean of one game v_b for each background row, and Δ is linear in the game. So the bound game offers these
+    `parts`, by which `weightedshap.estimators.walks` finds Δ of the mean over all rows without computing a mean.
+
+    Parameters
+    ----------
+    rows : so many rows in the place of all, drawn by weight and evenly over the range of their predictions, and the
+        same ever after; 1 takes the row of means, and modes of categories; None takes all
     """
 
     batch_bytes: int = BATCH_BYTES
+    rows: int | None = None
 
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedMarginal:
-        """Hold on to model and background."""
-        model, table, _ = wrapped(model, background, rng)
-        return FittedMarginal(model, table, self.batch_bytes)
+        """Hold on to model and background, and draw the rows that stand for it."""
+        model, table, rng = wrapped(model, background, rng)
+        every = FittedMarginal(model, table, table, batch_bytes=self.batch_bytes)
+        if self.rows is None or positive_integer("rows", self.rows) >= len(table):
+            return every
+        return every.over([] if self.rows == 1 else every.draw(self.rows, rng).tolist())
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedMarginal:
+        """The game that `FittedMarginal.stored` wrote."""
+        return FittedMarginal(model, background, background, batch_bytes=content["batch_bytes"]).over(content["drawn"])
 
 
 @dataclass(frozen=True)
-class FittedMarginal(FilledIn):
-    """Model, background and batch size."""
+class FittedMarginal(FittedOnTable):
+    """Model, background, and the rows that are averaged over, with their weights."""
 
+    averaged: Table = field(repr=False)
+    drawn: tuple[int, ...] | None = (
+        None  # where they stand in the background; None for all rows, () for the typical one
+    )
     batch_bytes: int = BATCH_BYTES
 
-    def filled(self, row: Data, columns: BoolArray) -> FloatArray:
-        rows = max(1, self.batch_bytes // (8 * len(self.background.names)))  # of one batch
-        step = max(1, rows // len(self.background))
-        batches = [self._average(row, columns[s : s + step], rows) for s in range(0, len(columns), step)]
-        return np.concatenate([np.empty((0, len(self.model.chosen))), *batches])
+    def over(self, drawn: list[int]) -> FittedMarginal:
+        """The game over some rows of the background, each as often as it was drawn; over the typical row for none."""
+        table = self.background
+        if not drawn:
+            few = replace(table, data=table.typical(), weights=np.ones(1))
+        else:
+            rows, counts = np.unique(drawn, return_counts=True)
+            few = replace(table, data=table.take(rows), weights=counts / counts.sum())
+        return replace(self, averaged=few, drawn=tuple(drawn))
 
-    def _average(self, row: Data, columns: BoolArray, step: int) -> FloatArray:
-        """(m, k) weighted mean over the background, `step` rows at a time, for each set of known columns (m, c)."""
-        m, table = len(columns), self.background
-        some = [table.take(slice(start, start + step)) for start in range(0, len(table), step)]
-        predicted = [self.model(table.mix(row, columns, rows)).reshape(m, len(rows), -1) for rows in some]
+    def stored(self) -> dict[str, Any] | None:
+        if self.drawn is None:
+            return None
+        return {"recipe": "Marginal", "drawn": list(self.drawn), "batch_bytes": self.batch_bytes}
+
+    @cached_property
+    def info(self) -> Mapping[str, Any]:
+        facts = {"game": "marginal", "background_rows": len(self.background)}
+        return facts if self.drawn is None else {**facts, "rows": len(self.averaged)}
+
+    @cached_property
+    def predicted(self) -> FloatArray:
+        """(B, k) f of the rows that are averaged over."""
+        return self.model(self.averaged.data)
+
+    @cached_property
+    def empty(self) -> FloatArray:
+        """(k,) v(∅)."""
+        return np.asarray(self.averaged.weights @ self.predicted)
+
+    @cached_property
+    def mean_prediction(self) -> FloatArray:
+        if self.drawn is not None:
+            return super().mean_prediction
+        return self.empty if self.model.has_axis else self.empty[0]
+
+    @cached_property
+    def by_prediction(self) -> IntArray:
+        """(B,) the rows in the order of their predictions, along the first principal axis of several outputs."""
+        centred = self.predicted - self.predicted.mean(axis=0)
+        axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+        return np.argsort(centred @ axis, kind="stable")
+
+    def draw(self, n: int, rng: np.random.Generator) -> IntArray:
+        """(n,) rows to be averaged over, each by its weight, evenly spaced in the order of their predictions.
+
+        No row is drawn twice before all are drawn once, if they weigh the same.
+        """
+        weights = self.averaged.weights[self.by_prediction].cumsum()
+        spaced = (np.arange(n) + rng.random()) / n * weights[-1]
+        return np.asarray(self.by_prediction[np.searchsorted(weights, spaced, side="right")])
+
+    def block(self, rows: Data) -> MarginalBlock:
+        return MarginalBlock(self.background.d, len(rows), self, rows)
+
+    def pairs(self, rows: Data, masked: Masked, f_x: FloatArray | None = None) -> FloatArray:
+        """(N, k) the game of row ``rows[masked.row[t]]`` at coalition ``masked.coalition[t]``, for every t.
+
+        `f_x` (n, k) are the predictions of `rows`, where they are known already.
+        """
+        values, size = np.empty((len(masked.row), len(self.model.chosen))), masked.coalition.sum(axis=1)
+        nothing, all_known = size == 0, size == self.background.d
+        values[nothing] = self.empty
+        if all_known.any():
+            values[all_known] = (self.model(rows) if f_x is None else f_x)[masked.row[all_known]]
+        rest = ~(nothing | all_known)
+        values[rest] = self._means(rows, masked.row[rest], self.background.known_columns(masked.coalition[rest]))
+        return values
+
+    def _means(self, rows: Data, which: IntArray, columns: BoolArray) -> FloatArray:
+        """(N, k) weighted means over the hidden columns of ``rows[which]``, of which `columns` (N, c) are known."""
+        many = self.batch_rows
+        step = max(1, many // len(self.averaged))
+        batches = [slice(start, start + step) for start in range(0, len(columns), step)]
+        means = [self._mean(rows, which[batch, None], columns[batch, None], many) for batch in batches]
+        return np.concatenate([np.empty((0, len(self.model.chosen))), *means])
+
+    def _mean(self, rows: Data, which: IntArray, columns: BoolArray, step: int) -> FloatArray:
+        """(m, k) the same for a few sets of columns (m, 1, c), `step` rows at a time."""
+        m, table = len(columns), self.averaged
+        some = [np.arange(start, min(start + step, len(table))) for start in range(0, len(table), step)]
+        mixed = (table.mix_each(rows, which, columns, table.data, part) for part in some)
+        predicted = [self.model(part).reshape(m, -1, len(self.model.chosen)) for part in mixed]
         by_row = np.ascontiguousarray(np.moveaxis(np.concatenate(predicted, axis=1), 1, -1))  # (m, k, B)
         return np.asarray((by_row * table.weights).sum(axis=-1))
+
+    @property
+    def batch_rows(self) -> int:
+        """Mixed rows in one call of the model."""
+        return max(1, self.batch_bytes // (8 * len(self.background.names)))
+
+
+@dataclass(frozen=True)
+class MarginalBlock(Rowwise):
+    """Rows of a table whose hidden columns take the values of background rows."""
+
+    fitted: FittedMarginal
+    rows: Data  # in the background's type
+
+    @cached_property
+    def f_x(self) -> FloatArray:
+        """(n, k) predictions of the rows."""
+        return self.fitted.model(self.rows)
+
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        return self.fitted.pairs(self.rows, Masked(np.full(len(coalitions), r), coalitions), self.f_x)
+
+    def along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
+        """(m, d) orders → (1, m, d + 1, k) at the only row, each with the values of one background row ``which`` (m,).
+
+        Both ends are known, so the model is called d − 1 times for each order.
+        """
+        fitted, (m, d) = self.fitted, orders.shape
+        values = np.empty((m, d + 1, len(fitted.model.chosen)))
+        values[:, 0], values[:, d] = fitted.predicted[which], self.f_x[0]
+        step = max(1, fitted.batch_rows // max(1, d - 1))
+        for start in range(0, m if d > 1 else 0, step):
+            part = slice(start, start + step)
+            known = fitted.background.known_columns(prefixes(orders[part])[:, 1:d].reshape(-1, d))
+            mixed = fitted.averaged.mix_each(self.rows, 0, known, fitted.averaged.data, np.repeat(which[part], d - 1))
+            values[part, 1:d] = fitted.model(mixed).reshape(-1, d - 1, values.shape[-1])
+        return self._seen([values])
+
+    def alone(self) -> MarginalGame:
+        return MarginalGame(self)
+
+
+@dataclass(frozen=True)
+class MarginalGame(RowGame):
+    """The marginal game of one row, which is the mean of the games of single background rows."""
+
+    block: MarginalBlock
+
+    @property
+    def parts(self) -> Parts | None:
+        """The games of single background rows; None where there is but one."""
+        fitted = self.block.fitted
+        return Parts(len(fitted.averaged), fitted.draw, self._along_parts) if len(fitted.averaged) > 1 else None
+
+    def _along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
+        return self._public(self.block.along_parts(orders, which))

@@ -5,7 +5,8 @@ A game is on the model's output scale with nothing subtracted: the paper's v(S) 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -21,7 +22,8 @@ class Game(Protocol):
     A game may also have ``along(orders)`` (predictions along orders of the players) and
     ``contributions()`` (its own exact Δ). Where it has not, both are built from the call: by
     `weightedshap.curves.along` and by `weightedshap.estimators.exact`. An attribute ``cost``, "cheap" or "costly",
-    tells `weightedshap.estimators.auto` what an evaluation costs.
+    tells `weightedshap.estimators.auto` what an evaluation costs. A game that is the mean of simpler ones may offer
+    them as ``parts``, see `Parts`.
     """
 
     @property
@@ -30,6 +32,18 @@ class Game(Protocol):
 
     def __call__(self, coalitions: BoolArray) -> FloatArray:
         """(m, d) bool → (m,) or (m, k): the prediction when only these players are known."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The games v_b whose weighted mean a game is: v = Σ_b weight_b v_b.
+
+    Δ is linear in the game, so a step of a walk through one v_b, drawn by its weight, is a draw of Δ of the mean.
+    """
+
+    n: int  # how many there are
+    draw: Callable[[int, np.random.Generator], IntArray]  # (m, rng) → (m,) parts, by weight; neighbours are alike
+    along: Callable[[IntArray, IntArray], FloatArray]  # orders (m, d), parts (m,) → (m, d + 1[, k]) values of the parts
 
 
 class Block(Protocol):

@@ -14,7 +14,7 @@ from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, a
 from weightedshap.coalitions import as_coalitions, as_orders, ends, prefixes
 from weightedshap.contributions import OWN, Contributions
 from weightedshap.games.adapters import from_shapiq
-from weightedshap.games.protocols import Block, ExactBlock, Fitted, FittedGame, Game
+from weightedshap.games.protocols import Block, ExactBlock, Fitted, FittedGame, Game, Parts
 from weightedshap.inputs import Data, Model, Table, as_model, as_table, is_frame, part_of, trained_columns
 
 
@@ -27,6 +27,7 @@ class CheckedGame:
     along: Callable[[IntArray], FloatArray] | None = None  # the game's own
     contributions: Callable[[], Contributions] | None = None  # the game's own
     cost: str | None = None  # "cheap" or "costly"
+    parts: Parts | None = None  # the games that it is the mean of
     player_names: tuple[str, ...] | None = None
     evaluations: int = 0
     out: tuple[int, ...] | None = field(default=None, repr=False)
@@ -50,7 +51,7 @@ def checked(game: Any) -> CheckedGame:
         return game
     if not callable(game):
         raise TypeError(f"A game must be callable on coalitions (m, d); got {type(game).__name__}.")
-    able = offered(game, "d", "n_players", "along", "contributions", "cost", "player_names")
+    able = offered(game, "d", "n_players", "along", "contributions", "cost", "parts", "player_names")
     if "d" not in able and "n_players" in able:
         return checked(from_shapiq(game))
     able.pop("n_players", None)

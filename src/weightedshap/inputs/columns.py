@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions
 from weightedshap.inputs.groups import listed
 
 Data = Any
@@ -43,7 +43,7 @@ class Kind(Generic[R]):
     is_boolean: Callable[[R, int], bool]  # (rows, c) → whether a column holds only true and false
     like: Callable[[R, R, str], R]  # (rows, reference, who) → rows in the reference's dtypes, where these can hold them
     build: Callable[[Sequence[Column], R, str], R]  # (columns, reference, who) → the same out of plain columns
-    mix: Callable[[R, BoolArray, R], R]  # (row, known (m, c), B hidden) → m·B rows; columns not known from each hidden
+    mix: Callable[[R, Positions, BoolArray, R, Positions], R]  # (rows, which, known, hidden, whose), see `mix_each`
 
 
 def numeric(data: npt.ArrayLike, who: str) -> Array:
@@ -127,6 +127,10 @@ def _built(columns: Sequence[Column], reference: Array, who: str) -> Array:
     return in_dtype(np.stack(numbers, axis=1), reference.dtype)
 
 
+def _mixed(rows: Array, which: Positions, known: BoolArray, hidden: Array, whose: Positions) -> Array:
+    return np.where(known, rows[which], hidden[whose]).reshape(-1, known.shape[-1])
+
+
 ARRAYS = Kind[Array](
     names=lambda rows: None,
     select=lambda rows, columns: rows[:, columns],
@@ -139,14 +143,14 @@ ARRAYS = Kind[Array](
     is_boolean=lambda rows, c: rows.dtype == np.bool_,
     like=lambda rows, reference, who: in_dtype(numeric(rows, who), reference.dtype),
     build=_built,
-    mix=lambda row, known, hidden: np.where(known[:, None, :], row, hidden).reshape(-1, known.shape[1]),
+    mix=_mixed,
 )
 
 
-def picks(known: BoolArray, n: int) -> Iterator[IntArray]:
-    """For each column of mixed rows, where its cells stand in a pool: 0 is the explained row, 1..n the hidden ones."""
-    for column in known.T:
-        yield np.where(column[:, None], 0, np.arange(1, n + 1)).ravel()
+def picks(n: int, which: Positions, known: BoolArray, whose: Positions) -> Iterator[IntArray]:
+    """For each column of mixed rows, where its cells stand in a pool of n rows that are known, then the hidden ones."""
+    for column in np.moveaxis(known, -1, 0):
+        yield np.where(column, which, n + np.asarray(whose)).ravel()
 
 
 def is_frame(data: object) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from weightedshap.checks import BoolArray, IntArray
+from weightedshap.checks import BoolArray, IntArray, Positions
 from weightedshap.inputs.columns import Column, Kind, as_numbers, as_text, check_exact, holds, picks, unseen
 
 TIMES = {  # what pandas calls them → in our words, and how they are turned into numbers
@@ -49,9 +49,11 @@ def _built(columns: Sequence[Column], reference: pd.DataFrame, who: str) -> pd.D
     return pd.DataFrame(cast).set_axis(reference.columns, axis=1)
 
 
-def _mixed(row: pd.DataFrame, known: BoolArray, hidden: pd.DataFrame) -> pd.DataFrame:
-    pool = pd.concat([row, hidden], ignore_index=True)
-    taken = {c: _taken(pool.iloc[:, c], pick) for c, pick in enumerate(picks(known, len(hidden)))}
+def _mixed(
+    rows: pd.DataFrame, which: Positions, known: BoolArray, hidden: pd.DataFrame, whose: Positions
+) -> pd.DataFrame:
+    pool = pd.concat([rows, hidden], ignore_index=True)
+    taken = {c: _taken(pool.iloc[:, c], pick) for c, pick in enumerate(picks(len(rows), which, known, whose))}
     mixed = pd.DataFrame(taken, copy=False)
     mixed.columns = hidden.columns
     return mixed

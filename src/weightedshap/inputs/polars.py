@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import BoolArray, require
+from weightedshap.checks import BoolArray, Positions, require
 from weightedshap.inputs.columns import Column, Data, Kind, as_numbers, as_text, check_exact, holds, picks, unseen
 
 polars = require("polars", "polars")  # this module is imported when rows of polars are met
@@ -26,9 +26,10 @@ def _built(columns: Sequence[Column], reference: Data, who: str) -> Data:
     return polars.DataFrame({column.name: _in_dtype(values, column, who) for values, column in pairs})
 
 
-def _mixed(row: Data, known: BoolArray, hidden: Data) -> Data:
-    pool = polars.concat([row, hidden], how="vertical_relaxed")
-    return polars.DataFrame([pool.to_series(c).gather(pick) for c, pick in enumerate(picks(known, len(hidden)))])
+def _mixed(rows: Data, which: Positions, known: BoolArray, hidden: Data, whose: Positions) -> Data:
+    pool = polars.concat([rows, hidden], how="vertical_relaxed")
+    taken = enumerate(picks(len(rows), which, known, whose))
+    return polars.DataFrame([pool.to_series(c).gather(pick) for c, pick in taken])
 
 
 def _plain(column: Series, who: str) -> Column:

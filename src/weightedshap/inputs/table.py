@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions
 from weightedshap.inputs.columns import ARRAYS, IN_ORDER, Column, Data, Kind, as_rows, kind_of, numeric, part_of
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
 
@@ -90,7 +90,14 @@ class Table:
 
     def mix(self, row: Data, known: BoolArray, hidden: Data) -> Data:
         """(m·B) rows: known columns (m, c) from `row`, others from each of B `hidden` rows, which come together."""
-        return self.kind.mix(row, known, hidden)
+        return self.mix_each(row, 0, known[:, None], hidden, np.arange(len(hidden)))
+
+    def mix_each(self, rows: Data, which: Positions, known: BoolArray, hidden: Data, whose: Positions) -> Data:
+        """Rows whose known columns (…, c) come from ``rows[which]`` and the others from ``hidden[whose]``.
+
+        `which`, `whose` and the leading axes of `known` broadcast; the rows come in the order of the common shape.
+        """
+        return self.kind.mix(rows, which, known, hidden, whose)
 
     def typical(self) -> Data:
         """One row of weighted means (numbers) and most frequent values (all else)."""

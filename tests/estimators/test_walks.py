@@ -1,0 +1,192 @@
+"""Walks through single background rows: fair draws of Δ of the mean, each cell visited, calls of the model counted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import weightedshap as ws
+from tests.oracles import linear_model, normal_rows, product_model, random_game, three_outputs
+from weightedshap.estimators import auto, exact, permutation, walks
+from weightedshap.estimators.walks import latin_square, spread
+from weightedshap.games import Marginal
+from weightedshap.inputs import as_table
+
+ROW = np.array([0.5, -1.0, 2.0, 0.1])
+BACKGROUND = normal_rows(30)
+
+
+class Counted:
+    """A model that counts the rows it was handed."""
+
+    def __init__(self, model):
+        self.model, self.calls = model, 0
+
+    def __call__(self, rows):
+        self.calls += len(rows)
+        return self.model(rows)
+
+
+def wide_rows(n, d=14, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def wide_model(rows):
+    return rows[:, 0] * rows[:, 1] + np.abs(rows[:, 2]) - rows[:, 3]
+
+
+def bound(model=product_model, background=BACKGROUND, row=ROW):
+    return Marginal().fit(model, background).at(row)
+
+
+def mean_of_many(game, times=400):
+    return np.mean([walks(game, rng=seed).mean for seed in range(times)], axis=0)
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(30.0), np.where(np.arange(30) % 3, 0.0, 1.0)])
+def test_the_mean_over_many_seeds_is_the_exact_table(weights):
+    game = bound(background=as_table(BACKGROUND, weights))
+    error = np.std([walks(game, rng=seed).mean for seed in range(50)], axis=0) / 20
+    np.testing.assert_array_less(np.abs(mean_of_many(game) - exact(game).mean), 5 * error + 1e-12)
+
+
+def test_groups_and_frames_with_categories_are_walked_alike():
+    frame = pd.DataFrame(BACKGROUND, columns=list("abcd")).assign(e=np.where(BACKGROUND[:, 0] > 0, "high", "low"))
+    model = lambda rows: rows["a"].to_numpy() * rows["b"] + rows["c"] * (rows["e"] == "high")
+    game = bound(model, as_table(frame, groups={"ab": ["a", "b"]}), frame.iloc[:1])
+    assert game.d == 4
+    error = np.std([walks(game, rng=seed).mean for seed in range(50)], axis=0) / 10
+    np.testing.assert_array_less(np.abs(mean_of_many(game, 100) - exact(game).mean), 5 * error + 1e-12)
+
+
+def test_several_outputs_share_their_walks():
+    together = walks(bound(three_outputs), rng=0)
+    assert together.mean.shape == (4, 4, 3)
+    apart = np.stack([walks(bound(lambda rows, o=o: three_outputs(rows)[:, o]), rng=0).mean for o in range(3)], axis=-1)
+    np.testing.assert_allclose(together.mean.sum(axis=(0, 1)), apart.sum(axis=(0, 1)), atol=1.0)
+
+
+def test_a_feature_that_the_model_does_not_use_contributes_exactly_nothing():
+    found = walks(Marginal().fit(wide_model, wide_rows(200)).at(wide_rows(1, seed=1)), rng=0)
+    assert (found.mean[:, 4:] == 0).all()
+    assert (found.standard_error_of(np.full(14, 1 / 14))[4:] == 0).all()
+
+
+def test_every_cell_is_visited_equally_often():
+    found = walks(Marginal().fit(wide_model, wide_rows(200)).at(wide_rows(1, seed=1)), rng=0)
+    assert (found.counts == 8).all()  # 112 walks at d = 14
+    assert found.visited
+    assert len(found.chains.mean) == 8
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 9])
+def test_in_a_latin_square_every_player_stands_at_every_place_once(d):
+    square = latin_square(d, np.random.default_rng(d))
+    for lines in (square, square.T):
+        np.testing.assert_array_equal(np.sort(lines, axis=1), np.tile(np.arange(d), (d, 1)))
+
+
+def test_every_square_gets_one_of_each_group_of_neighbours():
+    dealt = spread(np.arange(12), 3, np.random.default_rng(0)).reshape(3, 4)
+    np.testing.assert_array_equal(np.sort(dealt // 3, axis=1), np.tile(np.arange(4), (3, 1)))
+    np.testing.assert_array_equal(np.sort(dealt.ravel()), np.arange(12))
+
+
+def test_rows_are_drawn_without_replacement_as_far_as_they_go():
+    fitted = Marginal().fit(product_model, BACKGROUND)
+    assert len(set(fitted.draw(30, np.random.default_rng(0)).tolist())) == 30
+    assert np.bincount(fitted.draw(75, np.random.default_rng(0)), minlength=30).tolist().count(2) == 15
+
+
+def test_rows_are_drawn_by_weight_and_never_one_without():
+    weights = np.where(np.arange(30) < 3, [1.0], 0.0) * np.resize([1.0, 1.0, 2.0], 30)
+    fitted = Marginal().fit(product_model, as_table(BACKGROUND, weights))
+    counts = np.bincount(fitted.draw(8, np.random.default_rng(0)), minlength=30)
+    assert counts[:3].tolist() == [2, 2, 4]
+
+
+def test_rows_are_drawn_evenly_over_the_range_of_predictions():
+    fitted = Marginal().fit(linear_model([1, 0, 0, 0]), normal_rows(1000))
+    means = [normal_rows(1000)[fitted.draw(20, np.random.default_rng(seed)), 0].mean() for seed in range(20)]
+    assert np.std(means) < 0.5 / np.sqrt(20)  # of random rows: 1 / √20
+
+
+def test_the_whole_gain_is_nearly_shared_out():
+    fitted = Marginal().fit(wide_model, wide_rows(1000))
+    game = fitted.at(wide_rows(1, seed=1))
+    gain = float(np.diff(game(np.array([[False] * 14, [True] * 14])))[0])
+    sums = [walks(game, rng=seed).mean.mean(axis=0).sum() for seed in range(10)]
+    assert np.abs(np.array(sums) - gain).max() < 0.1 * wide_model(wide_rows(1000)).std()
+
+
+def test_calls_of_the_model_are_counted_and_bounded():
+    model = Counted(wide_model)
+    fitted = Marginal().fit(model, wide_rows(200)).ready()
+    row, model.calls = fitted.background.align(wide_rows(1, seed=1)), 0
+    game = fitted.at(row)
+    found = walks(game, rng=0)
+    assert model.calls == found.evaluations == 112 * 13 + 1
+    assert walks(fitted.at(row), evaluations=1_000, rng=0).evaluations == 5 * 14 * 13 + 1
+    assert walks(fitted.at(row), evaluations=183, rng=0).visited
+    with pytest.raises(ValueError, match="need at least 183"):
+        walks(fitted.at(row), evaluations=182, rng=0)
+
+
+def test_standard_errors_tell_the_error_or_a_little_more():
+    fitted = Marginal().fit(wide_model, wide_rows(300))
+    game, w = fitted.at(wide_rows(1, seed=1)), np.full(14, 1 / 14)
+    tables = [walks(game, rng=seed) for seed in range(60)]
+    phi = np.array([table.mean.mean(axis=0) for table in tables])[:, :4]
+    told = np.sqrt(np.mean([table.standard_error_of(w)[:4] ** 2 for table in tables], axis=0))
+    ratio = told / phi.std(axis=0)
+    assert (ratio > 0.85).all()
+    assert (ratio < 2.2).all()
+
+
+def test_independent_walks_are_pooled():
+    game = Marginal().fit(wide_model, wide_rows(300)).at(wide_rows(1, seed=1))
+    one, other = walks(game, rng=0), walks(game, rng=1)
+    np.testing.assert_allclose((one + other).mean, (one.mean + other.mean) / 2, atol=1e-12)
+    with pytest.raises(ValueError, match="same random draws"):
+        one + walks(game, rng=0)
+
+
+def test_large_tables_of_mixed_rows_are_cut_into_batches():
+    games = [
+        Marginal(batch_bytes=size).fit(wide_model, wide_rows(50)).at(wide_rows(1, seed=1)) for size in (2_000, 2**26)
+    ]
+    np.testing.assert_array_equal(walks(games[0], rng=0).mean, walks(games[1], rng=0).mean)
+
+
+def test_a_game_without_parts_is_walked_by_permutation():
+    np.testing.assert_array_equal(walks(random_game(6), rng=0).mean, permutation(random_game(6), rng=0).mean)
+
+
+def test_one_player_is_exact():
+    game = Marginal().fit(lambda rows: rows[:, 0] ** 2, BACKGROUND[:, :1]).at([2.0])
+    assert walks(game).mean == pytest.approx(4 - (BACKGROUND[:, 0] ** 2).mean())
+
+
+def test_auto_enumerates_a_marginal_game_of_few_calls_and_walks_through_others():
+    assert auto(bound(), rng=0).stopped.startswith("exact")
+    many = Marginal().fit(product_model, normal_rows(10_000)).at(ROW)
+    assert auto(many, rng=0).stopped.startswith("walks")  # 2^4 · 10,000 calls
+    wide = Marginal().fit(wide_model, wide_rows(20)).at(wide_rows(1, seed=1))
+    assert auto(wide, rng=0).stopped.startswith("walks")
+
+
+def test_a_budget_of_calls_decides_between_enumeration_and_walks():
+    assert auto(bound(), evaluations=480, rng=0).exact
+    assert auto(bound(), evaluations=479, rng=0).evaluations <= 479
+
+
+def test_a_single_background_row_is_no_mean():
+    assert Marginal().fit(wide_model, wide_rows(1)).at(wide_rows(1, seed=1)).parts is None
+
+
+def test_an_explanation_tells_its_walks_and_errors():
+    explainer = ws.Explainer(wide_model, wide_rows(300), game="marginal", progress=False)
+    explanation = explainer(wide_rows(2, seed=2))
+    assert explanation.stopped[0].startswith("walks: 112 orders")
+    assert (explanation.n_evaluations == 112 * 13 + 1).all()
+    assert np.isfinite(explanation.standard_errors).all()
+    assert (explanation.values[:, 4:] == 0).all()
