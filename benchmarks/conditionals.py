@@ -136,7 +136,7 @@ class Distribution:
         for k, one in enumerate(components):
             middle, away = one.mean[:, None], self._deviations(one, known, noise, k, counts[k])
             draws[~known, ends[k] - 2 * counts[k] : ends[k]] = np.concatenate([middle + away, middle - away], axis=1)
-        return draws, np.repeat(posterior / (2 * counts), 2 * counts)
+        return draws, np.repeat(posterior / np.maximum(2 * counts, 1), 2 * counts)
 
     def _component(self, k: int, z: FloatArray, known: BoolArray) -> Component:
         inside, across = self.covariances[k][np.ix_(known, known)], self.covariances[k][np.ix_(known, ~known)]

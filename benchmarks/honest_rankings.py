@@ -56,7 +56,11 @@ def explained(case: Case, background: FloatArray, seed: int) -> tuple[Orders, ws
     plain = ws.Explainer(case.model, background, game="tree_surrogate", **asked)(case.rows)
     delta = np.asarray(plain.contributions)
     orders: Orders = {OURS: found.orders, REFINED: found.refined_orders(), BEFORE: plain.orders}
-    orders |= of_trees(case, background, default, asked) if isinstance(default.game, FittedPath) else of_others(found, default)
+    orders |= (
+        of_trees(case, background, default, asked)
+        if isinstance(default.game, FittedPath)
+        else of_others(found, default)
+    )
     orders |= {CONDITIONAL: order_of(plain.shapley)}
     orders |= {"conditional first": order_of(delta[:, 0]), "conditional last": order_of(delta[:, -1])}
     return orders, default
@@ -202,7 +206,9 @@ def in_short(found: Mapping[str, Any]) -> str:
     return ", ".join(f"{judge} {relative([found], judge, OURS)[0]:.3f}" for judge in found["judges"])
 
 
-def relative(runs: Sequence[Mapping[str, Any]], judge: str, method: str, other: str | None = None) -> tuple[float, float]:
+def relative(
+    runs: Sequence[Mapping[str, Any]], judge: str, method: str, other: str | None = None
+) -> tuple[float, float]:
     """Area of a method ÷ that of the best single alternative (or of `other`), over seeds and rows, and its error.
 
     The best alternative is the one with the smallest mean area over all seeds: the judge picks it. The error is that of

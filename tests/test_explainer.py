@@ -405,7 +405,7 @@ def test_the_baseline_game_is_explained_against_its_values():
 def test_every_public_field_of_an_explanation_is_filled():
     explanation = explainer()(X)
     empty = [name for name in field_names() if getattr(explanation, name) is None]
-    assert empty == ["standard_errors", "replicates"]
+    assert empty == ["shapley_errors", "standard_errors", "replicates"]
 
 
 def test_a_budget_that_an_estimator_of_ones_own_cannot_take_is_refused():

@@ -10,7 +10,8 @@ import weightedshap
 
 LAYERS = [
     *("checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network", "weights", "games"),
-    *("curves", "estimators", "utilities", "selection", "choices", "files", "explanation", "explainer"),
+    *("curves", "refinement", "estimators", "utilities", "selection", "assembly", "choices"),
+    *("files", "explanation", "explainer"),
     *("evaluation", "plots", "report", "cli"),
 ]
 

@@ -253,7 +253,7 @@ def fingerprint(table):
 @pytest.mark.parametrize("game", [*ws.games.GAMES, NETWORK], ids=str)
 def test_no_game_changes_the_tables_or_the_model(game, kind):
     lightgbm, pl = pytest.importorskip("lightgbm"), pytest.importorskip("polars")
-    game = SMALL if game == "tree_surrogate" else NETWORK if game in ("neural_surrogate", "auto") else game
+    game = SMALL if game == "tree_surrogate" else NETWORK if game in ("neural_surrogate", "surrogate") else game
     frame = pd.DataFrame(normal_rows(60), columns=list("abcd")).astype({"d": "float32"})
     model = lightgbm.LGBMRegressor(n_estimators=3, min_child_samples=5, n_jobs=1, verbose=-1).fit(frame, frame["a"])
     if kind in ("numpy", "read-only"):
@@ -404,7 +404,7 @@ def test_a_category_never_seen_reaches_the_model_as_it_is(game):
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
-@pytest.mark.parametrize("game", [SMALL, NETWORK, "auto"], ids=["trees", "network", "auto"])
+@pytest.mark.parametrize("game", [SMALL, NETWORK, "surrogate"], ids=["trees", "network", "better"])
 def test_categories_never_seen_are_one_and_the_same_to_a_learned_game(game, kind):
     frame = people(200)[["rooms", "city"]].fillna({"city": "Bonn"})
     table = frame if kind == "pandas" else pytest.importorskip("polars").from_pandas(frame)

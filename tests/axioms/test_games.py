@@ -19,7 +19,7 @@ ROW = np.array([[0.5, -1.0, 2.0, 0.1]])
 
 every_game = pytest.mark.parametrize("name", GAMES)
 
-SINGLE = ("neural_surrogate", "auto")  # games that may count in single precision
+SINGLE = ("neural_surrogate", "surrogate")  # games that may count in single precision
 
 
 def tolerance(name, double):

@@ -33,7 +33,7 @@ def explainer():
 
 @pytest.fixture(scope="module")
 def evaluation(explainer):
-    return ws.evaluate(explainer, ROWS, ANSWERS)
+    return ws.evaluate(explainer, ROWS, ANSWERS, judges="independent")
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_the_frame_has_a_line_for_each_judge_method_and_metric(evaluation):
 
 
 def test_the_same_call_gives_the_same_numbers(explainer, evaluation):
-    again = ws.evaluate(explainer, ROWS, ANSWERS)
+    again = ws.evaluate(explainer, ROWS, ANSWERS, judges="independent")
     for judge in evaluation.judges:
         for metric in evaluation.metrics:
             np.testing.assert_array_equal(again.areas(judge, metric), evaluation.areas(judge, metric))

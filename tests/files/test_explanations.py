@@ -313,7 +313,7 @@ def test_another_zip_is_refused(tmp_path):
 
 
 def test_a_newer_version_says_what_to_do(tampered):
-    refused(lambda: tampered(head=lambda known: known.update(version=2)), "Install a newer weightedshap")
+    refused(lambda: tampered(head=lambda known: known.update(version=3)), "Install a newer weightedshap")
 
 
 @pytest.mark.parametrize("change", [{"version": "1"}, {"version": 0}, {"version": True}, {"format": "weightedshap x"}])

@@ -1,4 +1,4 @@
-"""The game "auto": the tree surrogate unless the network is clearly better."""
+"""The game "surrogate": the tree surrogate unless the network is clearly better."""
 
 import numpy as np
 
@@ -84,6 +84,6 @@ def test_each_learns_as_it_would_by_itself():
 
 def test_the_explainer_knows_the_game_by_name():
     rows = normal_rows(150)
-    explanation = Explainer(steps, rows, game="auto")(rows[:2])
+    explanation = Explainer(steps, rows, game="surrogate")(rows[:2])
     assert explanation.game_info["game"] in ("tree_surrogate", "neural_surrogate")
     assert "auto" in explanation.game_info

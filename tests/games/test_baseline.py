@@ -61,6 +61,6 @@ def test_values_that_are_not_one_row_of_the_background_are_refused(values):
 
 def test_a_fitted_game_says_what_it_is():
     fitted = Baseline().fit(product_model, normal_rows(5))
-    assert fitted.info == {"game": "baseline", "background_rows": 5}
+    assert fitted.info == {"game": "baseline", "space": "value", "background_rows": 5}
     assert fitted.space == "value"
     np.testing.assert_allclose(fitted.mean_prediction, product_model(normal_rows(5)).mean())

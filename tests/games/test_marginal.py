@@ -130,7 +130,7 @@ def test_a_wrapped_model_and_table_are_taken_as_they_are():
     fitted = Marginal().fit(model, table)
     assert fitted.model is model
     assert fitted.background is table
-    assert fitted.info == {"game": "marginal", "background_rows": 7}
+    assert fitted.info == {"game": "marginal", "space": "value", "background_rows": 7}
 
 
 # a few rows ---------------------------------------------------------------------------------------

@@ -64,8 +64,8 @@ def test_it_learns_the_conditional_expectation():
     np.testing.assert_allclose(values, [1.0, 1.0, 0.0], atol=0.15)
 
 
-def test_it_is_the_default_game():
-    explainer = ws.Explainer(f, rows(60))
+def test_it_is_known_by_name():
+    explainer = ws.Explainer(f, rows(60), game="tree_surrogate")
     assert explainer(rows(2)).game_info["game"] == "tree_surrogate"
     assert len(explainer.game.boosters) == 1
 
@@ -239,7 +239,7 @@ def test_a_row_without_any_value_is_explained():
 
 
 def test_a_constant_model_has_no_contributions():
-    explanation = ws.Explainer(lambda X: np.full(len(X), 3.0), rows(50))(rows(3))
+    explanation = ws.Explainer(lambda X: np.full(len(X), 3.0), rows(50), game="tree_surrogate")(rows(3))
     assert (explanation.contributions == 0).all()
     np.testing.assert_allclose(explanation.base_values, 3.0)
     assert set(explanation.weight_labels) == {"Beta(1,1)"}
@@ -248,7 +248,7 @@ def test_a_constant_model_has_no_contributions():
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_a_background_of_few_rows_is_enough(n):
-    explanation = ws.Explainer(f, rows(n))(rows(2, seed=1))
+    explanation = ws.Explainer(f, rows(n), game="tree_surrogate")(rows(2, seed=1))
     assert np.isfinite(explanation.values).all()
 
 

@@ -80,7 +80,7 @@ class FittedMarginal(FittedOnTable):
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        facts = {"game": "marginal", "background_rows": len(self.background)}
+        facts = {"game": "marginal", "space": self.space, "background_rows": len(self.background)}
         return facts if self.drawn is None else {**facts, "rows": len(self.averaged)}
 
     @cached_property
