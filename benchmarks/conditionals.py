@@ -106,7 +106,7 @@ class Distribution:
         return self.features(self.means[k] + heavy * around)
 
     def noise(self, pairs: int, rng: np.random.Generator) -> Noise:
-        """Noise of a scrambled Sobol sequence, for a power of two of pairs: its errors are a third of independent ones.
+        """Noise of a scrambled Sobol sequence, for a power of two of pairs: a third of the error of independent draws.
 
         The latents come first: the sequence is at its best in its first places.
         """

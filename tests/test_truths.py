@@ -64,7 +64,7 @@ def integral(distribution, f, known):
 def test_a_coalition_is_worth_the_integral_over_the_hidden_features(name):
     distribution, coalitions = DISTRIBUTIONS[name], all_coalitions(3)[1:-1]
     expected = [integral(distribution, curved, known) for known in coalitions]
-    np.testing.assert_allclose(game_of(distribution, curved)(coalitions), expected, atol=0.01)
+    np.testing.assert_allclose(game_of(distribution, curved)(coalitions), expected, atol=0.005)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "mixture"])
