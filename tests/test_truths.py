@@ -117,6 +117,14 @@ def test_latents_and_features_are_one_to_one(name):
     np.testing.assert_allclose(DISTRIBUTIONS[name].latents(DISTRIBUTIONS[name].features(z)), z, atol=1e-8)
 
 
+def test_a_component_out_of_reach_leaves_the_game_of_the_other():
+    far = Distribution(np.array([0.5, 0.5]), np.array([[0, 0, 0], [900, 900, 900]]), COVARIANCES)
+    near = Distribution(np.ones(1), np.zeros((1, 3)), COVARIANCES[:1])
+    coalitions = all_coalitions(3)[1:-1]
+    alone, both = (game_of(distribution, straight, pairs=0)(coalitions) for distribution in (near, far))
+    np.testing.assert_allclose(both, alone, atol=1e-9)
+
+
 def test_scores_are_those_of_a_t_distribution_with_four_degrees_of_freedom():
     z = np.array([-1e3, -2.5, -0.1, 0, 0.3, 4.0])
     np.testing.assert_allclose(conditionals.scores(z), norm.ppf(student(4).cdf(z)), rtol=1e-9, atol=1e-12)
