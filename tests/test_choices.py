@@ -30,7 +30,7 @@ def test_readable_trees_explain_themselves_and_the_anchored_game_judges():
     assert meant(CLASSES) == (("tree_path",), "anchored")
 
 
-@pytest.mark.parametrize("model", [LINEAR, LINEAR.predict, make_pipeline(StandardScaler(), TREES)])
+@pytest.mark.parametrize("model", [LINEAR, LINEAR.predict, make_pipeline(StandardScaler().fit(X), TREES)])
 def test_other_models_are_explained_by_two_games_in_competition(model):
     assert meant(model) == (OTHER_MODELS, "anchored")
 
