@@ -91,8 +91,8 @@ class FittedMarginal(FittedOnTable, Anchor):
 
     @cached_property
     def empty(self) -> FloatArray:
-        """(k,) v(∅)."""
-        return np.asarray(self.averaged.weights @ self.predicted)
+        """(k,) v(∅), summed as all other means are: to the bit, an output does not depend on those beside it."""
+        return np.asarray((np.ascontiguousarray(self.predicted.T) * self.averaged.weights).sum(axis=-1))
 
     @cached_property
     def mean_prediction(self) -> FloatArray:
@@ -128,7 +128,8 @@ class FittedMarginal(FittedOnTable, Anchor):
         nothing, all_known = size == 0, size == self.background.d
         values[nothing] = self.empty
         if all_known.any():
-            values[all_known] = (self.model(rows) if f_x is None else f_x)[masked.row[all_known]]
+            alike = (self.model(rows) if f_x is None else f_x)[masked.row[all_known], :, None]
+            values[all_known] = (alike * self.averaged.weights).sum(axis=-1)  # so that differences are zero to the bit
         rest = ~(nothing | all_known)
         values[rest] = self._means(rows, masked.row[rest], self.background.known_columns(masked.coalition[rest]))
         return values
