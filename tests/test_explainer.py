@@ -414,3 +414,21 @@ def test_a_budget_that_an_estimator_of_ones_own_cannot_take_is_refused():
 
     with pytest.raises(ValueError, match="'mine' takes no `evaluations`"):
         ws.Explainer(lambda X: X[:, 0], np.eye(3), game="marginal", estimator=mine, evaluations=50)
+
+
+def test_a_margin_is_called_log_odds_only_where_it_is_one():
+    from lightgbm import LGBMClassifier, LGBMRegressor
+
+    rows, few = normal_rows(80), {"n_estimators": 3, "n_jobs": 1, "verbose": -1}
+    two, three = rows[:, 0] > 0, np.digitize(rows[:, 0], [-0.5, 0.5])
+    logistic, shares = LogisticRegression().fit(rows, two), LGBMClassifier(**few).fit(rows, three)
+    cases = [
+        (LGBMClassifier(**few).fit(rows, two), {"game": "tree_path"}, "log-odds"),
+        (logistic, {"game": "baseline", "link": "logit"}, "log-odds"),
+        (logistic, {"game": "baseline"}, "probability"),
+        (shares, {"game": "tree_path"}, "margin"),
+        (LGBMRegressor(objective="poisson", **few).fit(rows, three), {"game": "tree_path"}, "margin"),
+        (product_model, {"game": "baseline"}, "prediction"),
+    ]
+    for model, choices, told in cases:
+        assert f"({told})" in repr(ws.Explainer(model, rows, **choices)(rows[:2]))

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import re
 import warnings
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
@@ -157,6 +158,25 @@ def test_without_ax_a_new_figure_is_made_and_older_ones_are_left_alone(draw, exp
     assert dict(mpl.rcParams) == settings
 
 
+@cache
+def two_games() -> ws.Explanation:
+    """Two games compete, under a judge that misses the prediction."""
+    rng = np.random.default_rng(0)
+    X, judge = rng.normal(size=(60, 4)), ws.games.TreeSurrogate(trees=20)
+    games = ["baseline", "marginal"]
+    return ws.Explainer(lambda rows: rows[:, 0] * rows[:, 1] + np.sin(rows[:, 2]), X, game=games, judge=judge)(X[:20])
+
+
+@cache
+def classifier() -> ws.Explanation:
+    """Log-odds that are judged by a probability."""
+    from lightgbm import LGBMClassifier
+
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    model = LGBMClassifier(n_estimators=10, n_jobs=1, verbose=-1).fit(X, X[:, 0] + X[:, 1] * X[:, 2] > 0)
+    return ws.Explainer(model, X)(X[:8])
+
+
 CASES = {
     "one row": lambda: explained(n=1),
     "one feature": lambda: explained(d=1),
@@ -167,6 +187,8 @@ CASES = {
     "one sampled row": lambda: explained(n=1, estimator="permutation"),
     "unknown errors": lambda: with_unknown_errors(explained(n=3, estimator="permutation")),
     "sliced": lambda: explained(outputs=2)[1:4, [3, 0], 1],
+    "two games": two_games,
+    "classifier": classifier,
     "10,000 rows": lambda: explained()[np.resize(np.arange(6), 10_000)],
 }
 
@@ -243,6 +265,68 @@ def test_further_curves_that_do_not_fit_are_refused(curves, message, explanation
     with pytest.raises(ValueError, match=message):
         plots.recovery(explanation, curves=curves)
     assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("name", sorted(set(FIGURES) - {"recovery", "weights", "weight vectors"}))
+def test_figures_of_attributions_name_the_game_and_its_scale(name):
+    for case, told in ((classifier(), ("tree_path", "log-odds")), (two_games(), (two_games().game_labels[0],))):
+        ax = FIGURES[name](case, new_axes())
+        labels = ax.get_xlabel() + ax.get_ylabel()
+        assert all(each in labels for each in told)
+        assert "anchored" not in labels
+
+
+@pytest.mark.parametrize("name", ["recovery", "weights", "weight vectors"])
+def test_figures_of_what_was_judged_name_the_judge_and_its_scale(name):
+    for case, told in ((classifier(), "anchored (probability)"), (two_games(), "tree_surrogate (prediction)")):
+        ax = FIGURES[name](case, new_axes())
+        assert f"judged by {told}" in ax.get_xlabel() + ax.get_ylabel()
+
+
+def test_weights_of_a_utility_with_a_game_of_its_own_name_that_game(explanation):
+    other = dataclasses.replace(explanation, utility="masked_inclusion")
+    assert plots.weights(other, ax=new_axes()).get_xlabel().endswith("utility masked_inclusion, judged by baseline")
+    mine = dataclasses.replace(explanation, utility="mine")
+    assert plots.weights(mine, ax=new_axes()).get_xlabel().endswith("utility mine")
+
+
+def test_a_waterfall_in_log_odds_tells_the_probability_too():
+    label = plots.waterfall(classifier(), 2, ax=new_axes()).get_xlabel()
+    assert label == f"log-odds of row 2, by tree_path; probability {classifier().judge_predictions[2]:.4g}"
+
+
+def test_recovery_marks_what_the_judge_misses_by_itself(explanation):
+    assert len(plots.recovery(classifier(), ax=new_axes()).lines) == 4
+    ax = plots.recovery(two_games(), ax=new_axes())
+    level = two_games().curves[:, -1].mean()
+    assert set(ax.lines[4].get_ydata()) == {level}
+    assert legend_names(ax)[4] == f"missed by the judge {4 * level:.3g}"
+    assert "of baseline" in ax.get_legend().get_title().get_text()
+
+
+def test_weights_of_games_that_compete_are_bars_with_a_part_for_each():
+    explanation = two_games()
+    ax = rendered(plots.weights(explanation))
+    assert len(tick_names(ax)) == 13
+    shares = dict(zip(explanation.family.labels, 100 * plots.chosen_shares(explanation)))
+    for game, bars in zip(("baseline", "marginal"), ax.containers):
+        told = [shares[f"{game} · {name.removesuffix(' = Shapley')}"] for name in tick_names(ax)]
+        assert [bar.get_width() for bar in bars] == pytest.approx(told)
+    ends = [bar.get_x() + bar.get_width() for bar in ax.containers[1]]
+    assert sum(ends) == pytest.approx(100)
+    counts = [round(100 * (explanation.game_labels == game).mean()) for game in ("baseline", "marginal")]
+    assert legend_names(ax) == [f"baseline {counts[0]} %", f"marginal {counts[1]} %"]
+    vectors = legend_names(plots.weight_vectors(explanation, ax=new_axes()))
+    assert not any("·" in name for name in vectors)
+
+
+def test_labels_that_look_like_pairs_are_left_alone():
+    family = ws.weights.WeightFamily(("a · x", "b · y", "c"), np.full((3, 2), 0.5))
+    assert reading.games_and_weights(family) == ((), family)
+    pairs = ws.weights.paper(5).of_games(("one", "two"))
+    games, weights = reading.games_and_weights(pairs)
+    assert games == ("one", "two")
+    assert weights.equals(ws.weights.paper(5))
 
 
 def test_weights_shows_the_share_of_rows_in_family_order(explanation):
@@ -324,7 +408,7 @@ def test_bar_of_a_row_holds_signed_values_in_the_order_of_the_row(explanation):
     top = explanation.orders[-1]
     assert [patch.get_width() for patch in ax.containers[0]] == pytest.approx(explanation.values[-1][top])
     assert tick_names(ax) == [explanation.feature_names[i] for i in top]
-    assert ax.get_xlabel() == "φ of row 5"
+    assert ax.get_xlabel() == "φ of row 5\nmarginal (prediction)"
 
 
 def test_bar_of_a_sampled_row_shows_standard_errors(sampled):
@@ -566,7 +650,7 @@ def test_image_of_shapley_and_of_an_output():
     several = explained(outputs=3)
     ax = plots.image(several, 0, np.zeros((3, 3, 3)), SEGMENTS, "output 2", "Shapley", ax=new_axes())
     assert ax.images[1].get_array()[1, 1] == several.shapley[0, 3, 2]
-    assert (ax.get_title(), ax.get_xlabel()) == ("output 2", "Shapley")
+    assert (ax.get_title(), ax.get_xlabel()) == ("output 2", "Shapley of marginal (prediction)")
 
 
 @pytest.mark.parametrize(("top", "count"), [(0.2, 1), (0.4, 2), (0.5, 3), (1, 5)])

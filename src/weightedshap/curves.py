@@ -56,6 +56,12 @@ def area(curve: FloatArray, axis: int = -1) -> FloatArray:
     return np.asarray(np.moveaxis(curve, axis, -1)[..., 1:].sum(axis=-1))
 
 
+def misfit(curves: FloatArray) -> float:
+    """The share of the area under curves (n, d + 1) that is the judge's own error: what it misses at [d], d times."""
+    mean = curves[:, 1:].mean()
+    return float(curves[:, -1].mean() / mean) if mean > 0 else 0.0
+
+
 def mean_interval(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean over the first axis (rows), and half the width of its 95 % interval (Student's t).
 

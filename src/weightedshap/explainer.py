@@ -253,13 +253,21 @@ class Call:
             family=self.family,
             n_evaluations=np.array(evaluations),
             stopped=tuple(stopped),
-            game_info=_told_of(self.names, [rows.fitted for rows in self.explained]),
-            judge_info=dict(self.judge.fitted.info),
+            game_info=_of_games(self.names, [self._told(rows) for rows in self.explained]),
+            judge_info=self._told(self.judge),
             utility=method.utility.name,
             select=method.select,
             notes=notes + _notes(method.keep, keep),
             _weigher=replace(self, kept=result.by_game() if len(self.names) > 1 else None),
         )
+
+    def _told(self, rows: Rows) -> dict[str, Any]:
+        """What a game says of itself; margins of one class against the rest are log-odds, those of several are not."""
+        model, info = None if self.setting is None else self.setting.model, dict(rows.fitted.info)
+        if model is None or info.get("space") != "margin":
+            return info
+        odds = model.link == "logit" or (model.space == "probability" and model.n_raw <= 2)
+        return {**info, "scale": "log-odds"} if odds else info
 
     def _stopped(self, estimates: Sequence[Estimate]) -> list[str]:
         """Why no more was spent on each row, game by game where there are several."""
@@ -423,12 +431,12 @@ def _by_game(**arrays: FloatArray | None) -> dict[str, FloatArray]:
     return {name: a.reshape(len(a), 1, *a.shape[1 : axes[name]], -1) for name, a in arrays.items() if a is not None}
 
 
-def _told_of(names: Sequence[str], games: Sequence[Fitted]) -> dict[str, Any]:
-    """What is told of the game; of several, what they share and each by its name."""
+def _of_games(names: Sequence[str], infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What is told of the game; of several, their scale and each by its name."""
     if len(names) == 1:
-        return dict(games[0].info)
-    infos = dict(zip(names, (dict(game.info) for game in games), strict=True))
-    return {"game": ", ".join(names), "space": infos[names[0]].get("space", "value"), "games": infos}
+        return infos[0]
+    shared = {"space": "value"} | {key: infos[0][key] for key in ("space", "scale") if key in infos[0]}
+    return {"game": ", ".join(names), **shared, "games": dict(zip(names, infos, strict=True))}
 
 
 def _notes(asked: bool | str, kept: bool) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from weightedshap.checks import FloatArray, IntArray, field_values, look_up, name_of, one_of, positive_integer
 from weightedshap.choices import JUDGES_STREAM, Fits, Setting
-from weightedshap.curves import mean_interval
+from weightedshap.curves import mean_interval, misfit
 from weightedshap.evaluation.metrics import Labels, as_labels, points
 from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, TREESHAP_ROWS, Side
 from weightedshap.explainer import Explainer
@@ -133,13 +133,8 @@ class Evaluation:
 
     def misfit(self, judge: str) -> float:
         """The share of the area that is the judge's own error: what it misses when all features are known."""
-        points = self._points(judge, "recovery")[:, self._reference]  # (n, d + 1)
-        area = points[:, 1:].mean()
-        return float(points[:, -1].mean() / area) if area > 0 else 0.0
-
-    @property
-    def _reference(self) -> int:
-        return self.methods.index("Shapley") if "Shapley" in self.methods else 0
+        reference = self.methods.index("Shapley") if "Shapley" in self.methods else 0
+        return misfit(self._points(judge, "recovery")[:, reference])
 
     def _table(self, judge: str) -> str:
         """One judge's table, in columns of equal width."""

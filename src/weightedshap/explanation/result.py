@@ -30,7 +30,6 @@ from weightedshap.weights import WeightFamily, as_family
 if TYPE_CHECKING:
     from weightedshap.plots import PlotAccessor
 
-SCALES = {"value": "on the scale of the prediction", "probability": "as probability", "margin": "as log-odds"}
 ALIKE = ("feature_names", "output_names", "has_outputs", "utility", "select")  # and the family, in parts to be joined
 
 
@@ -337,7 +336,13 @@ def field_names() -> tuple[str, ...]:
 
 def named(info: Mapping[str, Any]) -> str:
     """A game by its name and scale."""
-    return f"{info.get('game', 'given')} ({SCALES[info['space']]})" if "space" in info else info.get("game", "given")
+    return f"{info.get('game', 'given')} ({scale_of(info)})" if "space" in info else str(info.get("game", "given"))
+
+
+def scale_of(info: Mapping[str, Any]) -> str:
+    """What the numbers of a game are: a prediction, probability, log-odds, or another margin."""
+    space = str(info.get("scale", info.get("space", "value")))
+    return "prediction" if space == "value" else space
 
 
 def _agreed(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

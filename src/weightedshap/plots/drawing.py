@@ -19,6 +19,7 @@ from weightedshap.checks import FloatArray
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000")
 GREY, DARK_GREY = "#D9D9D9", "#8C8C8C"
+OF_GAMES = (BLUE, "#E69F00", GREEN, PURPLE, "#56B4E9", "#000000")  # vermilion is Shapley's
 
 WIDTH, HEIGHT = 5.5, 3.6  # inches: one column of a paper
 NAME_WIDTH = 26  # letters in a line beside a bar
@@ -94,7 +95,8 @@ def few_ticks(ax: Axes, label: str) -> None:
 def legend_on_top(ax: Axes, handles: Sequence[Any], names: Sequence[str]) -> None:
     """A legend in a strip of its own above the first bar, where it covers no data."""
     bottom, top = ax.get_ylim()
-    strip, height = 0.3, ax.bbox.height / ax.figure.dpi  # inches
+    lines = max(in_lines(name).count("\n") for name in names) + 1
+    strip, height = 0.15 + 0.15 * lines, ax.bbox.height / ax.figure.dpi  # inches
     ax.set_ylim(bottom, top - (bottom - top) * strip / max(height - strip, strip))
     legend(ax, handles, names, loc="upper right", ncols=len(names), borderaxespad=0.0, borderpad=0.2)
 

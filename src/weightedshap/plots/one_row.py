@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from weightedshap.checks import FloatArray, IntArray, look_up, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
+from weightedshap.explanation.result import scale_of
 from weightedshap.plots import drawing, reading
 from weightedshap.plots.drawing import BLUE, DARK_GREY, GREY, PALETTE, VERMILION
 
@@ -57,8 +58,15 @@ def waterfall(
     numbers = [_numeral(base), *(step.number for step in steps), _numeral(prediction)]
     for place, number in zip(places, numbers, strict=True):
         ax.text(1.02, place, number, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
-    drawing.few_ticks(ax, f"prediction of row {row}")
+    drawing.few_ticks(ax, _of_row(explanation, row))
     return drawing.finished(ax, title)
+
+
+def _of_row(explanation: Explanation, row: int) -> str:
+    """The scale and the game of one row; and f(x) on the scale of the judge, where that is another."""
+    game, judge = (scale_of(info) for info in (explanation.game_info, explanation.judge_info))
+    said = f"{game} of row {row}, by {explanation.game_labels[row]}"
+    return said if game == judge else f"{said}; {judge} {_numeral(float(explanation.judge_predictions[row]))}"
 
 
 def _steps(explanation: Explanation, row: int, max_display: int) -> list[Step]:
@@ -121,7 +129,7 @@ def sizes(
     ]
     ax.axhline(0, color="black", linewidth=0.8)
     drawing.whole_numbers(ax, "size j (added to j − 1 others)", 0.5, len(delta) + 0.5)
-    ax.set_ylabel("marginal contribution $\\Delta_j$")
+    ax.set_ylabel(f"marginal contribution $\\Delta_j$\n{reading.game_shown(explanation, row)}")
     drawing.legend(ax, [*lines, foot], names, **drawing.AT_SIDE)
     return drawing.finished(ax, title)
 
@@ -162,7 +170,8 @@ def image(
     attribution = np.append(phi, 0.0)[players]
     drawn = ax.imshow(attribution, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=strength, interpolation="nearest")
     drawing.colour_bar(ax, drawn, "φ").ax.yaxis.label.set_rotation(0)
-    ax.set(xticks=[], yticks=[], xlabel=values if top is None else f"{values}, top {100 * top:g} %")
+    shown = f"{values} of {reading.game_shown(explanation, row, values)}"
+    ax.set(xticks=[], yticks=[], xlabel=shown if top is None else f"{shown}, top {100 * top:g} %")
     ax.spines[:].set_visible(False)
     return drawing.finished(ax, title)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.curves import area, mean_interval, order_of
+from weightedshap.curves import area, mean_interval, misfit, order_of
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import place_of
+from weightedshap.explanation.result import named
 from weightedshap.plots import drawing, reading
-from weightedshap.plots.drawing import BLUE, GREEN, GREY, PALETTE, PURPLE, VERMILION
+from weightedshap.plots.drawing import BLUE, DARK_GREY, GREEN, GREY, OF_GAMES, PALETTE, PURPLE, VERMILION
 from weightedshap.plots.reading import Curves
 
 STYLES: dict[str, tuple[str, Any, float]] = {
@@ -29,16 +31,18 @@ STYLES: dict[str, tuple[str, Any, float]] = {
 OTHER_COLOURS = (*PALETTE[4:6], GREEN, PURPLE)
 STABILITY_SIZES, STABILITY_ROWS, STABILITY_FEATURES = (1, 2, 3, 5, 10), 100, 20
 EXACT = "Nothing was sampled:\nthe attributions have no sampling error."
+LEAST_MISFIT = 0.005  # of the area: less is not told
 UNKNOWN = "The standard errors are unknown,\nso nothing can be said about the ranking."
 
 
 def recovery(
     explanation: Explanation, output: int | str = 0, ax: Axes | None = None, curves: Curves | None = None
 ) -> Axes:
-    """How fast the prediction is recovered: mean |f(x) − v(top k)| against k = 0..d.
+    """How fast the prediction is recovered: mean |f(x) − v(top k)| against k = 0..d, v on the judge.
 
     One line each for WeightedSHAP, Shapley, first and last, with 95 % bands over the rows (none for a
-    single row). The legend gives the mean area under each line, k = 1..d.
+    single row). The legend gives the mean area under each line, k = 1..d. A grey line marks what the judge misses by
+    itself, when all features are known.
 
     Parameters
     ----------
@@ -51,9 +55,15 @@ def recovery(
     ax = drawing.axes(ax)
     lines = [_draw_curve(ax, name, array, place) for place, (name, array) in enumerate(drawn.items())]
     drawing.whole_numbers(ax, "number of features known, most influential first", 0, one.curves.shape[1] - 1)
-    ax.set(ylim=(0, None), ylabel="mean |f(x) − v(top k)|")
+    ax.set(ylim=(0, None), ylabel=f"mean |f(x) − v(top k)|\njudged by {named(one.judge_info)}")
     names = [f"{name} {area(array.mean(axis=0)):.3g}" for name, array in drawn.items()]
-    drawing.legend(ax, lines, names, title="area under the curve")
+    if misfit(drawn["Shapley"]) > LEAST_MISFIT:
+        level = one.curves[:, -1].mean()
+        lines.append(ax.axhline(level, color=DARK_GREY, linewidth=1, zorder=1))
+        names.append(f"missed by the judge {level * (one.curves.shape[1] - 1):.3g}")
+    games, _ = reading.games_and_weights(one.family)
+    first = f"\n(Shapley, first, last of {games[0]})" if games else ""
+    drawing.legend(ax, lines, names, title=f"area under the curve{first}")
     return drawing.finished(ax, title)
 
 
@@ -84,18 +94,29 @@ def weights(explanation: Explanation, output: int | str = 0, ax: Axes | None = N
     """How often each weight was chosen, as a share of the rows; the Shapley weight stands out.
 
     Weights run from small coalitions (top) to large ones (bottom). Of a family with more than 20 weights
-    only those that were chosen are shown, the 30 most frequent at most, and the Shapley weight.
+    only those that were chosen are shown, the 30 most frequent at most, and the Shapley weight. Where games compete, a
+    bar has a part for each of them.
     """
     explanation, title = reading.one_output(explanation, output)
-    family, share = explanation.family, reading.chosen_shares(explanation)
+    games, family, shares = reading.shares_by_game(explanation)
+    share = shares.sum(axis=0)
     shown, uniform = reading.weights_to_show(family, share)
     names = [family.labels[i] + (" = Shapley" if i == uniform and family.labels[i] != "Shapley" else "") for i in shown]
-    ax, places = drawing.bar_axes(ax, names, slot=0.2)
-    bars = ax.barh(places, 100 * share[shown], color=[VERMILION if i == uniform else BLUE for i in shown], height=0.75)
-    ax.bar_label(bars, [f"{100 * s:.0f} %" if s > 0 else "" for s in share[shown]], padding=3, fontsize="small")
-    ax.set(xlim=(0, 112 * max(share.max(), 0.01)), xlabel="rows that chose the weight, %")
+    ax, places = drawing.bar_axes(ax, names, slot=0.2, head=0.3 if games else 0)
+    colours: list[Any] = [*OF_GAMES] if games else [[VERMILION if i == uniform else BLUE for i in shown]]
+    starts = 100 * (shares.cumsum(axis=0) - shares)
+    bars = [
+        ax.barh(places, 100 * part[shown], left=start[shown], color=colour, height=0.75)
+        for part, start, colour in zip(shares, starts, cycle(colours))
+    ]
+    ax.bar_label(bars[-1], [f"{100 * s:.0f} %" if s > 0 else "" for s in share[shown]], padding=3, fontsize="small")
+    ax.set(xlim=(0, 112 * max(share.max(), 0.01)))
+    ax.set_xlabel(f"rows that chose the weight, %\n{reading.scored_on(explanation)}")
     if len(shown) > 5:
         ax.set_ylabel("← large      coalitions      small →", fontsize="small")
+    if games:
+        totals = zip(games, shares.sum(axis=1))
+        drawing.legend_on_top(ax, bars, [f"{game} {100 * total:.0f} %" for game, total in totals])
     return drawing.finished(ax, title)
 
 
@@ -105,22 +126,25 @@ def weight_vectors(
     """The weight vectors that rows chose against the size j; the more rows chose one, the stronger its line.
 
     Drawn is d·w_j, how many times the weight of Shapley (dashes), on a log scale that leaves out what is below 1/50.
-    The `max_display` most frequent are shown, from small coalitions (dark) to large ones (orange).
+    The `max_display` most frequent are shown, from small coalitions (dark) to large ones (orange); those of games that
+    compete together.
     """
     explanation, title = reading.one_output(explanation, output)
-    family, share = explanation.family, reading.chosen_shares(explanation)
+    games, family, shares = reading.shares_by_game(explanation)
+    share = shares.sum(axis=0)
     frequent = reading.largest(share, max_display)
     shown = reading.by_mean_size(family, frequent[share[frequent] > 0])
     names = [*(f"{family.labels[i]}, {100 * share[i]:.0f} %" for i in shown), "Shapley"]
     ax = drawing.legend_axes(ax, names)
     lines = [_draw_vector(ax, family.vectors[i], share[i] / share.max()) for i in shown]
     lines.append(ax.axhline(1, color="black", linestyle="--", linewidth=1))
-    drawing.whole_numbers(ax, "size j (added to j − 1 others)", 0.5, family.d + 0.5)
+    sizes = f"size j (added to j − 1 others)\n{reading.scored_on(explanation)}"
+    drawing.whole_numbers(ax, sizes, 0.5, family.d + 0.5)
     ax.set(yscale="log", ylabel="weight $d \\cdot w_j$ (Shapley: 1)")
     ax.set_ylim(0.02, 1.5 * family.d * family.vectors[shown].max())
     ax.yaxis.set_major_formatter("{x:g}")
     left = int((share > 0).sum()) - len(shown)
-    heading = "weight, rows" + (f"\n({left} more chosen)" if left else "")
+    heading = f"weight, rows{' of all games' if games else ''}" + (f"\n({left} more chosen)" if left else "")
     drawing.legend(ax, lines, names, title=heading, **drawing.AT_SIDE)
     return drawing.finished(ax, title)
 
@@ -158,8 +182,10 @@ def bar(
     if row is not None and explanation.standard_errors is not None:
         drawing.error_lines(ax, heights[top], places - 0.2, explanation.standard_errors[row][top])
     ax.vlines(0, *ax.get_ylim(), color="black", linewidth=0.8)
-    drawing.legend_on_top(ax, [chosen, uniform], ["WeightedSHAP", "Shapley"])
-    drawing.few_ticks(ax, "mean |φ| over the rows" if row is None else f"φ of row {row}")
+    games, _ = reading.games_and_weights(explanation.family)
+    drawing.legend_on_top(ax, [chosen, uniform], ["WeightedSHAP", f"Shapley of {games[0]}" if games else "Shapley"])
+    what = "mean |φ| over the rows" if row is None else f"φ of row {row}"
+    drawing.few_ticks(ax, f"{what}\n{reading.game_shown(explanation, row)}")
     return drawing.finished(ax, title)
 
 
@@ -185,7 +211,7 @@ def beeswarm(explanation: Explanation, output: int | str = 0, max_display: int =
             plotnonfinite=True, linewidths=0, rasterized=True, zorder=2,
         )  # fmt: skip
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)
-    drawing.few_ticks(ax, "φ* (below 0: lowers the prediction)")
+    drawing.few_ticks(ax, f"φ* (below 0: lowers the prediction)\n{reading.game_shown(explanation)}")
     grey = np.isnan(colours)
     if not grey.all():
         label = "value of the feature" + (" (grey: not a number)" if grey.any() else "")
@@ -229,10 +255,10 @@ def stability(explanation: Explanation, output: int | str = 0, ax: Axes | None =
     sizes = np.array(STABILITY_SIZES[: chance.shape[1]])
     drawn = chance[~np.isnan(chance).any(axis=1)]
     ax = drawing.axes(ax)
-    exact = explanation.standard_errors is None
+    exact, on = explanation.standard_errors is None, reading.game_shown(explanation)
     if len(drawn):
         _draw_chances(ax, sizes, drawn[:1] if exact else drawn)
-    ax.set(xticks=sizes, xlim=(0.8, sizes[-1] + 0.2), xlabel="k: how many features, most influential first")
+    ax.set(xticks=sizes, xlim=(0.8, sizes[-1] + 0.2), xlabel=f"k: how many features, most influential first\n{on}")
     ax.set(ylim=(-2, 102), ylabel="chance that the order of the\nfirst k is not the true one, %")
     if exact or not len(drawn):
         ax.text(0.5, 0.5, EXACT if exact else UNKNOWN, transform=ax.transAxes, ha="center", va="center")

@@ -1,4 +1,4 @@
-"""What the figures and the report read off an explanation: an output, a row, a column, and the chosen weights."""
+"""What the figures and the report read off an explanation: an output, a row, a column, games, the chosen weights."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import place_of
 from weightedshap.explanation.export import row_position as row_position
+from weightedshap.explanation.result import named
 from weightedshap.explanation.slicing import AXES
 from weightedshap.inputs import kind_of
+from weightedshap.utilities import UTILITIES
 from weightedshap.weights import WeightFamily, shapley
 
 Curves = Mapping[str, FloatArray]
@@ -53,6 +55,33 @@ def column(explanation: Explanation, i: int) -> pd.Series[Any] | None:
     return kind_of(data).series(data, i)
 
 
+def game_shown(explanation: Explanation, row: int | None = None, values: str = "WeightedSHAP") -> str:
+    """The game behind φ with its scale: of several the one that won the row, or all that won rows.
+
+    Shapley values are those of the first game.
+    """
+    first = games_and_weights(explanation.family)[0][:1]
+    won = np.unique(explanation.game_labels if row is None else explanation.game_labels[row])
+    return named({**explanation.game_info, "game": " and ".join((values == "Shapley" and first) or won)})
+
+
+def scored_on(explanation: Explanation) -> str:
+    """What weights were chosen by: the utility, and the judge unless a utility looks at another game."""
+    utility, said = UTILITIES.get(explanation.utility), f"utility {explanation.utility}"
+    if utility is None:  # a function, which may have asked for a game
+        return said
+    return f"{said}, judged by {utility.game or named(explanation.judge_info)}"
+
+
+def games_and_weights(family: WeightFamily) -> tuple[tuple[str, ...], WeightFamily]:
+    """The games and weights whose pairs a family holds; no game where it holds weights alone."""
+    games = tuple(dict.fromkeys(label.partition(" · ")[0] for label in family.labels))
+    count = len(family) // len(games)
+    labels = tuple(label.partition(" · ")[2] for label in family.labels[:count])
+    weights = WeightFamily(labels, family.vectors[:count])
+    return (games, weights) if len(games) > 1 and weights.of_games(games).equals(family) else ((), family)
+
+
 def own_curves(explanation: Explanation) -> dict[str, FloatArray]:
     """Recovery curves of WeightedSHAP, Shapley, first and last."""
     references = explanation.reference_curves.items()
@@ -63,6 +92,12 @@ def chosen_shares(explanation: Explanation, output: int | str = 0) -> FloatArray
     """(m,) share of the rows that chose each weight of the family."""
     labels = np.asarray(one_output(explanation, output)[0].weight_labels)
     return np.array([(labels == label).mean() for label in explanation.family.labels])
+
+
+def shares_by_game(explanation: Explanation) -> tuple[tuple[str, ...], WeightFamily, FloatArray]:
+    """Games, weights, and (G, M) the share of the rows that chose each pair; no game and (1, M) for weights alone."""
+    games, weights = games_and_weights(explanation.family)
+    return games, weights, chosen_shares(explanation).reshape(-1, len(weights))
 
 
 def weights_to_show(family: WeightFamily, share: FloatArray) -> tuple[IntArray, int | None]:
