@@ -17,7 +17,8 @@ function matches(query) {
   const decimals = text.match(/^-?\d*\.(\d+)$/)?.[1].length;
   const rounded = (row) => decimals && prediction(row).toFixed(decimals) === Number(text).toFixed(decimals);
   const holds = (cell, c) => `${head.columns[c]} = ${cell}`.toLowerCase().includes(text);
-  const weighed = (row) => head.weights[row][state.output].toLowerCase() === text;
+  const chosen = [head.weights, head.games].filter(Boolean);
+  const weighed = (row) => chosen.some((each) => each[row][state.output].toLowerCase() === text);
   return every.filter((row) => text === "" || rounded(row) || weighed(row) || head.cells[row].some(holds));
 }
 
@@ -73,9 +74,13 @@ function move(step, focus = false) {
 
 function showRow() {
   const of = head.outputs.length > 1 ? [" of ", isolated(head.outputs[state.output])] : [];
-  $("row-title").replaceChildren(isolated(rowName(state.row)), ": prediction ", number(one("prediction")), ...of);
-  $("row-facts").textContent = `Chosen weight ${head.weights[state.row][state.output]} · area under the recovery error ` +
-    `${number(area(slice("curve")))} (Shapley ${number(area(slice("shapley_curve")))})`;
+  const [scaled, judged] = head.scales, game = head.games ? `Explained by ${head.games[state.row][state.output]} · ` : "";
+  const other = scaled === judged ? "" : `, ${judged} ${number(one("judged"))}`;
+  const found = `: ${scaled} ${number(one("prediction"))}${other}`;
+  $("row-title").replaceChildren(isolated(rowName(state.row)), found, ...of);
+  $("row-facts").textContent = `${game}Chosen weight ${head.weights[state.row][state.output]} · area under the recovery ` +
+    `error ${number(area(slice("curve")))} (${shapleyName()} ${number(area(slice("shapley_curve")))}), ` +
+    `judged by ${head.judge}`;
   showWaterfall();
   showRowRecovery();
   showSizes();
@@ -120,7 +125,7 @@ function showWaterfall() {
     error_x: { type: "data", array: each("half"), visible: sampled, color: GREY, thickness: 1.2, width: 3 },
   }], {
     yaxis: { ...categories(each("short")), range: [steps.length + 0.3, -0.6] },
-    xaxis: { range: [low - room, high + room], title: { text: "prediction" } },
+    xaxis: { range: [low - room, high + room], title: { text: scale() } },
     shapes: [line(base), line(prediction)], annotations: [name(base, "v(∅)", left), name(prediction, "f(x)", right)],
   }, barHeight(steps.length, 90));
 }
@@ -129,7 +134,8 @@ function showRowRecovery() {
   const curves = [["WeightedSHAP", Array.from(slice("curve"))], ["Shapley", Array.from(slice("shapley_curve"))]];
   const areas = curves.map(([name, curve]) => `${name} ${number(area(curve))}`).join(", ");
   const what = `Recovery error of ${rowName(state.row)}; areas: ${areas}`;
-  drawRecovery("row-recovery", what, curves, "|f(x) − v(top k)|", 440);
+  const misfit = curves[0][1].at(-1) * (curves[0][1].length - 1) / area(curves[1][1]);
+  drawRecovery("row-recovery", what, { curves, misfit }, `|f(x) − v(top k)| (${label(head.scales[1])})`, 440);
 }
 
 function showSizes() {
@@ -154,7 +160,7 @@ function showSizes() {
     xaxis: {
       title: { text: "size j: added to j − 1 others" }, tickformat: "d", showgrid: false, range: [0.5, count + 0.5],
     },
-    yaxis: { title: { text: "Δ" }, zeroline: true },
+    yaxis: { title: { text: `Δ (${scale()})` }, zeroline: true },
     yaxis2: { overlaying: "y", visible: false, fixedrange: true, range: [0, 4 * Math.max(...weight)] },
   }, 440);
 }
