@@ -5,7 +5,6 @@ from itertools import cycle
 from pathlib import Path
 
 import click
-import numpy as np
 from matplotlib.figure import Figure
 
 import weightedshap as ws
@@ -105,35 +104,26 @@ def _figure(explanation: ws.Explanation) -> Figure:
 
 def shares(explanation: ws.Explanation) -> str:
     """The share of the rows that chose each weight as bars, with a part for each game where several compete."""
-    games, family, parts = shares_by_game(explanation)  # parts (G, M)
+    games, family, parts = shares_by_game(explanation)  # (G, M)
     title = f"Rows that chose each weight, from small coalitions to large; {scored_on(explanation)}"
-    named = [f"  {block} {game} {part.sum():.0%}" for game, part, block in zip(games, parts, cycle(BLOCKS))]
-    labels = [label + " = Shapley" * (label == "Beta(1,1)") for label in family.labels]
-    pairs = zip(labels, parts.T, strict=True)
-    lines = [f"  {label:<20}{share.sum():>6.0%}  {_bar(share)}".rstrip() for label, share in pairs]
-    return "\n".join([title, *named, *lines])
-
-
-def _bar(of_weight: FloatArray) -> str:
-    """(G,) shares as one bar; its parts are rounded at their ends, so that they add up."""
-    ends = np.rint(40 * of_weight.cumsum()).astype(int)
-    return "".join(block * int(length) for block, length in zip(cycle(BLOCKS), np.diff(ends, prepend=0)))
+    told = [f"  {block} {game} {part.sum():.0%}" for game, part, block in zip(games, parts, cycle(BLOCKS))]
+    for label, of_games in zip(family.labels, parts.T, strict=True):
+        name = f"{label} = Shapley" if label == "Beta(1,1)" else label
+        bar = "".join(block * round(40 * share) for block, share in zip(cycle(BLOCKS), of_games))
+        told.append(f"  {name:<20}{of_games.sum():>6.0%}  {bar}".rstrip())
+    return "\n".join([title, *told])
 
 
 def _one_row(explanation: ws.Explanation) -> str:
-    """The row whose areas differ most: two rankings, and the few features that suffice."""
+    """The row whose areas differ most: WeightedSHAP's ranking beside Shapley's, and the few features that suffice."""
     row = int((area(explanation.reference_curves["shapley"]) - area(explanation.curves)).argmax())
-    return "\n".join([*_top_features(explanation, row), "", repr(explanation.shortlist(row))])
-
-
-def _top_features(explanation: ws.Explanation, row: int) -> list[str]:
-    """WeightedSHAP's ranking beside Shapley's, for one row."""
-    one, other = (_ranked(explanation, phi[row]) for phi in (explanation.values, explanation.shapley))
-    names = f"WeightedSHAP, {explanation.weight_labels[row]}", "Shapley"
-    width = max(map(len, (names[0], *one))) + 4
     f_x = ", ".join(f"{scale} {value:.3f}" for scale, value in predicted(explanation, row).items())
+    one, other = (_ranked(explanation, phi[row]) for phi in (explanation.values, explanation.shapley))
+    lines = list(zip((f"WeightedSHAP, {explanation.weight_labels[row]}", *one), ("Shapley", *other), strict=True))
+    width = max(len(left) for left, _ in lines) + 4
+    ranked = [f"  {left:<{width}}{right}" for left, right in lines]
     title = f"Top features of row {row}, where the areas differ most: {f_x}"
-    return [title, *(f"  {left:<{width}}{right}" for left, right in zip((names[0], *one), (names[1], *other)))]
+    return "\n".join([title, *ranked, "", repr(explanation.shortlist(row))])
 
 
 def _ranked(explanation: ws.Explanation, phi: FloatArray) -> list[str]:

@@ -255,7 +255,8 @@ def test_games_that_compete_have_a_part_of_each_bar_and_the_winner_is_told(opene
     names = browser.execute_script("return document.getElementById('weights').data.map((trace) => trace.name)")
     assert [re.sub("[\u2068\u2069]", "", name).split()[0] for name in names] == ["baseline", "marginal"]
     assert len(texts(browser, "#weights .ytick text")) == 13
-    assert f"Explained by {explanation.game_labels[0]} · " in text(browser, "#row-facts")
+    game, weight = explanation.weight_labels[0].split(" · ")
+    assert f"Explained by {game} · Chosen weight {weight} · " in text(browser, "#row-facts")
     assert "judged by tree_surrogate (prediction)" in text(browser, "#row-facts")
     assert "Shapley, first and last are those of baseline." in text(browser, "#better > :first-child")
     type_query(browser, "marginal")

@@ -62,7 +62,7 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
         "columns": names,
         "column_of": _column_of(explanation.feature_names, names),
         "cells": [[_text(column[row]) for column in cells] for row in rows],
-        "weights": [[str(one.weight_labels[row]).removeprefix(_pair(one, row)) for one in outputs] for row in rows],
+        "weights": [[str(one.weight_labels[row]) for one in outputs] for row in rows],
         "games": [[str(one.game_labels[row]) for one in outputs] for row in rows] if games else None,
         "game": named(explanation.game_info),
         "judge": named(explanation.judge_info),
@@ -92,11 +92,6 @@ def _explored_arrays(one: Explanation, rows: list[int]) -> dict[str, FloatArray 
     if delta is not None:  # (r, t, sizes) of the t leading features; the whole table may be large
         arrays["sizes"] = np.stack([delta[row][:, one.orders[row, :TOP_SIZES]].T for row in rows])
     return arrays
-
-
-def _pair(one: Explanation, row: int) -> str:
-    """What the label of a weight begins with where games compete."""
-    return f"{one.game_labels[row]} · "
 
 
 def _explored(outputs: list[Explanation], columns: Sequence[Any]) -> list[int]:
@@ -200,10 +195,7 @@ def _summary(one: Explanation) -> dict[str, Any]:
 
 
 def _weights(one: Explanation) -> dict[str, Any]:
-    """The share of rows that chose each weight, from small coalitions to large; of many weights only the chosen.
-
-    A line of shares for each game, where several compete.
-    """
+    """Shares of the rows, game by game, that chose each weight, from small coalitions to large; of many the chosen."""
     games, family, shares = reading.shares_by_game(one)
     shown, uniform = reading.weights_to_show(family, shares.sum(axis=0))
     place = -1 if uniform is None else shown.tolist().index(uniform)
@@ -212,12 +204,9 @@ def _weights(one: Explanation) -> dict[str, Any]:
 
 
 def _judged(curves: reading.Curves) -> dict[str, Any]:
-    """Mean curves and areas with half-widths of 95 % intervals, and the paired comparison with Shapley.
-
-    Compared is WeightedSHAP, or the first of several explainers, whose names are no method's.
-    """
+    """Mean curves and areas with half-widths of 95 % intervals, and the paired comparison with Shapley."""
     areas = {name: area(curve) for name, curve in curves.items()}
-    leading = [name for name in areas if name == "WeightedSHAP" or name not in METHODS]
+    leading = [name for name in areas if name == "WeightedSHAP" or name not in METHODS]  # or explainers by their names
     drawn = [name for name in curves if name in DRAWN or name in leading]
     paired = leading and "Shapley" in areas
     return {

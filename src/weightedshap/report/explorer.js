@@ -17,10 +17,13 @@ function matches(query) {
   const decimals = text.match(/^-?\d*\.(\d+)$/)?.[1].length;
   const rounded = (row) => decimals && prediction(row).toFixed(decimals) === Number(text).toFixed(decimals);
   const holds = (cell, c) => `${head.columns[c]} = ${cell}`.toLowerCase().includes(text);
-  const chosen = [head.weights, head.games].filter(Boolean);
-  const weighed = (row) => chosen.some((each) => each[row][state.output].toLowerCase() === text);
+  const weighed = (row) => [gameOf(row), weightOf(row)].some((each) => each.toLowerCase() === text);
   return every.filter((row) => text === "" || rounded(row) || weighed(row) || head.cells[row].some(holds));
 }
+
+// The game and the weight that won a row; the game is told only where several compete.
+const gameOf = (row) => head.games?.[row][state.output] ?? "";
+const weightOf = (row) => head.weights[row][state.output].replace(`${gameOf(row)} · `, "");
 
 function search() {
   const gain = (row) => area(slice("shapley_curve", row)) - area(slice("curve", row));
@@ -74,11 +77,11 @@ function move(step, focus = false) {
 
 function showRow() {
   const of = head.outputs.length > 1 ? [" of ", isolated(head.outputs[state.output])] : [];
-  const [scaled, judged] = head.scales, game = head.games ? `Explained by ${head.games[state.row][state.output]} · ` : "";
+  const [scaled, judged] = head.scales, game = head.games ? `Explained by ${gameOf(state.row)} · ` : "";
   const other = scaled === judged ? "" : `, ${judged} ${number(one("judged"))}`;
   const found = `: ${scaled} ${number(one("prediction"))}${other}`;
   $("row-title").replaceChildren(isolated(rowName(state.row)), found, ...of);
-  $("row-facts").textContent = `${game}Chosen weight ${head.weights[state.row][state.output]} · area under the recovery ` +
+  $("row-facts").textContent = `${game}Chosen weight ${weightOf(state.row)} · area under the recovery ` +
     `error ${number(area(slice("curve")))} (${shapleyName()} ${number(area(slice("shapley_curve")))}), ` +
     `judged by ${head.judge}`;
   showWaterfall();
