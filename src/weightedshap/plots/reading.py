@@ -56,7 +56,7 @@ def column(explanation: Explanation, i: int) -> pd.Series[Any] | None:
 
 
 def game_shown(explanation: Explanation, row: int | None = None, values: str = "WeightedSHAP") -> str:
-    """The game behind φ with its scale: of several the one that won the row, or all that won; Shapley's is the first."""
+    """The game behind φ with its scale: of several the one that won the row, or all that won; for Shapley the first."""
     first = games_and_weights(explanation.family)[0][:1]
     won = np.unique(explanation.game_labels if row is None else explanation.game_labels[row])
     return named({**explanation.game_info, "game": " and ".join((values == "Shapley" and first) or won)})

@@ -179,10 +179,10 @@ const missed = (judge) => (misses(judge) ? ` Of the area ${percent(judge.misfit)
 
 function showRecovery() {
   const what = "Mean recovery error against the number of known features, on ";
-  const title = "mean |f(x) − v(top k)|";
-  const { own } = head.summaries[state.output];
+  const title = "mean |f(x) − v(top k)|", { own } = head.summaries[state.output];
   $("recovery-note").textContent = `${head.judge}${misses(own) ? "; grey: what it misses by itself" : ""}`;
-  drawRecovery("recovery", what + "the judge that chose the weights", own, `${title} (${label(head.scales[1])})`, tall());
+  const scaled = `${title} (${label(head.scales[1])})`;
+  drawRecovery("recovery", what + "the judge that chose the weights", own, scaled, tall());
   $("fair-figure").hidden = !fair();
   $("weights-figure").classList.toggle("wide", Boolean(fair()));
   if (!fair()) return;
@@ -244,8 +244,9 @@ function headline({ change, leading }) {
 function areaTable({ areas, leading }) {
   const [, reference] = areas.find(([name]) => name === "Shapley") || [];
   const show = aligned(areas.map(([, mean]) => mean));
+  const share = (mean) => (reference > 0 ? percent(mean / reference) : "–");
   const made = table(["ranking by", "area", "95 % interval", "of Shapley"], areas.map(([name, mean, margin]) =>
-    [isolated(name), show(mean), margin === null ? "–" : `± ${show(margin)}`, reference > 0 ? percent(mean / reference) : "–"]));
+    [isolated(name), show(mean), margin === null ? "–" : `± ${show(margin)}`, share(mean)]));
   const chosen = areas.findIndex(([name]) => name === leading[0]);
   if (chosen >= 0) made.tBodies[0].rows[chosen].className = "chosen";
   return made;
@@ -266,8 +267,8 @@ function showBetter() {
 
 function judged(judge) {
   const averaged = head.outputs.length > 1 ? " The outputs are averaged." : "";
-  return [...headline(judge), areaTable(judge), quiet(`The fair number: ${plural(judge.rows, "row")} explained on halves ` +
-    `of the background, judged by ${judge.told}.${averaged}${missed(judge)}`)];
+  return [...headline(judge), areaTable(judge), quiet(`The fair number: ${plural(judge.rows, "row")} explained on ` +
+    `halves of the background, judged by ${judge.told}.${averaged}${missed(judge)}`)];
 }
 
 function notJudged() {
@@ -289,7 +290,8 @@ function showEvaluation() {
     const show = metrics.map((_, c) => aligned(mean.map((line) => line[c])));
     const rows = methods.map((method, m) =>
       [isolated(method), ...metrics.map((_, c) => `${show[c](mean[m][c])} ± ${show[c](margin[m][c])}`)]);
-    const caption = `Judged by ${told}: mean ± half of the 95 % interval; ↓ small is good, ↑ large is good.` + missed(judge);
+    const arrows = "mean ± half of the 95 % interval; ↓ small is good, ↑ large is good.";
+    const caption = `Judged by ${told}: ${arrows}${missed(judge)}`;
     $("metrics").append(node("div", { className: "scroll" }, table(titles, rows, caption)));
   }
 }
