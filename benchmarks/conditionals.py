@@ -106,7 +106,7 @@ class Distribution:
         return self.features(self.means[k] + heavy * around)
 
     def noise(self, pairs: int, rng: np.random.Generator) -> Noise:
-        """Noise of a scrambled Sobol sequence, for a power of two of pairs: its errors are a third of independent ones.
+        """Noise of a scrambled Sobol sequence, for a power of two of pairs: a third of the error of independent draws.
 
         The latents come first: the sequence is at its best in its first places.
         """
@@ -129,7 +129,7 @@ class Distribution:
         components = [self._component(k, z, known) for k in range(len(self.weights))]
         log, pairs = np.array([one.log for one in components]), noise.normal.shape[2]
         posterior = np.exp(log - logsumexp(log))
-        counts = np.ceil(posterior * pairs).astype(int)
+        counts = np.maximum(np.ceil(posterior * pairs), 1).astype(int)  # a posterior may be rounded to 0
         draws = np.empty((self.d, 2 * counts.sum()), dtype=noise.normal.dtype)
         draws[known] = z[known, None]
         ends = 2 * counts.cumsum()

@@ -4,10 +4,10 @@
     WEIGHTEDSHAP_DATA=… python benchmarks/honest_rankings.py real [--seeds 3] [--only airfoil]
     python benchmarks/honest_rankings.py page
 
-`truth` judges rankings by the true conditional expectation in twelve made settings (see truths.py), `real` by games that
-are fitted to the half of the rows that the explainers never saw, on the paper's twelve tables with boosted trees, a linear
-model and a small network. Each run is kept in results/honest/ as soon as it is done; what is there is not done again.
-`page` prints the tables and writes docs/honest-rankings.md.
+`truth` judges rankings by the true conditional expectation in twelve made settings (see truths.py), `real` by games
+that are fitted to the half of the rows that the explainers never saw, on the paper's twelve tables with boosted trees,
+a linear model and a small network. Each run is kept in results/honest/ as soon as it is done; what is there is not done
+again. `page` prints the tables and puts them into docs/honest-rankings.md.
 
 A run keeps the mean area under the recovery-error curve of every method and the covariance of these means over its
 rows, so that any two methods can be compared in pairs.
@@ -225,13 +225,123 @@ def relative(
     return float(ratio), float(np.sqrt(max(spread, 0)) / means[best])
 
 
+def gathered(group: str) -> dict[str, list[dict[str, Any]]]:
+    """The runs that are there, seed by seed, by the name of the setting."""
+    path = KEPT / f"{group}.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    names = dict.fromkeys(key.rpartition(" | ")[0] for key in kept)
+    return {name: [kept[key] for key in sorted(kept) if key.rpartition(" | ")[0] == name] for name in names}
+
+
+def of_trees_only(runs: Mapping[str, Sequence[Any]], trees: bool) -> dict[str, Sequence[Any]]:
+    """The settings whose model is made of trees that can be read, or the others."""
+    return {name: of for name, of in runs.items() if ("TreeSHAP path" in of[0]["methods"]) == trees}
+
+
+def cell(runs: Sequence[Any], judge: str, method: str, other: str | None = None) -> str:
+    """A ratio and its standard error, as .87 ± .02."""
+    if method not in runs[0]["methods"] or judge not in runs[0]["judges"]:
+        return "–"
+    ratio, error = relative(runs, judge, method, other)
+    return f"{ratio:.2f} ± {error:.2f}".replace("0.", ".")
+
+
+def truth_table(runs: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Settings × methods, the area relative to the best single alternative, by halves."""
+    shown = (OURS, *((TWO,) if "TreeSHAP path" in next(iter(runs.values()))[0]["methods"] else ()), REFINED, BEFORE)
+    lines = [row("setting", *shown, "ours ÷ conditional Shapley", "best alternative", "seeds")]
+    lines.append(rule(len(shown) + 4))
+    for half, title in (("pick", "recipes were picked here"), ("report", "untouched")):
+        some = {name: of for name, of in sorted(runs.items()) if of[0]["half"] == half}
+        for name, of in some.items():
+            cells = [cell(of, "truth", method) for method in shown]
+            lines.append(row(name, *cells, cell(of, "truth", OURS, CONDITIONAL), best(of, "truth"), str(len(of))))
+        if some:
+            means = [mean(some, "truth", method) for method in shown]
+            lines.append(row(f"**mean, {title}**", *means, mean(some, "truth", OURS, CONDITIONAL), "", ""))
+    means = [mean(runs, "truth", method) for method in shown]
+    return [*lines, row("**mean of all**", *means, mean(runs, "truth", OURS, CONDITIONAL), "", "")]
+
+
+def mean(runs: Mapping[str, Sequence[Any]], judge: str, method: str, other: str | None = None) -> str:
+    """The mean ratio over settings."""
+    ratios = [relative(of, judge, method, other)[0] for of in runs.values() if method in of[0]["methods"]]
+    return f"**{np.mean(ratios):.2f}**".replace("0.", ".")
+
+
+def best(runs: Sequence[Any], judge: str) -> str:
+    """The name of the best single alternative."""
+    methods = runs[0]["methods"]
+    means = np.mean([run["judges"][judge]["mean"] for run in runs], axis=0)
+    return min((name for name in ALTERNATIVES if name in methods), key=lambda name: means[methods.index(name)])
+
+
+def real_table(runs: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Tables × judges, the area relative to the best single alternative; and the gain over Shapley on both games."""
+    judges = "plain", "anchored trees", "anchored network"
+    lines = [
+        row("table, model", *judges, "refined, anchored network", "gain over Shapley: own", "independent", "seeds")
+    ]
+    lines.append(rule(len(judges) + 5))
+    for half, title in (("pick", "recipes were picked here"), ("report", "untouched")):
+        some = {name: of for name, of in sorted(runs.items()) if of[0]["half"] == half}
+        for name, of in some.items():
+            cells = [cell(of, judge, OURS) for judge in judges]
+            gains = [f"{gain(of, judge):.0%}" for judge in ("own", "anchored trees")]
+            lines.append(row(name, *cells, cell(of, judges[-1], REFINED), *gains, str(len(of))))
+        if some:
+            lines.append(row(f"**median, {title}**", *(median(some, judge) for judge in judges), "", "", "", ""))
+    return [*lines, row("**median of all**", *(median(runs, judge) for judge in judges), "", "", "", "")]
+
+
+def gain(runs: Sequence[Any], judge: str) -> float:
+    """By which share the area is smaller than that of the explained game's Shapley value."""
+    shapley = "TreeSHAP path" if "TreeSHAP path" in runs[0]["methods"] else "marginal Shapley"
+    return 1 - relative(runs, judge, OURS, shapley)[0]
+
+
+def median(runs: Mapping[str, Sequence[Any]], judge: str) -> str:
+    return f"**{np.median([relative(of, judge, OURS)[0] for of in runs.values()]):.2f}**".replace("0.", ".")
+
+
+def row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def rule(n: int) -> str:
+    return f"|---|{'--:|' * (n - 1)}"
+
+
+def page() -> None:
+    """The tables between the marks of the page."""
+    truth, real = gathered("truth"), gathered("real")
+    parts = {
+        "truth, trees": (truth_table, of_trees_only(truth, True)),
+        "truth, other models": (truth_table, of_trees_only(truth, False)),
+        "real, trees": (real_table, of_trees_only(real, True)),
+        "real, other models": (real_table, of_trees_only(real, False)),
+    }
+    text = PAGE.read_text(encoding="utf-8")
+    for name, (make_table, runs) in parts.items():
+        lines = make_table(runs) if runs else ["Not measured yet."]
+        print("\n".join([f"\n{name}", *lines]))
+        before, found, after = text.partition(f"<!-- {name} -->\n")
+        if not found:
+            raise SystemExit(f"{PAGE} has no mark <!-- {name} -->")
+        text = before + found + "\n".join(lines) + "\n<!-- end -->" + after.partition("<!-- end -->")[2]
+    PAGE.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("group", choices=["truth", "real", "page"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="runs whose name holds this")
     given = parser.parse_args()
-    run(given.group, given.seeds, given.only)
+    if given.group == "page":
+        page()
+    else:
+        run(given.group, given.seeds, given.only)
 
 
 if __name__ == "__main__":

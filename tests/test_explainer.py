@@ -91,7 +91,7 @@ def test_a_changed_copy_is_checked():
         explainer().but(slect="shared")
     with pytest.raises(UnknownName, match="Did you mean 'shared'"):
         explainer().but(select="shred")
-    with pytest.raises(ValueError, match=r"The fitted game depends on `link`\. Make a new Explainer for it"):
+    with pytest.raises(ValueError, match=r"The fitted games depend on `link`\. Make a new Explainer for it"):
         explainer().but(link="logit")
 
 

@@ -64,7 +64,7 @@ def integral(distribution, f, known):
 def test_a_coalition_is_worth_the_integral_over_the_hidden_features(name):
     distribution, coalitions = DISTRIBUTIONS[name], all_coalitions(3)[1:-1]
     expected = [integral(distribution, curved, known) for known in coalitions]
-    np.testing.assert_allclose(game_of(distribution, curved)(coalitions), expected, atol=0.01)
+    np.testing.assert_allclose(game_of(distribution, curved)(coalitions), expected, atol=0.005)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "mixture"])
@@ -115,6 +115,14 @@ def test_the_ends_are_given(name):
 def test_latents_and_features_are_one_to_one(name):
     z = np.linspace(-8, 8, 33)
     np.testing.assert_allclose(DISTRIBUTIONS[name].latents(DISTRIBUTIONS[name].features(z)), z, atol=1e-8)
+
+
+def test_a_component_out_of_reach_leaves_the_game_of_the_other():
+    far = Distribution(np.array([0.5, 0.5]), np.array([[0, 0, 0], [900, 900, 900]]), COVARIANCES)
+    near = Distribution(np.ones(1), np.zeros((1, 3)), COVARIANCES[:1])
+    coalitions = all_coalitions(3)[1:-1]
+    alone, both = (game_of(distribution, straight, pairs=0)(coalitions) for distribution in (near, far))
+    np.testing.assert_allclose(both, alone, atol=1e-9)
 
 
 def test_scores_are_those_of_a_t_distribution_with_four_degrees_of_freedom():

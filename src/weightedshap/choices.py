@@ -115,10 +115,10 @@ class Setting:
         return cls(None if model is None else as_model(model, table, *called), table, choices, method)
 
     def but(self, **changes: Any) -> Setting:
-        """The same with other choices, none of which the fitted game depends on."""
+        """The same with other choices, none of which the fitted games depend on."""
         fixed = [name for name in NEED_A_FIT if name in changes]
         if fixed:
-            raise ValueError(f"The fitted game depends on `{fixed[0]}`. Make a new Explainer for it.")
+            raise ValueError(f"The fitted games depend on `{fixed[0]}`. Make a new Explainer for it.")
         choices = self.choices.but(**changes)
         return replace(self, choices=choices, method=choices.method(self.background.d))
 

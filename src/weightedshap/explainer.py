@@ -17,7 +17,7 @@ from weightedshap.assembly import Assembled
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.choices import Choices, Fits, Method, Setting
 from weightedshap.estimators import authors
-from weightedshap.estimators.exact import Estimate, errors_of, estimated, read_off
+from weightedshap.estimators.exact import Estimate, asked_of, errors_of, estimated, read_off
 from weightedshap.explanation import Cut, Explanation
 from weightedshap.files import explainers as files
 from weightedshap.games import NeuralSurrogate
@@ -231,6 +231,10 @@ class Call:
         """What is chosen from: weights, or pairs of a game and a weight."""
         return self.method.family.of_games(self.names)
 
+    @cached_property
+    def _asked(self) -> FloatArray:
+        return asked_of(self.method.family, self._keeps())
+
     def explanation(self, data: Data, names: tuple[str, ...], notes: tuple[str, ...] = ()) -> Explanation:
         """All blocks, put together."""
         method, first, keep = self.method, self.explained[0], self._keeps()
@@ -292,7 +296,7 @@ class Call:
 
     def _block(self, scorer: Rows, keep: bool, part: slice) -> tuple[list[Estimate], Candidates | Selection]:
         """Algorithm 2 for every game, then Algorithm 1, on some rows."""
-        found = [self._estimate(game, part, keep) for game in self.explained]
+        found = [self._estimate(game, part) for game in self.explained]
         chosen = self._choose(scorer, part, found[0][0], [(one.phi, one.replicates) for _, one in found])
         return [replace(one, phi=NOTHING, replicates=self._chains_kept(one, found, keep)) for _, one in found], chosen
 
@@ -306,12 +310,12 @@ class Call:
             return one.replicates
         return np.broadcast_to(one.delta[:, None], sizes.pop())
 
-    def _estimate(self, explained: Rows, part: slice, keep: bool) -> tuple[Block, Estimate]:
+    def _estimate(self, explained: Rows, part: slice) -> tuple[Block, Estimate]:
         """Δ of some rows: read off if the game knows it and the estimator takes it, else estimated."""
         method, fitted = self.method, explained.fitted
         if method.estimator.takes_own and isinstance(fitted, ExactFitted):
             exact = fitted.block(explained.some(part))
-            return exact, read_off(exact, method.family, keep)
+            return exact, read_off(exact, self._asked, method.family)
         block = self._games(explained, part)
         found = method.estimator(block.alone(), rng=row_generator(method.seed, self.ids[part.start]))
         return block, estimated(block, found, method.family)

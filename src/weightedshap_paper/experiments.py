@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weightedshap_paper import closed_form, costs, family, mnist, stopping, summary, tabular
+from weightedshap_paper import closed_form, costs, default, family, mnist, stopping, summary, tabular
 from weightedshap_paper.experiment import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
@@ -25,6 +25,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "network-exclusion": tabular.NETWORK_EXCLUSION,
     "network-masked": tabular.NETWORK_MASKED,
     "weights": family.WEIGHTS,
+    "default": default.DEFAULT,
+    "default-linear": default.DEFAULT_LINEAR,
     "mnist": mnist.MNIST,
     "costs": costs.COSTS,
 }

@@ -1,5 +1,6 @@
 """`evaluate`: every ranking on the game that made it and on an independent one."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -117,7 +118,8 @@ def test_the_difference_is_paired(own):
 def test_the_table_lines_up_and_names_every_method(evaluation):
     tables = repr(evaluation).split("\n\n")
     for table in tables[:2]:
-        lines = table.splitlines()[1:]
+        _, *lines, misfit = table.splitlines()
+        assert re.fullmatch(r"Of the area \d+% is what this judge misses by itself.", misfit)
         assert len({len(line) for line in lines}) == 1
         assert [line.split("  ")[0].strip() for line in lines[1:]] == list(evaluation.methods)
 

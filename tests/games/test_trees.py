@@ -13,28 +13,29 @@ from hypothesis import strategies as st
 
 from tests.games.trees import assert_reads_out, deepest, random_ensemble, reference_value
 from weightedshap.coalitions import all_coalitions, prefixes
-from weightedshap.games.tree_blocks import LeafBlock, PathBlock, mask_game
+from weightedshap.estimators.exact import asked_of
+from weightedshap.games.tree_blocks import leaf_games, mask_game, path_games
 from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees import ensembles, path_kernels
+from weightedshap.trees import ensembles, path_kernels, points
 from weightedshap.trees.ensembles import Absent, coefficient_table
 from weightedshap.trees.leaf_kernels import level
 from weightedshap.trees.readers import lightgbm_ensembles
+from weightedshap.weights import FAMILIES
 
 seeds = st.integers(0, 2**32 - 1)
 
 
 def leaf_game(ensemble, x, Z, weights, d, patterns=False):
     """The game of hidden features taken from the rows of Z, by walking trees or by background patterns."""
-    absent = Absent(ensemble, ensemble.directions(Z), weights)
     with mock.patch.object(ensembles, "FEW_ROWS", 0 if patterns else len(Z)):
-        block = LeafBlock.of([absent], x[None], coefficient_table(d, ensemble.widest))
-    assert (absent.patterns is not None) == patterns
-    return ExactGame(block, axis=False)
+        games = leaf_games([ensemble], Z, weights, d)
+        (absent,) = games.args[0]
+        assert (absent.patterns is not None) == patterns
+    return ExactGame(games(x[None]), axis=False)
 
 
 def path_game(ensemble, x, d):
-    coefficients = coefficient_table(d, ensemble.paths.widest)
-    return ExactGame(PathBlock.of([ensemble], x[None], coefficients), axis=False)
+    return ExactGame(path_games([ensemble], d)(x[None]), axis=False)
 
 
 @given(seed=seeds, d=st.integers(1, 8), depth=st.integers(0, 12))
@@ -100,6 +101,52 @@ def test_the_value_of_a_masked_row_does_not_depend_on_the_others(n):
     row, coalition = rng.permutation(n), rng.random((n, d)) < 0.5
     alone = [ensemble.masked_values(X, row[t : t + 1], coalition[t : t + 1])[0] for t in range(n)]
     np.testing.assert_array_equal(ensemble.masked_values(X, row, coalition), alone)
+
+
+@given(n=st.integers(1, 30), beyond=st.integers(0, 200), seed=seeds)
+def test_weights_of_points_are_exact_for_polynomials(n, beyond, seed):
+    d = n + beyond
+    vectors = np.random.default_rng(seed).dirichlet(np.ones(d), size=3)
+    found, q = points.point_weights(vectors, n), points.gauss(n)[0]
+    for s in range(n):  # the Δ of q^s
+        delta = [comb(j - 1, s) / comb(d - 1, s) for j in range(1, d + 1)]
+        np.testing.assert_allclose(q**s @ found, vectors @ delta, atol=1e-15 * np.abs(found).sum(axis=0).max())
+
+
+@given(seed=seeds, d=st.integers(1, 80), depth=st.integers(0, 12), steady=st.sampled_from([0.0, 5.0, 1000.0]))
+def test_semivalues_at_points_equal_those_by_leaves(seed, d, depth, steady):
+    rng = np.random.default_rng(seed)
+    owner = rng.integers(0, rng.integers(1, d + 1), size=d)
+    ensemble = random_ensemble(rng, d, depth, trees=5).of_players(owner)
+    X = rng.integers(-1, 5, size=(5, d)).astype(float)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    asked = asked_of(FAMILIES["wide"](owner.max() + 1), keep=True)
+    blocks = path_games([ensemble], owner.max() + 1)(X), path_games([ensemble], owner.max() + 1)(X)
+    found = []
+    for block, most in zip(blocks, (steady, -1.0), strict=True):
+        with mock.patch.object(points, "STEADY", most):
+            found.append(block.semivalues(asked))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-12 * max(1.0, np.abs(found[1]).max()))
+
+
+def test_a_row_has_the_same_bits_in_every_block():
+    rng, d = np.random.default_rng(1), 12
+    games = path_games([random_ensemble(rng, d, 9, trees=30)], d)
+    X, asked = rng.normal(size=(150, d)) * 2, asked_of(FAMILIES["wide"](d), keep=True)
+    whole = games(X).semivalues(asked)
+    for start, stop in ((0, 1), (3, 10), (60, 135), (149, 150)):
+        np.testing.assert_array_equal(games(X[start:stop]).semivalues(asked), whole[start:stop])
+
+
+def test_players_that_are_asked_again_and_covers_of_zero_are_read_at_points():
+    d = 14
+    ensemble = deepest(d, repeats=5)
+    game, x = path_games([ensemble], d), np.random.default_rng(0).integers(0, 2, size=(6, d)).astype(float)
+    asked = FAMILIES["paper"](d).vectors
+    found = game(x).semivalues(asked)
+    with mock.patch.object(points, "STEADY", -1.0):
+        expected = path_games([ensemble], d)(x).semivalues(asked)
+    np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
 @given(seed=seeds, d=st.integers(1, 10))

@@ -16,6 +16,7 @@ from weightedshap.games.adapters import FunctionGame, from_shap, from_shapiq
 from weightedshap.games.anchored import Anchored
 from weightedshap.games.auto import Auto
 from weightedshap.games.baseline import Baseline
+from weightedshap.games.distilled import DistilledTrees
 from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
 from weightedshap.games.marginal import Marginal
 from weightedshap.games.neural_surrogate import NeuralSurrogate
@@ -30,6 +31,7 @@ __all__ = [
     "Auto",
     "Baseline",
     "Copula",
+    "DistilledTrees",
     "FittedGame",
     "FunctionGame",
     "Game",
@@ -48,6 +50,7 @@ GAMES: Mapping[str, Callable[[], Recipe]] = {
     "baseline": Baseline,
     "tree_interventional": partial(TreeModel, removal="interventional"),
     "tree_path": partial(TreeModel, removal="path"),
+    "distilled_trees": DistilledTrees,
 }
 
 JUDGES: Mapping[str, Callable[[], Recipe]] = {**GAMES, "anchored": Anchored}

@@ -11,7 +11,7 @@ import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
 from weightedshap.coalitions import prefixes
-from weightedshap.games.protocols import Parts
+from weightedshap.games.protocols import Anchor, Parts
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import FittedOnTable, RowGame, Rowwise, wrapped
 from weightedshap.inputs import Data, Model, Table
@@ -54,7 +54,7 @@ class Marginal:
 
 
 @dataclass(frozen=True)
-class FittedMarginal(FittedOnTable):
+class FittedMarginal(FittedOnTable, Anchor):
     """Model, background, and the rows that are averaged over, with their weights."""
 
     averaged: Table = field(repr=False)
@@ -63,9 +63,11 @@ class FittedMarginal(FittedOnTable):
     )
     batch_bytes: int = BATCH_BYTES
 
-    def over(self, drawn: list[int]) -> FittedMarginal:
+    def over(self, drawn: list[int] | None) -> FittedMarginal:
         """The game over some rows of the background, each as often as it was drawn; over the typical row for none."""
         table = self.background
+        if drawn is None:
+            return self
         if not drawn:
             few = replace(table, data=table.typical(), weights=np.ones(1))
         else:
@@ -73,10 +75,9 @@ class FittedMarginal(FittedOnTable):
             few = replace(table, data=table.take(rows), weights=counts / counts.sum())
         return replace(self, averaged=few, drawn=tuple(drawn))
 
-    def stored(self) -> dict[str, Any] | None:
-        if self.drawn is None:
-            return None
-        return {"recipe": "Marginal", "drawn": list(self.drawn), "batch_bytes": self.batch_bytes}
+    def stored(self) -> dict[str, Any]:
+        drawn = None if self.drawn is None else list(self.drawn)
+        return {"recipe": "Marginal", "drawn": drawn, "batch_bytes": self.batch_bytes}
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
@@ -90,8 +91,8 @@ class FittedMarginal(FittedOnTable):
 
     @cached_property
     def empty(self) -> FloatArray:
-        """(k,) v(∅)."""
-        return np.asarray(self.averaged.weights @ self.predicted)
+        """(k,) v(∅), summed as all other means are: to the bit, an output does not depend on those beside it."""
+        return np.asarray((np.ascontiguousarray(self.predicted.T) * self.averaged.weights).sum(axis=-1))
 
     @cached_property
     def mean_prediction(self) -> FloatArray:
@@ -127,7 +128,8 @@ class FittedMarginal(FittedOnTable):
         nothing, all_known = size == 0, size == self.background.d
         values[nothing] = self.empty
         if all_known.any():
-            values[all_known] = (self.model(rows) if f_x is None else f_x)[masked.row[all_known]]
+            alike = (self.model(rows) if f_x is None else f_x)[masked.row[all_known], :, None]
+            values[all_known] = (alike * self.averaged.weights).sum(axis=-1)  # so that differences are zero to the bit
         rest = ~(nothing | all_known)
         values[rest] = self._means(rows, masked.row[rest], self.background.known_columns(masked.coalition[rest]))
         return values

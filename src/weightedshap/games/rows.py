@@ -67,7 +67,8 @@ class Rows:
 
     def spread(self, view: View) -> FloatArray:
         """(n, k) the standard deviation of f(x) over the background; where it is unknown, |f(x) − v(∅)| of each row."""
-        known = np.broadcast_to(np.atleast_1d(self.fitted.spread), (max(self.outputs) + 1,))[list(self.outputs)]
+        told = np.atleast_1d(self.fitted.spread)
+        known = told[list(self.outputs)] if len(told) > 1 else told
         if not np.isnan(known).any():
             return np.broadcast_to(known, view.f_x.shape)
         return np.abs(view.f_x - view.block.ends()[:, 0][:, list(self.outputs)])

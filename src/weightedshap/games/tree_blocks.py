@@ -4,15 +4,35 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees import leaf_kernels, path_kernels
+from weightedshap.trees import leaf_kernels
 from weightedshap.trees.ensembles import Absent, Ensemble, coefficient_table
+from weightedshap.trees.points import Descent, Semivalues
+
+Made = TypeVar("Made")
+
+
+class Latest(Generic[Made]):
+    """What was made of the latest weight vectors: all blocks of a call ask for the same, so it is made once."""
+
+    def __init__(self, make: Callable[[FloatArray], Made]) -> None:
+        self.make = make
+        self.latest: tuple[FloatArray, Made] | None = None
+
+    def __call__(self, vectors: FloatArray) -> Made:
+        latest = self.latest  # another thread may set another one meanwhile
+        if latest is None or latest[0] is not vectors:
+            self.latest = latest = vectors, self.make(vectors)
+        return latest[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.make,)
 
 
 @dataclass(frozen=True)
@@ -20,12 +40,8 @@ class TreeBlock(ABC):
     """The games of n rows, an `ExactBlock` read off trees."""
 
     outputs: tuple[tuple[Any, ...], ...]  # what is known of each
-    coefficients: FloatArray  # the table of K(s, t), see `coefficient_table`
+    d: int
     n: int
-
-    @property
-    def d(self) -> int:
-        return int(self.coefficients.shape[1])
 
     @abstractmethod
     def values(self, coalitions: BoolArray) -> FloatArray: ...
@@ -36,16 +52,8 @@ class TreeBlock(ABC):
     @abstractmethod
     def ends(self) -> FloatArray: ...
 
-    def semivalues(self, vectors: FloatArray) -> FloatArray:
-        table = np.ascontiguousarray(self.coefficients @ vectors.T)
-        out = np.empty((len(self.outputs), self.n, len(vectors), self.d))
-        for one_output, phi in zip(self.outputs, out, strict=True):
-            self.fill(one_output, table, phi)
-        return np.moveaxis(out, 0, -1)
-
     @abstractmethod
-    def fill(self, one_output: tuple[Any, ...], table: FloatArray, phi: FloatArray) -> None:
-        """Fill in φ (n, m, d) of one output, with coefficients times weight vectors as `table`."""
+    def semivalues(self, vectors: FloatArray) -> FloatArray: ...
 
     def output(self, index: int) -> Self:
         return replace(self, outputs=self.outputs[index : index + 1])
@@ -59,11 +67,12 @@ class LeafBlock(TreeBlock):
     """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅], listed as `leaf_kernels` describes."""
 
     outputs: tuple[tuple[float, tuple[Any, ...]], ...]  # what is added to the leaves, and the lists of leaves
+    table: Latest[FloatArray]  # the coefficients K(s, t) times weight vectors, see `coefficient_table`
 
     @classmethod
-    def of(cls, absent: Sequence[Absent], X: FloatArray, coefficients: FloatArray) -> Self:
+    def of(cls, absent: Sequence[Absent], X: FloatArray, d: int, table: Latest[FloatArray]) -> Self:
         """The games of rows X (n, c) whose hidden features take the values of absent rows."""
-        return cls(tuple((one.ensemble.offset, one.leaves(X)) for one in absent), coefficients, len(X))
+        return cls(tuple((one.ensemble.offset, one.leaves(X)) for one in absent), d, len(X), table)
 
     def values(self, coalitions: BoolArray) -> FloatArray:
         return self._filled(leaf_kernels.values, (len(coalitions),), np.ascontiguousarray(coalitions))
@@ -74,8 +83,11 @@ class LeafBlock(TreeBlock):
     def ends(self) -> FloatArray:
         return self._filled(leaf_kernels.ends, (2,))
 
-    def fill(self, one_output: tuple[Any, ...], table: FloatArray, phi: FloatArray) -> None:
-        leaf_kernels.semivalues(*one_output[1], table, phi)
+    def semivalues(self, vectors: FloatArray) -> FloatArray:
+        out = np.empty((len(self.outputs), self.n, len(vectors), self.d))
+        for (_, lists), phi in zip(self.outputs, out, strict=True):
+            leaf_kernels.semivalues(*lists, self.table(vectors), phi)
+        return np.moveaxis(out, 0, -1)
 
     def _filled(self, kernel: Callable[..., None], shape: tuple[int, ...], *given: npt.NDArray[Any]) -> FloatArray:
         """(n, *shape, k) offsets and what the kernel adds; outputs stay apart in memory, and are filled one by one."""
@@ -90,27 +102,27 @@ class LeafBlock(TreeBlock):
 class PathBlock(TreeBlock):
     """Path-dependent games."""
 
-    outputs: tuple[tuple[Ensemble, BoolArray], ...]  # and the directions of the rows (n, I)
+    outputs: tuple[tuple[Ensemble, Latest[Semivalues], BoolArray], ...]  # and the directions of the rows (n, I)
 
     @classmethod
-    def of(cls, ensembles: Sequence[Ensemble], X: FloatArray, coefficients: FloatArray) -> Self:
+    def of(cls, readers: Sequence[tuple[Ensemble, Latest[Semivalues]]], X: FloatArray, d: int) -> Self:
         """The games of rows X (n, c)."""
-        return cls(tuple((e, e.directions(X)) for e in ensembles), coefficients, len(X))
+        return cls(tuple((e, reader, e.directions(X)) for e, reader in readers), d, len(X))
 
     def values(self, coalitions: BoolArray) -> FloatArray:
         known = np.ascontiguousarray(coalitions)
-        return together(e.path_values(goes, known) for e, goes in self.outputs)
+        return together(e.path_values(goes, known) for e, _, goes in self.outputs)
 
     def along(self, orders: IntArray) -> FloatArray:
-        return together(e.path_along(goes, orders) for e, goes in self.outputs)
+        return together(e.path_along(goes, orders) for e, _, goes in self.outputs)
 
     def ends(self) -> FloatArray:
-        empty = (np.full(self.n, e.mean_by_cover) for e, _ in self.outputs)
-        full = (e.walk(goes) for e, goes in self.outputs)
+        empty = (np.full(self.n, e.mean_by_cover) for e, _, _ in self.outputs)
+        full = (e.walk(goes) for e, _, goes in self.outputs)
         return np.stack([together(empty), together(full)], axis=1)
 
-    def fill(self, one_output: tuple[Any, ...], table: FloatArray, phi: FloatArray) -> None:
-        path_kernels.semivalues(one_output[1], *one_output[0].paths, table, phi)
+    def semivalues(self, vectors: FloatArray) -> FloatArray:
+        return together(reader(vectors)(goes) for _, reader, goes in self.outputs)
 
 
 def together(outputs: Iterable[FloatArray]) -> FloatArray:
@@ -123,13 +135,18 @@ def leaf_games(
 ) -> Callable[[FloatArray], LeafBlock]:
     """X (n, c) → the games of these rows, whose hidden features take the values of the rows Z (B, c)."""
     absent = [Absent(e, e.directions(Z), weights) for e in ensembles]
-    return partial(LeafBlock.of, absent, coefficients=coefficient_table(d, max(one.widest for one in absent)))
+    coefficients = coefficient_table(d, max(one.widest for one in absent))
+    return partial(LeafBlock.of, absent, d=d, table=Latest(partial(_times, coefficients)))
+
+
+def _times(coefficients: FloatArray, vectors: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(coefficients @ vectors.T)
 
 
 def path_games(ensembles: Sequence[Ensemble], d: int) -> Callable[[FloatArray], PathBlock]:
     """X (n, c) → the games of these rows, whose splits on hidden features are averaged by cover."""
-    table = coefficient_table(d, max(e.paths.widest for e in ensembles))
-    return partial(PathBlock.of, ensembles, coefficients=table)
+    readers = [(e, Latest(partial(Semivalues.of, e, Descent.of(e)))) for e in ensembles]
+    return partial(PathBlock.of, readers, d=d)
 
 
 def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, positive_integer
+from weightedshap.games.boosting import Boosted, Examples, boost
 from weightedshap.games.correction import FittedAnchored, Footing, fading
-from weightedshap.games.protocols import ExactFitted
-from weightedshap.games.surrogate import Encoding, Masked, Split, fit_quality, split_rows
-from weightedshap.games.wrappers import FittedOnTable, wrapped
+from weightedshap.games.surrogate import Masked, Split, fit_quality, split_rows
+from weightedshap.games.wrappers import wrapped
 from weightedshap.inputs import Data, Model, Table
 
 if TYPE_CHECKING:
     from lightgbm import Booster
 
     from weightedshap.games.tree_blocks import LeafBlock
-    from weightedshap.trees.ensembles import Ensemble
-
-LEARNING = {"objective": "regression", "metric": "l2", "deterministic": True, "force_row_wise": True, "verbose": -1}
-BINNING = {"bin_construct_sample_cnt": 50_000, "enable_bundle": False}
-SMALL = 2_000_000  # cells below which threads cost more than they bring
 
 
 class Lesson(NamedTuple):
@@ -40,6 +35,10 @@ class Lesson(NamedTuple):
     def target(self) -> FloatArray:
         """(N, k) what c is to give; 0 where it has no part in the game."""
         return np.divide(self.f - self.start, self.h, out=np.zeros_like(self.f), where=self.h > 0)
+
+    def examples(self, offset: FloatArray) -> list[Examples]:
+        """What c − offset (k,) is to give, for each output: labels of LightGBM are in single precision."""
+        return [Examples(self.X, label, self.share) for label in (self.target - offset).T]
 
 
 Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray, BoolArray]]
@@ -125,17 +124,7 @@ class TreeSurrogate:
         cls, content: Mapping[str, Any], model: Model, background: Table
     ) -> FittedTreeSurrogate | FittedAnchored:
         """The game that `FittedTreeSurrogate.stored` or `FittedAnchored.stored` wrote."""
-        import lightgbm
-
-        offset = content.get("offset", np.zeros(len(content["boosters"])))
-        if len(model.chosen) != (n := len(offset)):
-            raise ValueError(
-                f"The saved game has {n} outputs but the model has {len(model.chosen)} to explain. Pass the model, and "
-                "the outputs, that it was fitted to."
-            )
-        boosters = tuple(lightgbm.Booster(model_str=text) for text in content["boosters"])
-        encoding = Encoding.restored(content["encoding"], background.names)
-        learned = FittedTreeSurrogate(model, background, encoding, boosters, offset, content["quality"])
+        learned = FittedTreeSurrogate.restored(content, model, background)
         if "anchored" not in content:
             return learned
         footing = Footing.restored(content["anchored"], model, background)
@@ -150,42 +139,13 @@ class TreeSurrogate:
             not_full = ~seen.coalition.all(axis=1)
             seen = Masked(seen.row[not_full], seen.coalition[not_full])
         to_learn, to_check = (_lesson(table, split, masked, footing) for masked in (seen, held))
-        target, checked = to_learn.target, to_check.target
+        target = to_learn.target
         offset = np.zeros(target.shape[1]) if footing is None else np.average(target, axis=0, weights=to_learn.share)
-        pairs = zip(
-            (target - offset).T, (checked - offset).T, strict=True
-        )  # labels of LightGBM are in single precision
-        boosters = tuple(self._boost(to_learn, to_check, *labels, least, rng) for labels in pairs)
+        each = zip(to_learn.examples(offset), to_check.examples(offset), strict=True)
+        extra = footing is not None
+        boosters = tuple(boost(self, *both, rng, min_data_in_leaf=least, extra_trees=extra) for both in each)
         c = offset + np.stack([booster.predict(to_check.X) for booster in boosters], axis=1)
         return boosters, offset, (to_check.start + to_check.h * c, to_check.f, held.coalition)
-
-    def _boost(
-        self,
-        seen: Lesson,
-        held: Lesson,
-        target: FloatArray,
-        target_held: FloatArray,
-        least: int,
-        rng: np.random.Generator,
-    ) -> Booster:
-        """Boosted trees for one output, stopped by the error on held-out rows."""
-        import lightgbm
-
-        parameters = {
-            **LEARNING,
-            **BINNING,
-            "learning_rate": self.rate,
-            "num_leaves": self.leaves,
-            "max_bin": self.bins,
-            "extra_trees": self.base is not None,
-            "min_data_in_leaf": least,
-            "seed": int(rng.integers(2**31)),
-            "num_threads": self.n_jobs or (1 if seen.X.size < SMALL else 0),
-        }
-        data = lightgbm.Dataset(seen.X, target, weight=seen.share, params=parameters)
-        check = lightgbm.Dataset(held.X, target_held, weight=held.share, reference=data)
-        stop = lightgbm.early_stopping(self.patience, verbose=False)
-        return lightgbm.train(parameters, data, self.trees, valid_sets=[check], callbacks=[stop])
 
 
 def _lesson(table: Table, split: Split, masked: Masked, footing: Footing | None) -> Lesson:
@@ -200,33 +160,11 @@ def _lesson(table: Table, split: Split, masked: Masked, footing: Footing | None)
 
 
 @dataclass(frozen=True)
-class FittedTreeSurrogate(FittedOnTable, ExactFitted):
-    """The learned ensembles, and how well they fit."""
+class FittedTreeSurrogate(Boosted):
+    """The learned ensembles, and how well they fit (`fit_quality`); hidden columns are NaN."""
 
-    encoding: Encoding = field(repr=False)
-    boosters: tuple[Booster, ...] = field(repr=False)  # one for each output, of each fit; hidden columns are NaN
-    offset: FloatArray  # (k,) what is added to the mean of the fits
-    quality: Mapping[str, Any] = field(default_factory=dict)  # see `fit_quality`
-
-    @cached_property
-    def info(self) -> Mapping[str, Any]:
-        return {
-            "game": "tree_surrogate",
-            "space": self.space,
-            "background_rows": len(self.background),
-            "trees": sum(len(e.roots) for e in self.ensembles),
-            "leaves": sum(len(e.value) for e in self.ensembles),
-            **self.quality,
-        }
-
-    @cached_property
-    def ensembles(self) -> tuple[Ensemble, ...]:
-        """The boosters as flat arrays."""
-        from weightedshap.trees.readers import lightgbm_mean
-
-        k, owner = len(self.offset), self.background.player_of_column
-        means = [lightgbm_mean([b.dump_model() for b in self.boosters[output::k]]) for output in range(k)]
-        return tuple(replace(e.of_players(owner), offset=float(o)) for e, o in zip(means, self.offset, strict=True))
+    name: ClassVar[str] = "tree_surrogate"
+    recipe: ClassVar[str] = "TreeSurrogate"
 
     @cached_property
     def games(self) -> Callable[[FloatArray], LeafBlock]:
@@ -240,20 +178,8 @@ class FittedTreeSurrogate(FittedOnTable, ExactFitted):
     def row_bytes(self) -> int:
         return 16 * sum(len(e.value) for e in self.ensembles)
 
-    def ready(self) -> Self:
-        _ = self.games, self.row_bytes
-        return super().ready()
-
-    def stored(self) -> dict[str, Any]:
-        texts = [booster.model_to_string() for booster in self.boosters]
-        learned = {"boosters": texts, "offset": self.offset, "encoding": self.encoding.stored()}
-        return {"recipe": "TreeSurrogate", **learned, "quality": dict(self.quality)}
-
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
         X = np.where(self.background.known_columns(coalitions), self.encoding(rows), np.nan)
         c = np.stack([booster.predict(X) for booster in self.boosters], axis=1).reshape(len(X), -1, len(self.offset))
         return np.asarray(c.mean(axis=1) + self.offset)
-
-    def block(self, rows: Data) -> LeafBlock:
-        return self.games(self.encoding(rows))

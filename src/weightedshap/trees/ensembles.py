@@ -133,9 +133,9 @@ class Ensemble:
 
     @cached_property
     def programme(self) -> Programme:
-        node, need = self._leaves_up()
-        left, right, n_inner = self.left[node], self.right[node], len(self.left)
-        left_first, threshold = need[left] >= need[right], self.threshold[node]
+        node, n_inner = self.parents_first(self.left_first)[::-1].copy(), len(self.left)
+        left, right = self.left[node], self.right[node]
+        left_first, threshold = self.left_first[node], self.threshold[node]
         children = np.where(left_first, (left, right), (right, left)).T
         is_leaf, cover = children >= n_inner, self.cover[node][:, None]
         return Programme(
@@ -147,7 +147,7 @@ class Ensemble:
             share=np.divide(self.cover[children], cover, out=np.zeros(children.shape), where=cover > 0),
             leaf=np.concatenate([np.zeros(n_inner), self.value])[children],
             is_root=np.isin(node, self.roots),
-            lines=int(need.max(initial=0)),
+            lines=int(self.need.max(initial=0)),
         )
 
     @cached_property
@@ -162,11 +162,21 @@ class Ensemble:
         local = (position - first_player[group]).astype(np.int32)
         return Groups(local, first_step, first_player, pairs % max(d, 1), int(np.diff(first_player).max(initial=0)))
 
-    def _leaves_up(self) -> tuple[Int32, Int32]:
-        """(I,) inner nodes, children before parents, and (I + L,) how many values are held at once below a node."""
-        trees, need = (self.roots, self.left, self.right), np.zeros(len(self.cover), np.int32)
-        lane_kernels.count_lines(lane_kernels.parents_first(*trees, need)[::-1], *trees[1:], need)
-        return lane_kernels.parents_first(*trees, need)[::-1].copy(), need
+    @cached_property
+    def need(self) -> Int32:
+        """(I + L,) how many values are held at once below each node, if the child that needs more comes first."""
+        need, any_order = np.zeros(len(self.cover), np.int32), np.zeros(len(self.left), dtype=np.bool_)
+        lane_kernels.count_lines(self.parents_first(any_order)[::-1], self.left, self.right, need)
+        return need
+
+    @cached_property
+    def left_first(self) -> BoolArray:
+        """(I,) whether the left child of a node comes before the right one."""
+        return np.asarray(self.need[self.left] >= self.need[self.right])
+
+    def parents_first(self, left_last: BoolArray) -> Int32:
+        """(I,) inner nodes, each before its children; see `lane_kernels.parents_first`."""
+        return np.asarray(lane_kernels.parents_first(self.roots, self.left, self.right, left_last))
 
     @cached_property
     def special(self) -> IntArray:

@@ -13,8 +13,11 @@ LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a sta
 
 
 @njit(nogil=True, cache=True)
-def parents_first(roots, left, right, need):
-    """(I,) all inner nodes, each before its children; of two children the one with less `need` is visited first."""
+def parents_first(roots, left, right, left_last):
+    """(I,) all inner nodes, each before its children, and one child with all below it before the other.
+
+    Trees come from the last to the first, and the left child of a node after the right one where `left_last` (I,) says.
+    """
     order, waiting = np.empty(left.shape[0], np.int32), np.empty(left.shape[0] + 2, np.int32)
     found = 0
     for root in roots[::-1]:
@@ -25,8 +28,8 @@ def parents_first(roots, left, right, need):
             if node < left.shape[0]:
                 order[found] = node
                 found += 1
-                more = need[left[node]] >= need[right[node]]
-                waiting[top], waiting[top + 1] = (left[node], right[node]) if more else (right[node], left[node])
+                last, next_ = (left[node], right[node]) if left_last[node] else (right[node], left[node])
+                waiting[top], waiting[top + 1] = last, next_
                 top += 2
     return order
 

@@ -1,0 +1,137 @@
+"""Trees of LightGBM that learned games are made of: how they are grown, kept, and read."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from weightedshap.checks import FloatArray
+from weightedshap.games.protocols import ExactFitted
+from weightedshap.games.surrogate import Encoding
+from weightedshap.games.wrappers import FittedOnTable
+from weightedshap.inputs import Data, Model, Table
+
+if TYPE_CHECKING:
+    from lightgbm import Booster
+
+    from weightedshap.games.tree_blocks import TreeBlock
+    from weightedshap.trees.ensembles import Ensemble
+
+LEARNING = {"objective": "regression", "metric": "l2", "deterministic": True, "force_row_wise": True, "verbose": -1}
+BINNING = {"bin_construct_sample_cnt": 50_000, "enable_bundle": False}
+SMALL = 2_000_000  # cells below which threads cost more than they bring
+
+
+class Boosting(Protocol):
+    """What a recipe says about its trees."""
+
+    @property
+    def trees(self) -> int: ...
+    @property
+    def leaves(self) -> int: ...
+    @property
+    def rate(self) -> float: ...
+    @property
+    def bins(self) -> int: ...
+    @property
+    def patience(self) -> int: ...
+    @property
+    def n_jobs(self) -> int: ...
+
+
+class Examples(NamedTuple):
+    """N rows to learn from, for one output."""
+
+    X: FloatArray  # (N, c)
+    target: FloatArray  # (N,)
+    share: FloatArray  # (N,) weights
+
+
+def boost(recipe: Boosting, seen: Examples, held: Examples, rng: np.random.Generator, **further: int | bool) -> Booster:
+    """Boosted trees for one output, stopped by the error on held-out rows."""
+    import lightgbm
+
+    parameters = {
+        **LEARNING,
+        **BINNING,
+        "learning_rate": recipe.rate,
+        "num_leaves": recipe.leaves,
+        "max_bin": recipe.bins,
+        "seed": int(rng.integers(2**31)),
+        "num_threads": recipe.n_jobs or (1 if seen.X.size < SMALL else 0),
+        **further,
+    }
+    data = lightgbm.Dataset(seen.X, seen.target, weight=seen.share, params=parameters)
+    check = lightgbm.Dataset(held.X, held.target, weight=held.share, reference=data)
+    stop = lightgbm.early_stopping(recipe.patience, verbose=False)
+    return lightgbm.train(parameters, data, recipe.trees, valid_sets=[check], callbacks=[stop])
+
+
+@dataclass(frozen=True)
+class Boosted(FittedOnTable, ExactFitted):
+    """A game read off learned trees; a subclass says what becomes of splits on hidden features."""
+
+    encoding: Encoding = field(repr=False)
+    boosters: tuple[Booster, ...] = field(repr=False)  # one for each output, of each fit
+    offset: FloatArray  # (k,) what is added to the mean of the fits
+    quality: Mapping[str, Any] = field(default_factory=dict)  # how well they fit
+
+    name: ClassVar[str]
+    recipe: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def games(self) -> Callable[[FloatArray], TreeBlock]:
+        """Encoded rows (n, c) → their games."""
+
+    @cached_property
+    def info(self) -> Mapping[str, Any]:
+        return {
+            "game": self.name,
+            "space": self.space,
+            "background_rows": len(self.background),
+            "trees": sum(len(e.roots) for e in self.ensembles),
+            "leaves": sum(len(e.value) for e in self.ensembles),
+            **self.quality,
+        }
+
+    @cached_property
+    def ensembles(self) -> tuple[Ensemble, ...]:
+        """The boosters as flat arrays."""
+        from weightedshap.trees.readers import lightgbm_mean
+
+        k, owner = len(self.offset), self.background.player_of_column
+        means = [lightgbm_mean([b.dump_model() for b in self.boosters[output::k]]) for output in range(k)]
+        return tuple(replace(e.of_players(owner), offset=float(o)) for e, o in zip(means, self.offset, strict=True))
+
+    def ready(self) -> Self:
+        _ = self.games, self.row_bytes
+        return super().ready()
+
+    def block(self, rows: Data) -> TreeBlock:
+        return self.games(self.encoding(rows))
+
+    def stored(self) -> dict[str, Any]:
+        texts = [booster.model_to_string() for booster in self.boosters]
+        learned = {"boosters": texts, "offset": self.offset, "encoding": self.encoding.stored()}
+        return {"recipe": self.recipe, **learned, "quality": dict(self.quality)}
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> Self:
+        """The game that `stored` wrote."""
+        import lightgbm
+
+        offset = content.get("offset", np.zeros(len(content["boosters"])))
+        if len(model.chosen) != (n := len(offset)):
+            raise ValueError(
+                f"The saved game has {n} outputs but the model has {len(model.chosen)} to explain. Pass the model, and "
+                "the outputs, that it was fitted to."
+            )
+        boosters = tuple(lightgbm.Booster(model_str=text) for text in content["boosters"])
+        encoding = Encoding.restored(content["encoding"], background.names)
+        return cls(model, background, encoding, boosters, offset, content["quality"])

@@ -1,0 +1,147 @@
+"""Compiled loops for semivalues of path-dependent games, read at points q: lanes are rows.
+
+Let every player be known with probability q, independently. The gain by knowing player i for sure is then
+g_i(q) = Σ_j C(d−1, j−1) q^{j−1} (1−q)^{d−j} Δ_j(x_i), on a tree a polynomial of lower degree than a leaf has members.
+So as many points tell all Δ_j of a tree, and each φ_w is a weighted sum of g_i over the points.
+
+A node mixes its children, with shares a and b of the cover and values u and v, for a hidden player to a u + b v; for a
+known player it has the value of the child that the row goes to. The difference of the two is the node's gap. Where an
+earlier split on the way down asked the same player, and sent the row and its share r of the cover this way, the player
+is known with probability c = q / (q + r (1 − q)); where it sent the row elsewhere, the player must be hidden.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def ancestors(player, inner, share, is_root, depth):
+    """For nodes in an order with parents before children, first children first: where each one stands in its tree.
+
+    Returns (level, turn, above, ratio, width): splits above the node; whether it is the first or second child (0, 1);
+    the level of the last split above that asks the same player, or −1; the share of the cover that all such splits
+    send this way; distinct players from the root to here.
+    """
+    n = player.shape[0]
+    level, turn, above = np.zeros(n, np.int32), np.zeros(n, np.int32), np.full(n, -1, np.int32)
+    ratio, width = np.ones(n), np.ones(n, np.int32)
+    way, waiting = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int32)
+    here = 0
+    for i in range(n):
+        if is_root[i]:
+            here = 0
+        else:
+            while waiting[here] == 0:
+                here -= 1
+            parent = way[here]
+            turn[i] = inner[parent] - waiting[here]
+            waiting[here] -= 1
+            here += 1
+            width[i] = width[parent] + 1
+        level[i], way[here], waiting[here] = here, i, inner[i]
+        for up in range(here - 1, -1, -1):
+            if player[way[up]] == player[i]:
+                above[i], ratio[i] = up, ratio[way[up]] * share[way[up], turn[way[up + 1]]]
+                width[i] -= 1
+                break
+    return level, turn, above, ratio, width
+
+
+@njit(nogil=True, cache=True)
+def add_gains(x_left, descent, player, first_step, first_point, points, depth, lines, out):
+    """Add to ``out[p, t, s]`` the gain g_p(q_t) of row s; each group of trees is read at points of its own.
+
+    On the way down `reach` is the weight of a node among all that could be reached. On the way back a node's value is
+    mixed from those of its children, and reach times gap is the gain of its player. For one that was asked before that
+    is weighted by r / (q + r (1 − q))²: the reach already holds q + r (1 − q) for it, and the gap only what is left.
+    """
+    node, left_first, inner, share, leaf, level, turn, above, ratio = descent
+    n, most = out.shape[2], out.shape[1]
+    reach, value = np.empty((depth + 1, most, n)), np.empty((lines, most, n))
+    for k in range(most):
+        for s in range(n):
+            reach[0, k, s] = 1.0
+    alive, went, gap = np.empty((depth + 1, n)), np.empty((depth + 1, 2, n)), np.empty((depth + 1, 2, n))
+    known, weight, way = np.empty((depth + 1, most)), np.empty((depth + 1, most)), np.empty(depth + 1, np.int32)
+    leaves = np.empty(n)
+    for g in range(first_step.shape[0] - 1):
+        begin, n_points, here, top = first_point[g], first_point[g + 1] - first_point[g], -1, -1
+        for i in range(first_step[g], first_step[g + 1] + 1):
+            down = level[i] if i < first_step[g + 1] else 0
+            while here >= down:
+                o = way[here]
+                top += 1 - inner[o]
+                at = here, top, player[o], begin, n_points
+                of_children = share[o, 0], share[o, 1], leaf[o, 0], leaf[o, 1]
+                leave(inner[o], of_children, at, gap, known, weight, reach, value, leaves, out)
+                here -= 1
+            if i == first_step[g + 1]:
+                break
+            if down == 0:
+                top = -1
+            else:
+                a, side = share[way[here], turn[i]], turn[i]
+                for k in range(n_points):
+                    c = known[here, k]
+                    for s in range(n):
+                        reach[down, k, s] = reach[here, k, s] * (a + c * gap[here, side, s])
+            here, way[down] = down, i
+            up, side, r = above[i], 0, ratio[i]
+            if up >= 0:
+                side = turn[way[up + 1]]
+            for s in range(n):
+                alive[here, s] = 1.0 if up < 0 else went[up, side, s]
+            for k in range(n_points):
+                q = points[begin + k]
+                either = q + r * (1.0 - q)
+                known[here, k], weight[here, k] = q / either, r / (either * either)
+            a, b = share[i, 0], share[i, 1]
+            for s in range(n):
+                z = alive[here, s]
+                x = z if x_left[s, node[i]] == left_first[i] else 0.0
+                went[here, 0, s], went[here, 1, s] = x, z - x
+                gap[here, 0, s], gap[here, 1, s] = x - a * z, z - x - b * z
+
+
+@njit(nogil=True, cache=True)
+def leave(inner, of_children, at, gap, known, weight, reach, value, leaves, out):
+    """Mix the values of a node's children, which are leaves, or ``value[top]`` and above; add to its player's gain."""
+    (a, b, u, v), (here, top, p, begin, n_points) = of_children, at
+    n, mean = leaves.shape[0], a * u + b * v
+    for s in range(n):
+        leaves[s] = gap[here, 0, s] * u + gap[here, 1, s] * v
+    for k in range(n_points):
+        c, w = known[here, k], weight[here, k]
+        if inner == 0:
+            for s in range(n):
+                value[top, k, s] = mean + c * leaves[s]
+                out[p, begin + k, s] += w * reach[here, k, s] * leaves[s]
+        elif inner == 1:
+            for s in range(n):
+                u = value[top, k, s]
+                e = gap[here, 0, s] * u + leaves[s]
+                value[top, k, s] = a * u + mean + c * e
+                out[p, begin + k, s] += w * reach[here, k, s] * e
+        else:
+            for s in range(n):
+                u, v = value[top, k, s], value[top + 1, k, s]
+                e = gap[here, 0, s] * u + gap[here, 1, s] * v
+                value[top, k, s] = a * u + b * v + c * e
+                out[p, begin + k, s] += w * reach[here, k, s] * e
+
+
+@njit(nogil=True, cache=True)
+def weigh(gains, weights, players, out):
+    """``out[s, w, players[p]] = Σ_t gains[p, t, s] · weights[t, w]``, always added up in the same order."""
+    n = gains.shape[2]
+    line = np.empty(n)
+    for p in range(gains.shape[0]):
+        for w in range(weights.shape[1]):
+            for s in range(n):
+                line[s] = 0.0
+            for t in range(weights.shape[0]):
+                share = weights[t, w]
+                for s in range(n):
+                    line[s] += share * gains[p, t, s]
+            for s in range(n):
+                out[s, w, players[p]] = line[s]

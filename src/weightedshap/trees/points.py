@@ -1,0 +1,157 @@
+"""Semivalues of path-dependent games from values at points, see `point_kernels`."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.trees import path_kernels, point_kernels
+from weightedshap.trees.ensembles import Ensemble, coefficient_table
+
+GROUPS = 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64  # trees are grouped by how many points they need
+LANES = 64  # rows at a time
+GAIN_BYTES = 2**24  # of their values at points
+STEADY = 1000.0  # by how much a weighted sum over the points may enlarge rounding errors
+LongArray = npt.NDArray[np.longdouble]
+
+
+def legendre(x: LongArray, n: int) -> LongArray:
+    """(n, len(x)) Legendre polynomials P_0 … P_{n−1} at x."""
+    P = np.ones((n, len(x)), dtype=np.longdouble)
+    P[1:2] = x
+    for k in range(1, n - 1):
+        P[k + 1] = ((2 * k + 1) * x * P[k] - k * P[k - 1]) / (k + 1)
+    return P
+
+
+def legendre_by_size(d: int, n: int) -> LongArray:
+    """(n, d) the numbers Δ_1 … Δ_d whose g(q) = Σ_j C(d−1, j−1) q^{j−1} (1−q)^{d−j} Δ_j is P_k(1 − 2q), for k < n ≤ d.
+
+    They are orthogonal polynomials of j, those of Hahn for uniform weights, and follow from each other like
+    Legendre's.
+    """
+    H, last = np.ones((n, d), dtype=np.longdouble), d - 1
+    x = last - 2 * np.arange(d, dtype=np.longdouble)
+    H[1:2] = x / max(last, 1)
+    for k in range(1, n - 1):
+        H[k + 1] = ((2 * k + 1) * x * H[k] - k * (last + k + 1) * H[k - 1]) / ((k + 1) * (last - k))
+    return H
+
+
+def gauss(n: int) -> tuple[FloatArray, FloatArray]:
+    """Points q (n,) and weights of Gauss's rule for the integral over (0, 1)."""
+    x, omega = np.polynomial.legendre.leggauss(n)
+    return (1 - x) / 2, omega / 2
+
+
+def point_weights(vectors: FloatArray, n: int) -> FloatArray:
+    """(n, m) weights with φ_w = Σ_t weights[t, w] g(q_t) at Gauss's points, for all g of degree below n ≤ d.
+
+    The part of P_k in such a g is (2k + 1) Σ_t ω_t P_k(q_t) g(q_t). So weights follow from φ_w of the P_k, without any
+    system to solve; they are corrected once for what the rounding of the points leaves.
+    """
+    q, omega = gauss(n)
+    P = legendre(1 - 2 * q.astype(np.longdouble), n)
+    phi = legendre_by_size(vectors.shape[1], n) @ vectors.T.astype(np.longdouble)  # (n, m)
+    parts = P.T * (2 * np.arange(n) + 1) * omega[:, None]
+    weights = parts @ phi
+    return np.asarray(weights + parts @ (phi - P @ weights), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """An ensemble as `point_kernels.add_gains` reads it: its trees in groups that need as many points."""
+
+    steps: tuple[Any, ...]  # of the I inner nodes
+    player: npt.NDArray[np.int32]  # (I,) which of `players` a step asks about
+    first_step: IntArray  # (G + 1,) of each group
+    first_point: IntArray  # (G + 1,) of each group
+    points: FloatArray  # (P,) of all groups
+    depth: int
+    lines: int
+    players: IntArray  # (u,) all that are asked about
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> Self:
+        order, programme = ensemble.parents_first(~ensemble.left_first), ensemble.programme
+        place = np.empty(len(order), dtype=np.intp)
+        place[programme.node] = np.arange(len(order))
+        node, _, _, left_first, inner, share, leaf, is_root = (array[place[order]] for array in programme[:-1])
+        stands = point_kernels.ancestors(ensemble.player[node], inner, share, is_root, ensemble.depth)
+        sizes, group = _groups(np.cumsum(is_root, dtype=np.intp) - 1, stands[-1])
+        kept = np.argsort(group, kind="stable")
+        players, player = np.unique(ensemble.player[node], return_inverse=True)
+        return cls(
+            steps=tuple(array[kept] for array in (node, left_first, inner, share, leaf, *stands[:-1])),
+            player=player[kept].astype(np.int32),
+            first_step=np.searchsorted(group[kept], np.arange(len(sizes) + 1)),
+            first_point=np.append(0, np.cumsum(sizes)),
+            points=np.concatenate([np.zeros(0), *(gauss(size)[0] for size in sizes)]),
+            depth=ensemble.depth,
+            lines=programme.lines,
+            players=players,
+        )
+
+    def gains(self, goes: BoolArray) -> FloatArray:
+        """(u, P, n) the gain of each player at all points, at rows with directions `goes` (n, I)."""
+        out = np.zeros((len(self.players), len(self.points), len(goes)))
+        shape = self.player, self.first_step, self.first_point, self.points, self.depth, self.lines
+        point_kernels.add_gains(goes, self.steps, *shape, out)
+        return out
+
+
+def _groups(tree: IntArray, width: IntArray) -> tuple[IntArray, IntArray]:
+    """Points of each group, and the group of each step, for steps of trees with so many players from the root on."""
+    widths = np.zeros(tree.max(initial=-1) + 1, dtype=np.intp)
+    np.maximum.at(widths, tree, width)
+    bounds = np.array([*GROUPS, max(widths.max(initial=0), GROUPS[-1])])
+    sizes, group = np.unique(
+        bounds[np.searchsorted(bounds, widths)].clip(max=widths.max(initial=0)), return_inverse=True
+    )
+    return sizes, group[tree]
+
+
+@dataclass(frozen=True)
+class Semivalues:
+    """φ_w of path-dependent games for m weight vectors; what does not depend on the rows."""
+
+    ensemble: Ensemble
+    descent: Descent
+    d: int
+    steady: BoolArray  # (m,) whether φ_w is read at points without losing digits
+    weights: FloatArray  # (P, steady ones) of the points
+    table: FloatArray  # (K, other ones) coefficients K(s, t) times the vectors, see `coefficient_table`
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, descent: Descent, vectors: FloatArray) -> Self:
+        """Δ_j by itself is hard to read at points where leaves have nearly all d players; then leaves are added up."""
+        sizes, d = np.diff(descent.first_point), vectors.shape[1]
+        weights = np.concatenate([np.zeros((0, len(vectors))), *(point_weights(vectors, size) for size in sizes)])
+        growth = np.add.reduceat(np.abs(weights), descent.first_point[:-1]) if len(sizes) else weights
+        steady = np.asarray((growth <= STEADY).all(axis=0))
+        others = np.zeros((0, 0)) if steady.all() else coefficient_table(d, ensemble.paths.widest) @ vectors[~steady].T
+        return cls(ensemble, descent, d, steady, np.ascontiguousarray(weights[:, steady]), np.ascontiguousarray(others))
+
+    def __call__(self, goes: BoolArray) -> FloatArray:
+        """(n, m, d) at rows with directions `goes` (n, I)."""
+        phi = np.zeros((len(goes), len(self.steady), self.d))
+        if self.steady.all():
+            self._at_points(goes, phi)
+        else:
+            for chosen, read in ((self.steady, self._at_points), (~self.steady, self._by_leaves)):
+                part = np.zeros((len(goes), int(chosen.sum()), self.d))
+                read(goes, part)
+                phi[:, chosen] = part
+        return phi
+
+    def _at_points(self, goes: BoolArray, out: FloatArray) -> None:
+        cell = 8 * len(self.descent.players) * len(self.descent.points)
+        size = min(LANES, max(8, GAIN_BYTES // max(cell, 1)))
+        for start in range(0, len(goes), size):
+            rows = slice(start, start + size)
+            point_kernels.weigh(self.descent.gains(goes[rows]), self.weights, self.descent.players, out[rows])
+
+    def _by_leaves(self, goes: BoolArray, out: FloatArray) -> None:
+        path_kernels.semivalues(goes, *self.ensemble.paths, self.table, out)
