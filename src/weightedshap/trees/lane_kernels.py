@@ -162,13 +162,16 @@ def along(x_left, programme, groups, orders, out):
         for q in range(m):
             for k in range(d):
                 rank[q, orders[r, q, k]] = k
-        steps[:] = 0.0
+        for q in range(m):
+            for k in range(d + 1):
+                steps[q, k] = 0.0
         for g in range(first_step.shape[0] - 1):
             players = who[first_player[g] : first_player[g + 1]]
             size = players.shape[0]
             sort_by_rank(players, rank, order, place)
             n_sets = distinct_sets(order, place, size, lane, of_order, of_size)
-            total[:n_sets] = 0.0
+            for s in range(n_sets):
+                total[s] = 0.0
             for begin in range(0, n_sets, LANES):
                 n = min(LANES, n_sets - begin)
                 for p in range(size):

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.trees import path_kernels, point_kernels
-from weightedshap.trees.ensembles import Ensemble, coefficient_table
+from weightedshap.trees.ensembles import Ensemble, Int32, coefficient_table
 
 GROUPS = 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64  # trees are grouped by how many points they need
 LANES = 64  # rows at a time
@@ -65,7 +65,7 @@ class Descent:
     """An ensemble as `point_kernels.add_gains` reads it: its trees in groups that need as many points."""
 
     steps: tuple[Any, ...]  # of the I inner nodes
-    player: npt.NDArray[np.int32]  # (I,) which of `players` a step asks about
+    player: Int32  # (I,) which of `players` a step asks about
     first_step: IntArray  # (G + 1,) of each group
     first_point: IntArray  # (G + 1,) of each group
     points: FloatArray  # (P,) of all groups
@@ -79,12 +79,14 @@ class Descent:
         place = np.empty(len(order), dtype=np.intp)
         place[programme.node] = np.arange(len(order))
         node, _, _, left_first, inner, share, leaf, is_root = (array[place[order]] for array in programme[:-1])
-        stands = point_kernels.ancestors(ensemble.player[node], inner, share, is_root, ensemble.depth)
-        sizes, group = _groups(np.cumsum(is_root, dtype=np.intp) - 1, stands[-1])
+        level, turn, above, width, ratio = *np.zeros((4, len(node)), np.int32), np.ones(len(node))
+        path, stands = np.zeros((2, ensemble.depth + 1), np.int32), (level, turn, above, ratio)
+        point_kernels.find_ancestors(ensemble.player[node], inner, share, is_root, *path, *stands, width)
+        sizes, group = _groups(np.cumsum(is_root, dtype=np.intp) - 1, width)
         kept = np.argsort(group, kind="stable")
         players, player = np.unique(ensemble.player[node], return_inverse=True)
         return cls(
-            steps=tuple(array[kept] for array in (node, left_first, inner, share, leaf, *stands[:-1])),
+            steps=tuple(array[kept] for array in (node, left_first, inner, share, leaf, *stands)),
             player=player[kept].astype(np.int32),
             first_step=np.searchsorted(group[kept], np.arange(len(sizes) + 1)),
             first_point=np.append(0, np.cumsum(sizes)),
@@ -102,7 +104,7 @@ class Descent:
         return out
 
 
-def _groups(tree: IntArray, width: IntArray) -> tuple[IntArray, IntArray]:
+def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
     """Points of each group, and the group of each step, for steps of trees with so many players from the root on."""
     widths = np.zeros(tree.max(initial=-1) + 1, dtype=np.intp)
     np.maximum.at(widths, tree, width)
