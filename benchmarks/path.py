@@ -1,28 +1,25 @@
 """Speed of the path-dependent game, as ratios to what the libraries of the models compute themselves.
 
-    python benchmarks/path.py [rows]
+    OMP_NUM_THREADS=1 python benchmarks/path.py [rows]
 
-LightGBM and XGBoost models of 1,000 trees with 15 leaves each, on 10 to 40 columns (and on more). Their own Shapley values
-(`pred_contrib`, `pred_contribs`) are the unit: "φ" is the 13 weights of the paper, "φ and Δ" adds the contributions of
-every size, "whole" is ``Explainer(model, background, game="tree_path")(X)``: φ, Δ, the curves of 13 orders and the choice.
-"masked" is the time for 100,000 masked rows, in seconds. CPU time of one thread, the best of several runs taken in turns.
+LightGBM and XGBoost models of 1,000 trees with 15 leaves each. Their own Shapley values (`pred_contrib`,
+`pred_contribs`) are the unit: "φ" is the 13 weights of the paper, "φ and Δ" adds the contributions of every size,
+"whole" is ``Explainer(model, background, game="tree_path")(X)``: φ, Δ, the curves of 13 orders and the choice.
+"masked" is the time for 100,000 masked rows, in seconds. CPU time of one thread, the best of several runs taken in
+turns.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[name] = "1"
 
 import lightgbm
 import numpy as np
 import xgboost
-from trees import table
 
 import weightedshap as ws
+from trees import table
 from weightedshap.coalitions import random_coalitions
 from weightedshap.games.surrogate import Masked
 
@@ -77,7 +74,8 @@ def compared(name, make, d, n):
     model, own = make(X, y)
     rows, explainer = np.ascontiguousarray(X[-n:]), ws.Explainer(model, X[:100], game="tree_path", progress=False)
     family, block = explainer.family, explainer.game.block(rows)
-    masked = Masked(np.repeat(np.arange(n), MASKED // n), random_coalitions(MASKED // n * n, d, np.random.default_rng(0)))
+    row = np.repeat(np.arange(n), MASKED // n)
+    masked = Masked(row, random_coalitions(len(row), d, np.random.default_rng(0)))
     times = best(
         {
             "own": own(rows),
