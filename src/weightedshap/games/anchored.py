@@ -26,7 +26,7 @@ class Anchored:
     fits : how many times the correction is learned; the game is the mean
     """
 
-    fits: int = 1
+    fits: int = 2
 
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> Fitted:
         """Read the trees and learn the correction."""
