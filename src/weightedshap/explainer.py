@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from weightedshap.assembly import Assembled
 from weightedshap.checks import FloatArray
 from weightedshap.choices import Choices, Fits, Method, Setting
 from weightedshap.estimators import authors
-from weightedshap.estimators.exact import Estimate, asked_of, estimated, read_off
+from weightedshap.estimators.exact import Estimate, estimated, read_off
 from weightedshap.explanation import Explanation
 from weightedshap.files import explainers as files
 from weightedshap.games import NeuralSurrogate
@@ -213,10 +213,6 @@ class Call:
         """The games whose Δ is weighted, on all rows."""
         return self.weighing.explained
 
-    @cached_property
-    def _asked(self) -> FloatArray:
-        return asked_of(self.method.family, self._keeps())
-
     def explanation(self, data: Data, names: tuple[str, ...], notes: tuple[str, ...] = ()) -> Explanation:
         """All blocks, put together."""
         weighing, method, first, keep = self.weighing, self.method, self.explained[0], self._keeps()
@@ -280,7 +276,7 @@ class Call:
 
     def _block(self, scorer: Rows, keep: bool, part: slice) -> tuple[list[Estimate], Candidates | Selection]:
         """Algorithm 2 for every game, then Algorithm 1, on some rows."""
-        found = [self._estimate(game, part) for game in self.explained]
+        found = [self._estimate(game, part, keep) for game in self.explained]
         chosen = self.weighing.choose(scorer, part, found[0][0], [(one.phi, one.replicates) for _, one in found])
         return [replace(one, phi=NOTHING, replicates=self._chains_kept(one, found, keep)) for _, one in found], chosen
 
@@ -294,12 +290,12 @@ class Call:
             return one.replicates
         return np.broadcast_to(one.delta[:, None], sizes.pop())
 
-    def _estimate(self, explained: Rows, part: slice) -> tuple[Block, Estimate]:
+    def _estimate(self, explained: Rows, part: slice, keep: bool) -> tuple[Block, Estimate]:
         """Δ of some rows: read off if the game knows it and the estimator takes it, else estimated."""
         method, fitted = self.method, explained.fitted
         if method.estimator.takes_own and isinstance(fitted, ExactFitted):
             exact = fitted.block(explained.some(part))
-            return exact, read_off(exact, self._asked, method.family)
+            return exact, read_off(exact, method.family, keep)
         block = self._games(explained, part)
         found = method.estimator(block.alone(), rng=row_generator(method.seed, self.ids[part.start]))
         return block, estimated(block, found, method.family)

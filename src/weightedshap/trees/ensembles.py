@@ -20,7 +20,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
-FEW_PLAYERS = 200  # up to so many, trees share the coalitions along orders; beyond, each tree has fewer of its own
+FEW_PLAYERS = 128  # up to so many, trees share the coalitions along orders; beyond, each tree has fewer of its own
 PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
 
 

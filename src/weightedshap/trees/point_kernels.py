@@ -97,7 +97,7 @@ def add_gains(x_left, descent, player, first_step, first_point, points, depth, l
                 gap[here, 0, s], gap[here, 1, s] = x - a * z, z - x - b * z
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def leave(here, top, inner, of_children, gap, known, weight, reach, value, leaves, cells, out):
     """Mix the values of a node's children, which are leaves, or ``value[top]`` and above; add to its player's gain."""
     (a, b, u, v), (p, begin, n_points) = of_children, cells
