@@ -14,7 +14,7 @@ from weightedshap.coalitions import prefixes
 from weightedshap.games.protocols import Anchor, Parts
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import FittedOnTable, RowGame, Rowwise, wrapped
-from weightedshap.inputs import Data, Model, Table
+from weightedshap.inputs import Data, Model, Table, part_of
 
 BATCH_BYTES = 2**26  # mixed rows held at once
 
@@ -58,9 +58,7 @@ class FittedMarginal(FittedOnTable, Anchor):
     """Model, background, and the rows that are averaged over, with their weights."""
 
     averaged: Table = field(repr=False)
-    drawn: tuple[int, ...] | None = (
-        None  # where they stand in the background; None for all rows, () for the typical one
-    )
+    drawn: tuple[int, ...] | None = None  # their positions in the background; None for all, () for the typical row
     batch_bytes: int = BATCH_BYTES
 
     def over(self, drawn: list[int] | None) -> FittedMarginal:
@@ -83,6 +81,10 @@ class FittedMarginal(FittedOnTable, Anchor):
     def info(self) -> Mapping[str, Any]:
         facts = {"game": "marginal", "space": self.space, "background_rows": len(self.background)}
         return facts if self.drawn is None else {**facts, "rows": len(self.averaged)}
+
+    @property
+    def calls(self) -> int:
+        return len(self.averaged)
 
     @cached_property
     def predicted(self) -> FloatArray:
@@ -119,16 +121,17 @@ class FittedMarginal(FittedOnTable, Anchor):
     def block(self, rows: Data) -> MarginalBlock:
         return MarginalBlock(self.background.d, len(rows), self, rows)
 
-    def pairs(self, rows: Data, masked: Masked, f_x: FloatArray | None = None) -> FloatArray:
-        """(N, k) the game of row ``rows[masked.row[t]]`` at coalition ``masked.coalition[t]``, for every t.
+    def pairs(self, rows: Data, masked: Masked) -> FloatArray:
+        return self.model.in_parts(len(masked.row), lambda part: self.values(rows, masked.take(part)))
 
-        `f_x` (n, k) are the predictions of `rows`, where they are known already.
-        """
+    def values(self, rows: Data, masked: Masked, f_x: FloatArray | None = None) -> FloatArray:
+        """(N, k) as `pairs`, in one go; `f_x` (n, k) are the predictions of `rows`, where they are known already."""
         values, size = np.empty((len(masked.row), len(self.model.chosen))), masked.coalition.sum(axis=1)
         nothing, all_known = size == 0, size == self.background.d
         values[nothing] = self.empty
         if all_known.any():
-            alike = (self.model(rows) if f_x is None else f_x)[masked.row[all_known], :, None]
+            whole, which = np.unique(masked.row[all_known], return_inverse=True)
+            alike = (self.model(part_of(rows, whole)) if f_x is None else f_x[whole])[which, :, None]
             values[all_known] = (alike * self.averaged.weights).sum(axis=-1)  # so that differences are zero to the bit
         rest = ~(nothing | all_known)
         values[rest] = self._means(rows, masked.row[rest], self.background.known_columns(masked.coalition[rest]))
@@ -170,7 +173,7 @@ class MarginalBlock(Rowwise):
         return self.fitted.model(self.rows)
 
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        return self.fitted.pairs(self.rows, Masked(np.full(len(coalitions), r), coalitions), self.f_x)
+        return self.fitted.values(self.rows, Masked(np.full(len(coalitions), r), coalitions), self.f_x)
 
     def along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
         """(m, d) orders → (1, m, d + 1, k) at the only row, each with the values of one background row ``which`` (m,).

@@ -164,6 +164,11 @@ class ExactFitted(Fitted):
 class Anchor(Fitted):
     """A fitted game that gives f(x) itself when all players are known: what a correction can be learned on."""
 
+    @property
+    def calls(self) -> int:
+        """Calls of the model that a value costs when some players are known and some are not."""
+        return 0
+
     def pairs(self, rows: Data, masked: Masked) -> FloatArray:
         """(N, k) the game of row ``rows[masked.row[t]]`` at the coalition ``masked.coalition[t]``."""
         order = np.argsort(masked.row, kind="stable")
