@@ -112,7 +112,8 @@ class Setting:
         table = as_table(background, weights, groups, trained_columns(model))
         method = choices.method(table.d)
         called = choices.predict, choices.outputs, choices.link
-        return cls(None if model is None else as_model(model, table, *called), table, choices, method)
+        known = None if model is None else replace(as_model(model, table, *called), progress=choices.progress)
+        return cls(known, table, choices, method)
 
     def but(self, **changes: Any) -> Setting:
         """The same with other choices, none of which the fitted games depend on."""

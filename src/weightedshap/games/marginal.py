@@ -121,11 +121,11 @@ class FittedMarginal(FittedOnTable, Anchor):
     def block(self, rows: Data) -> MarginalBlock:
         return MarginalBlock(self.background.d, len(rows), self, rows)
 
-    def pairs(self, rows: Data, masked: Masked, f_x: FloatArray | None = None) -> FloatArray:
-        """(N, k) the game of row ``rows[masked.row[t]]`` at coalition ``masked.coalition[t]``, for every t.
+    def pairs(self, rows: Data, masked: Masked) -> FloatArray:
+        return self.model.in_parts(len(masked.row), lambda part: self.values(rows, masked.take(part)))
 
-        `f_x` (n, k) are the predictions of `rows`, where they are known already.
-        """
+    def values(self, rows: Data, masked: Masked, f_x: FloatArray | None = None) -> FloatArray:
+        """(N, k) as `pairs`, in one go; `f_x` (n, k) are the predictions of `rows`, where they are known already."""
         values, size = np.empty((len(masked.row), len(self.model.chosen))), masked.coalition.sum(axis=1)
         nothing, all_known = size == 0, size == self.background.d
         values[nothing] = self.empty
@@ -173,7 +173,7 @@ class MarginalBlock(Rowwise):
         return self.fitted.model(self.rows)
 
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        return self.fitted.pairs(self.rows, Masked(np.full(len(coalitions), r), coalitions), self.f_x)
+        return self.fitted.values(self.rows, Masked(np.full(len(coalitions), r), coalitions), self.f_x)
 
     def along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
         """(m, d) orders → (1, m, d + 1, k) at the only row, each with the values of one background row ``which`` (m,).

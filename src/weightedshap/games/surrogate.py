@@ -197,6 +197,10 @@ class Masked(NamedTuple):
         row = np.repeat(rows, max(1, min(masks, most // len(rows))))
         return cls(row, random_coalitions(len(row), d, rng))
 
+    def take(self, part: slice | IntArray) -> Self:
+        """Some of them."""
+        return type(self)(self.row[part], self.coalition[part])
+
 
 def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator) -> Masked:
     """What networks are stopped by and both surrogates are compared on."""

@@ -138,8 +138,7 @@ class TreeSurrogate:
         held = Masked.of(split.test, table.d, self.masks // 2, self.max_rows // 10, rng)
         least = max(20, len(seen.row) // len(split.train))
         if footing is not None:
-            not_full = ~seen.coalition.all(axis=1)
-            seen = Masked(seen.row[not_full], seen.coalition[not_full])
+            seen = seen.take(np.flatnonzero(~seen.coalition.all(axis=1)))
         to_learn, to_check = (_lesson(table, split, masked, footing) for masked in (seen, held))
         target = to_learn.target
         offset = np.zeros(target.shape[1]) if footing is None else np.average(target, axis=0, weights=to_learn.share)
