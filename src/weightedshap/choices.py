@@ -12,7 +12,7 @@ import numpy as np
 
 from weightedshap.checks import UnknownName, look_up, one_of, unknown_sentence
 from weightedshap.estimators import Estimator, as_estimator
-from weightedshap.games import GAMES, JUDGES
+from weightedshap.games import GAMES, JUDGES, Anchored
 from weightedshap.games.protocols import Fitted, Recipe
 from weightedshap.games.rows import Rows
 from weightedshap.games.tree_model import readable
@@ -126,9 +126,11 @@ class Setting:
     def meant(self) -> tuple[tuple[Any, ...], Any]:
         """What `game` and `judge` stand for with this model: the games to be weighted, and who judges."""
         game, judge = self.choices.game, self.choices.judge
+        games: tuple[Any, ...]
+        own: Any
         if isinstance(game, str) and game == "auto":
             path = None if self.model is None else readable(self.model, self.background)
-            games, own = OTHER_MODELS if path is None else (path,), "anchored"
+            games, own = (OTHER_MODELS, "anchored") if path is None else ((path,), Anchored().of_trees(path))
         else:
             games, own = (tuple(game), "anchored") if isinstance(game, (list, tuple)) else ((game,), "game")
         judge = own if isinstance(judge, str) and judge == "auto" else judge

@@ -15,7 +15,7 @@ from weightedshap.games.marginal import Marginal
 from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate
 from weightedshap.games.protocols import Block, Fitted
 from weightedshap.games.surrogate import Masked, Split, fit_quality, held_out_masks
-from weightedshap.games.tree_model import readable
+from weightedshap.games.tree_model import FittedPath, readable
 from weightedshap.games.tree_surrogate import TreeSurrogate
 from weightedshap.games.wrappers import FittedOnTable, WalkingGame, wrapped
 from weightedshap.inputs import Data, Model, Table
@@ -171,7 +171,7 @@ class Anchored:
         model, table, rng = wrapped(model, background, rng)
         path, trees = readable(model, table), TreeSurrogate(masks=self.masks)
         if path is not None:
-            return replace(trees, base=path, fits=self.fits).fit(model, table, rng)
+            return self.of_trees(path).fit(model, table, rng)
         split = Split.of(model, table, trees.held_out, rng)
         network = AnchoredNetwork(self.network).fit_split(model, table, split, rng)
         footing = Footing.of(Marginal(rows=self.rows), model, table, rng)
@@ -181,6 +181,10 @@ class Anchored:
         spent = 2 * len(table) + correction.quality["calls"]["fit"] + footing.calls(held)
         calls = {"fit": spent, "ranking": correction.quality["calls"]["ranking"]}
         return FittedBlend.of(network, corrected, split, held, calls)
+
+    def of_trees(self, path: FittedPath) -> TreeSurrogate:
+        """The recipe for trees that have been read."""
+        return TreeSurrogate(masks=self.masks, base=path, fits=self.fits)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedBlend:
