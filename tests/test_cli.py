@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import weightedshap as ws
+from tests.test_plots import two_games
 from weightedshap import cli
 
 
@@ -38,28 +39,37 @@ def test_demo_writes_the_figure_and_says_where(demo):
     assert str(output) in result.output
 
 
-def test_demo_prints_both_areas_and_weighted_is_not_larger(demo):
+def test_demo_says_who_explained_and_judged_and_that_another_judge_is_to_be_asked(demo):
     text = demo[0].output
-    areas = {name: float(area) for name, area in re.findall(r"^ +(Shapley|WeightedSHAP|ratio) +([\d.]+)", text, re.M)}
-    assert 0 < areas["WeightedSHAP"] <= areas["Shapley"]
-    assert areas["ratio"] == pytest.approx(areas["WeightedSHAP"] / areas["Shapley"], abs=2e-3)
-    assert "game that chose the weights" in text
+    assert "explained: tree_path (log-odds)" in text
+    assert "judged by: anchored (probability)" in text
+    chosen, shapley = map(float, re.search(r"on the judge that chose: ([\d.]+) \(Shapley ([\d.]+)\)", text).groups())
+    assert 0 < chosen <= shapley
+    assert "cannot look worse on the judge that chose; ws.evaluate(explainer, X) asks another." in text
 
 
 def test_demo_shares_cover_all_rows_and_every_weight(demo):
-    shares = re.findall(r"^  (first|last|Beta\(\d+,\d+\)) +(\d+)%", demo[0].output, re.M)
+    shares = re.findall(r"^  (first|last|Beta\(\d+,\d+\))(?: = Shapley)? +(\d+)%", demo[0].output, re.M)
     assert [label for label, _ in shares] == list(ws.weights.paper(30).labels)
     assert sum(int(share) for _, share in shares) == pytest.approx(100, abs=2)
 
 
-def test_demo_shows_reweighting_and_a_single_game(demo):
-    assert "explanation.reweight('wide')" in demo[0].output
-    assert "ws.explain(explainer.game.at(row))" in demo[0].output
+def test_bars_of_games_that_compete_have_a_part_for_each():
+    explanation = two_games()
+    title, *games = cli.shares(explanation).splitlines()[:3]
+    assert title.endswith("; utility aup, judged by tree_surrogate (prediction)")
+    assert [line.split()[:2] for line in games] == [["█", "baseline"], ["▒", "marginal"]]
+    bars = cli.shares(explanation).splitlines()[3:]
+    assert len(bars) == 13
+    drawn = [sum(bar.count(block) for bar in bars) / 40 for block in "█▒"]
+    won = [(explanation.game_labels == game).mean() for game in ("baseline", "marginal")]
+    assert drawn == pytest.approx(won, abs=0.15)
 
 
-def test_one_row_has_no_interval_but_works(tmp_path):
-    result = run("demo", "--rows", "1", "--output", str(tmp_path / "one.png"))
-    assert "one row gives none" in result.output
+def test_demo_tells_one_row_on_both_scales_and_what_suffices(demo):
+    text = demo[0].output
+    assert re.search(r"Top features of row \d, where the areas differ most: log-odds \S+, probability 0\.\d+", text)
+    assert re.search(r"^Row \d: .*(suffice|needed)", text, re.M)
 
 
 def test_quiet_prints_nothing(tmp_path):

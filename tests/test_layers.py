@@ -11,7 +11,7 @@ import weightedshap
 LAYERS = [
     *("checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network", "weights", "games"),
     *("curves", "refinement", "estimators", "utilities", "selection", "assembly", "choices"),
-    *("files", "explanation", "explainer"),
+    *("files", "explanation", "weighing", "explainer"),
     *("evaluation", "plots", "report", "cli"),
 ]
 

@@ -111,8 +111,8 @@ def test_workers_and_blocks_change_nothing(explainer, explanation):
 def test_the_print_names_both_games_and_their_scales():
     model = LGBMClassifier(n_estimators=10, n_jobs=1, verbose=-1).fit(X, Y > 0)
     explanation = ws.Explainer(model, X[:200], progress=False)(ROWS)
-    assert "explained: tree_path (as log-odds)" in repr(explanation)
-    assert "judged by: anchored (as probability)" in repr(explanation)
+    assert "explained: tree_path (log-odds)" in repr(explanation)
+    assert "judged by: anchored (probability)" in repr(explanation)
     np.testing.assert_allclose(explanation.judge_predictions, model.predict_proba(ROWS)[:, 1])
     np.testing.assert_allclose(explanation.predictions, model.predict(ROWS, raw_score=True))
     assert explanation.curves[:, -1].max() < 1e-12

@@ -1,22 +1,26 @@
 """The commands: ``weightedshap demo``, ``report`` and ``reproduce``."""
 
 import time
+from itertools import cycle
 from pathlib import Path
 
 import click
-import numpy as np
 from matplotlib.figure import Figure
 
 import weightedshap as ws
 from weightedshap.checks import FloatArray
-from weightedshap.curves import area, mean_interval, order_of
+from weightedshap.curves import area, order_of
+from weightedshap.explanation.result import judge_named, named
 from weightedshap.inputs import Data
-from weightedshap.plots import chosen_shares, recovery, weights
+from weightedshap.plots import recovery, weights
+from weightedshap.plots.reading import predicted, scored_on, shares_by_game
 from weightedshap_paper.command import reproduce
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 SAVED = click.Path(exists=True, dir_okay=False, path_type=Path)
-TOP = 8  # features of a row that the demo prints
+TOP = 6  # features of a row that the demo prints
+BLOCKS = "█▒▓░"  # of games that compete
+ASK_ANOTHER = "\n  WeightedSHAP cannot look worse on the judge that chose; ws.evaluate(explainer, X) asks another."
 
 
 @click.group()
@@ -45,9 +49,8 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
     explanation = explainer(X)
     _figure(explanation).savefig(output, dpi=150)
     if not quiet:
-        alone = ws.explain(explainer.game.at(X.iloc[:1]), random_state=seed)
         click.echo("WeightedSHAP on the breast cancer data of scikit-learn, LightGBM classifier")
-        for text in (repr(explanation), _areas(explanation), _shares(explanation), _more(explanation, alone)):
+        for text in (repr(explanation) + ASK_ANOTHER, shares(explanation), _one_row(explanation)):
             click.echo(text + "\n")
         click.echo(f"Figure: {output}    ({time.monotonic() - started:.0f} s in all)")
 
@@ -60,11 +63,13 @@ def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
     """Turn an EXPLANATION, as its `save` wrote it, into one HTML page."""
     try:
         judged = None if evaluation is None else ws.Evaluation.load(evaluation)
-        ws.Explanation.load(explanation).report(output, judged)
+        loaded = ws.Explanation.load(explanation)
+        loaded.report(output, judged)
     except OSError as error:
         raise click.ClickException(f"{error.filename} cannot be read or written: {error.strerror}.") from error
     except (ValueError, TypeError, ImportError) as error:
         raise click.ClickException(str(error)) from error
+    click.echo(f"Explained: {named(loaded.game_info)}    judged by: {judge_named(loaded)}")
     click.echo(f"Report: {output}    ({output.stat().st_size / 1e6:.1f} MB, opens in any browser)")
 
 
@@ -97,50 +102,28 @@ def _figure(explanation: ws.Explanation) -> Figure:
     return figure
 
 
-def _areas(explanation: ws.Explanation) -> str:
-    areas = {"Shapley": area(explanation.reference_curves["shapley"]), "WeightedSHAP": area(explanation.curves)}
-    mean = {name: each.mean() for name, each in areas.items()}
-    ratio = mean["WeightedSHAP"] / mean["Shapley"] if mean["Shapley"] > 0 else 1.0
-    lines = [
-        "Area under the recovery-error curve (smaller: fewer features recover the prediction)",
-        f"  {'':<14}{'mean':>8}    95 % interval",
-        *(f"  {name:<14}{mean[name]:>8.3f}    {_interval(*mean_interval(each))}" for name, each in areas.items()),
-        f"  {'ratio':<14}{ratio:>8.3f}",
-        "  Both areas are measured on the game that chose the weights, so WeightedSHAP cannot look worse here.",
-    ]
-    return "\n".join(lines)
+def shares(explanation: ws.Explanation) -> str:
+    """The share of the rows that chose each weight as bars, with a part for each game where several compete."""
+    games, family, parts = shares_by_game(explanation)  # (G, M)
+    title = f"Rows that chose each weight, from small coalitions to large; {scored_on(explanation)}"
+    told = [f"  {block} {game} {part.sum():.0%}" for game, part, block in zip(games, parts, cycle(BLOCKS))]
+    for label, of_games in zip(family.labels, parts.T, strict=True):
+        name = f"{label} = Shapley" if label == "Beta(1,1)" else label
+        bar = "".join(block * round(40 * share) for block, share in zip(cycle(BLOCKS), of_games))
+        told.append(f"  {name:<20}{of_games.sum():>6.0%}  {bar}".rstrip())
+    return "\n".join([title, *told])
 
 
-def _interval(mean: FloatArray, margin: FloatArray) -> str:
-    return "one row gives none" if np.isnan(margin) else f"{mean - margin:.3f} to {mean + margin:.3f}"
-
-
-def _shares(explanation: ws.Explanation) -> str:
-    shares = zip(explanation.family.labels, chosen_shares(explanation), strict=True)
-    lines = [f"  {label:<14}{share:>8.0%}  {'█' * round(40 * share)}".rstrip() for label, share in shares]
-    return "\n".join(["Rows that chose each weight, from small coalitions to large (Beta(1,1) is Shapley)", *lines])
-
-
-def _more(explanation: ws.Explanation, alone: ws.Explanation) -> str:
-    wide, leading = explanation.reweight("wide"), explanation.feature_names[alone.orders[0, 0]]
-    lines = [
-        *_top_features(explanation),
-        "",
-        "The same contributions under other weights, and one game by itself",
-        f"  explanation.reweight('wide')          {len(wide.family)} weights, area {area(wide.curves).mean():.3f}",
-        f"  ws.explain(explainer.game.at(row))    chose {alone.weight_labels[0]}, leading feature {leading}",
-    ]
-    return "\n".join(lines)
-
-
-def _top_features(explanation: ws.Explanation) -> list[str]:
-    """WeightedSHAP's ranking beside Shapley's, for one row."""
+def _one_row(explanation: ws.Explanation) -> str:
+    """The row whose areas differ most: WeightedSHAP's ranking beside Shapley's, and the few features that suffice."""
     row = int((area(explanation.reference_curves["shapley"]) - area(explanation.curves)).argmax())
+    f_x = ", ".join(f"{scale} {value:.3f}" for scale, value in predicted(explanation, row).items())
     one, other = (_ranked(explanation, phi[row]) for phi in (explanation.values, explanation.shapley))
-    names = f"WeightedSHAP, {explanation.weight_labels[row]}", "Shapley"
-    width = max(map(len, (names[0], *one))) + 4
-    title = f"Top features of row {row}, where the areas differ most; f(x) = {explanation.predictions[row]:.3f}"
-    return [title, *(f"  {left:<{width}}{right}" for left, right in zip((names[0], *one), (names[1], *other)))]
+    lines = list(zip((f"WeightedSHAP, {explanation.weight_labels[row]}", *one), ("Shapley", *other), strict=True))
+    width = max(len(left) for left, _ in lines) + 4
+    ranked = [f"  {left:<{width}}{right}" for left, right in lines]
+    title = f"Top features of row {row}, where the areas differ most: {f_x}"
+    return "\n".join([title, *ranked, "", repr(explanation.shortlist(row))])
 
 
 def _ranked(explanation: ws.Explanation, phi: FloatArray) -> list[str]:

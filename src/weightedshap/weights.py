@@ -77,6 +77,11 @@ class WeightFamily:
         return self | shapley(self.d) | first(self.d) | last(self.d)
 
     @cached_property
+    def with_sizes(self) -> FloatArray:
+        """(M + d, d) the vectors of `with_references`, and all weight on each size: what φ and Δ are read off under."""
+        return np.concatenate([self.with_references.vectors, np.eye(self.d)])
+
+    @cached_property
     def reference_positions(self) -> tuple[int, int, int]:
         """Where the Shapley, first and last weights stand in `with_references`."""
         vectors = self.with_references.vectors

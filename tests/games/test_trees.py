@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests.games.trees import assert_reads_out, deepest, random_ensemble, reference_value
 from weightedshap.coalitions import all_coalitions, prefixes
-from weightedshap.estimators.exact import asked_of
 from weightedshap.games.tree_blocks import leaf_games, mask_game, path_games
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import ensembles, path_kernels, points
@@ -107,7 +106,7 @@ def test_the_value_of_a_masked_row_does_not_depend_on_the_others(n):
 def test_weights_of_points_are_exact_for_polynomials(n, beyond, seed):
     d = n + beyond
     vectors = np.random.default_rng(seed).dirichlet(np.ones(d), size=3)
-    found, q = points.point_weights(vectors, n), points.gauss(n)[0]
+    (found,), q = points.point_weights(vectors, [n]), points.gauss(n)[0]
     for s in range(n):  # the Δ of q^s
         delta = [comb(j - 1, s) / comb(d - 1, s) for j in range(1, d + 1)]
         np.testing.assert_allclose(q**s @ found, vectors @ delta, atol=1e-15 * np.abs(found).sum(axis=0).max())
@@ -120,7 +119,7 @@ def test_semivalues_at_points_equal_those_by_leaves(seed, d, depth, steady):
     ensemble = random_ensemble(rng, d, depth, trees=5).of_players(owner)
     X = rng.integers(-1, 5, size=(5, d)).astype(float)
     X[rng.random(X.shape) < 0.2] = np.nan
-    asked = asked_of(FAMILIES["wide"](owner.max() + 1), keep=True)
+    asked = FAMILIES["wide"](owner.max() + 1).with_sizes
     blocks = path_games([ensemble], owner.max() + 1)(X), path_games([ensemble], owner.max() + 1)(X)
     found = []
     for block, most in zip(blocks, (steady, -1.0), strict=True):
@@ -132,7 +131,7 @@ def test_semivalues_at_points_equal_those_by_leaves(seed, d, depth, steady):
 def test_a_row_has_the_same_bits_in_every_block():
     rng, d = np.random.default_rng(1), 12
     games = path_games([random_ensemble(rng, d, 9, trees=30)], d)
-    X, asked = rng.normal(size=(150, d)) * 2, asked_of(FAMILIES["wide"](d), keep=True)
+    X, asked = rng.normal(size=(150, d)) * 2, FAMILIES["wide"](d).with_sizes
     whole = games(X).semivalues(asked)
     for start, stop in ((0, 1), (3, 10), (60, 135), (149, 150)):
         np.testing.assert_array_equal(games(X[start:stop]).semivalues(asked), whole[start:stop])

@@ -14,6 +14,8 @@ import pytest
 import weightedshap as ws
 from tests.oracles import random_game
 from tests.report.test_content import D, Evaluation, explained, wide
+from tests.test_plots import classifier, two_games
+from weightedshap.curves import misfit as misfit_of
 
 EVIL = (
     "<script>document.title='hacked'</script>",
@@ -219,13 +221,48 @@ def test_the_table_is_sorted_by_any_column(plain):
 
 def test_both_judges_are_shown_side_by_side(opened):
     plain = opened("plain", explained(), Evaluation(), fresh=False)
-    own, independent = texts(plain, "#better h3")
-    assert (own, independent) == ("On its own game", "On an independent game")
-    assert "Flattering" in text(plain, "#better > :first-child")
+    assert texts(plain, "#better h3") == ["On the judge that chose the weights", "On a judge that chose nothing"]
+    assert "marginal (prediction). Flattering" in text(plain, "#better > :first-child")
     assert "The fair number: 7 rows" in text(plain, "#better > :last-child")
+    assert "judged by 'independent' games of rows that chose nothing" in text(plain, "#better > :last-child")
+    misfit = misfit_of(Evaluation().curves("independent")["Shapley"])
+    told = f"Of the area {100 * misfit:.0f}\u00a0% is what this judge misses by itself."
+    assert told in text(plain, "#better > :last-child")
+    assert told in texts(plain, "#metrics caption")[0]
     assert "greedy" in texts(plain, "#better > :last-child th")
-    traces = plain.execute_script("return document.getElementById('independent').data.map((trace) => trace.name)")
-    assert "greedy" in traces
+    traces = plain.execute_script("return document.getElementById('fair').data.map((trace) => trace.name)")
+    assert "greedy" in " ".join(filter(None, traces))
+
+
+def test_a_probability_stands_beside_log_odds(opened):
+    browser, explanation = opened("classifier", classifier()), classifier()
+    said = "Explained: tree_path (log-odds). Judged by: anchored (probability)."
+    assert said in text(browser, "#summary")
+    title = text(browser, "#row-title").replace("−", "-")
+    logit, share = re.fullmatch(r"Row 0: log-odds (\S+), probability (\S+)", title).groups()
+    assert (float(logit), float(share)) == pytest.approx(
+        (explanation.predictions[0], explanation.judge_predictions[0]), rel=1e-3
+    )
+    titles = {chart: texts(browser, f"#{chart} .ytitle, #{chart} .xtitle") for chart in ("swarm", "row-recovery")}
+    assert "φ* (⁨log-odds⁩)" in titles["swarm"]
+    assert "|f(x) − v(top k)| (⁨probability⁩)" in titles["row-recovery"]
+    assert "prediction as log-odds" in text(browser, "#search-help")
+    assert problems(browser) == []
+
+
+def test_games_that_compete_have_a_part_of_each_bar_and_the_winner_is_told(opened):
+    browser, explanation = opened("two games", two_games()), two_games()
+    names = browser.execute_script("return document.getElementById('weights').data.map((trace) => trace.name)")
+    assert [re.sub("[\u2068\u2069]", "", name).split()[0] for name in names] == ["baseline", "marginal"]
+    assert len(texts(browser, "#weights .ytick text")) == 13
+    game, weight = explanation.weight_labels[0].split(" · ")
+    assert f"Explained by {game} · Chosen weight {weight} · " in text(browser, "#row-facts")
+    assert "judged by tree_surrogate (prediction)" in text(browser, "#row-facts")
+    assert "Shapley, first and last are those of baseline." in text(browser, "#better > :first-child")
+    type_query(browser, "marginal")
+    rows = np.flatnonzero(explanation.game_labels == "marginal")
+    assert texts(browser, "#list bdi") == [f"Row {row}" for row in rows]
+    assert problems(browser) == []
 
 
 def test_without_an_evaluation_the_page_says_how_to_get_one(opened):

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 import weightedshap as ws
 from tests.oracles import random_game
+from tests.test_plots import classifier, two_games
 from weightedshap import cli
 from weightedshap.curves import area, mean_interval
 from weightedshap.report import content, page
@@ -128,7 +129,8 @@ def test_weights_shown_are_those_chosen():
     explanation = explained()
     weights = head_of(explanation)["summaries"][0]["weights"]
     shares = {label: float((explanation.weight_labels == label).mean()) for label in explanation.family.labels}
-    assert dict(zip(weights["names"], weights["share"], strict=True)) == pytest.approx(shares, rel=1e-5)
+    assert dict(zip(weights["names"], *weights["shares"], strict=True)) == pytest.approx(shares, rel=1e-5)
+    assert weights["games"] == []
     assert weights["names"][weights["uniform"]] == "Beta(1,1)"
     assert weights["names"][0] == "first"
 
@@ -150,6 +152,8 @@ def test_an_evaluation_is_shown_judge_by_judge():
     assert judge["rows"] == 7
     assert judge["mean"][2][1] is None
     assert shown["larger"] == [False, True]
+    assert shown["fair"] == "independent"
+    assert judge["told"] == "'independent' games of rows that chose nothing"
     assert head_of(explained(), Evaluation())["notes"] == ["MCI was left out."]
     assert head_of(explained())["evaluation"] is None
 
@@ -160,8 +164,29 @@ def test_a_real_evaluation_is_shown():
     X = rng.normal(size=(4, 3))
     from weightedshap.evaluation import evaluate
 
-    judges = head_of(explainer(X), evaluate(explainer, X, methods=["WeightedSHAP", "Shapley"]))["evaluation"]["judges"]
-    assert judges["independent"]["change"]["mean"] is not None
+    found = evaluate(explainer, X, methods=["WeightedSHAP", "Shapley"], judges=["independent", "surrogate"])
+    shown = head_of(explainer(X), found)["evaluation"]
+    assert shown["fair"] == "independent"
+    assert list(shown["judges"]) == ["independent", "surrogate", "own"]
+    assert shown["judges"]["independent"]["change"]["mean"] is not None
+    told = {judge: each["misfit"] for judge, each in shown["judges"].items()}
+    assert told == pytest.approx({judge: found.misfit(judge) for judge in found.judges}, abs=1e-12)
+    assert told["surrogate"] > 0.05 > told["own"]
+
+
+def test_several_explainers_are_compared_by_their_names():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    made = {
+        name: ws.Explainer(lambda rows: rows[:, 0] * rows[:, 1] + rows[:, 2], X, game=name)
+        for name in ("baseline", "marginal")
+    }
+    found = ws.evaluate(made, X[:5], judges="independent", methods=["WeightedSHAP", "Shapley", "random"])
+    judge = head_of(made["baseline"](X[:5]), found)["evaluation"]["judges"]["independent"]
+    assert judge["leading"] == ["baseline", "marginal"]
+    assert [name for name, *_ in judge["curves"]] == ["baseline", "marginal", "Shapley"]
+    assert judge["change"]["mean"] is not None
+    own = head_of(made["baseline"](X[:5]), ws.evaluate(made["baseline"], X[:5], against="own"))["evaluation"]
+    assert own["fair"] is None
 
 
 def test_values_are_shown_as_people_read_them():
@@ -235,13 +260,40 @@ def test_the_game_is_told_with_its_held_out_error():
         "held_out_error_by_size": np.array([0.5, np.nan]),
         "trees": 1234,
     }
-    head = head_of(replace(explained(), game_info={**info, "variance": 0.75}))
+    learned = {**info, "variance": 0.75}
+    head = head_of(replace(explained(), game_info=learned, judge_info=learned))
     assert head["held_out"] == {"errors": [0.5, None], "variance": 0.75}
-    assert {("game", "tree_surrogate"), ("trees", "1,234"), ("held-out squared error", "0.25")} <= set(
-        map(tuple, head["facts"])
-    )
+    facts = {("explained", "tree_surrogate"), ("trees", "1,234"), ("held-out squared error", "0.25")}
+    assert facts | {("judged by", "the same game")} <= set(map(tuple, head["facts"]))
     assert head["stopped"] == [[explained().stopped[0], 6]]
     assert head_of(explained())["held_out"] is None
+
+
+def test_what_is_known_of_the_judge_is_told_apart_from_the_game():
+    head = head_of(classifier())
+    facts = dict(head["facts"])
+    assert (facts["explained"], facts["judged by"]) == ("tree_path (log-odds)", "anchored (probability)")
+    assert {"tree_path: trees", "judge: trees", "judge: held-out squared error"} <= set(facts)
+    assert head["scales"] == ["log-odds", "probability"]
+    assert len(head["held_out"]["errors"]) == 5
+    assert array_of(classifier(), "judged")[:, 0, 0] == pytest.approx(classifier().judge_predictions, rel=1e-4)
+    assert (head["games"], head["first"]) == (None, None)
+
+
+def test_games_that_compete_are_told_row_by_row():
+    explanation = two_games()
+    head = head_of(explanation)
+    assert [each for (each,) in head["games"]] == list(explanation.game_labels)
+    assert [each for (each,) in head["weights"]] == list(explanation.weight_labels)
+    weights = head["summaries"][0]["weights"]
+    assert weights["games"] == ["baseline", "marginal"]
+    assert np.shape(weights["shares"]) == (2, 13)
+    won = [(explanation.game_labels == game).mean() for game in weights["games"]]
+    assert np.sum(weights["shares"], axis=1) == pytest.approx(won)
+    facts = dict(head["facts"])
+    assert facts["weights in the family"] == "26 pairs: 13 for each of 2 games"
+    assert {"baseline: background rows", "marginal: background rows", "judge: background rows"} <= set(facts)
+    assert head["first"] == "baseline"
 
 
 @pytest.mark.parametrize(
@@ -310,11 +362,14 @@ def wide(n, d):
         values=phi,
         base_values=np.zeros(n),
         predictions=phi.sum(axis=1),
+        judge_predictions=phi.sum(axis=1),
+        game_labels=np.array(["marginal"] * n),
         data=pd.DataFrame(rng.normal(size=(n, d))),
         feature_names=tuple(f"a feature with the number {i}" for i in range(d)),
         output_names=("output 0",),
         contributions=rng.normal(size=(n, d, d)),
         shapley=phi[:, ::-1],
+        shapley_errors=None,
         weights=np.full((n, d), 1 / d),
         weight_labels=np.array(["Beta(1,1)"] * n),
         scores=np.zeros((n, len(family))),
@@ -326,6 +381,7 @@ def wide(n, d):
         n_evaluations=np.full(n, 100),
         stopped=("enough",) * n,
         game_info={"game": "marginal"},
+        judge_info={"game": "marginal"},
         endpoint_gaps={"empty": np.zeros(n), "full": np.zeros(n)},
     )
 
@@ -378,13 +434,14 @@ def test_the_command_writes_the_page_and_says_where(saved, tmp_path):
     result = run(saved, "-o", tmp_path / "page.html")
     assert result.exit_code == 0
     assert str(tmp_path / "page.html") in result.output
+    assert "Explained: marginal (prediction)    judged by: the same game" in result.output
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(explained())
 
 
 def test_the_command_takes_a_saved_evaluation(saved, tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 3))
     explainer = ws.Explainer(lambda rows: rows.sum(axis=1), X, game="baseline", progress=False)
-    evaluation = ws.evaluate(explainer, X[:5], methods=["WeightedSHAP", "Shapley"])
+    evaluation = ws.evaluate(explainer, X[:5], methods=["WeightedSHAP", "Shapley"], judges="independent")
     evaluation.save(tmp_path / "evaluation.npz")
     assert run(saved, "-o", tmp_path / "page.html", "--evaluation", tmp_path / "evaluation.npz").exit_code == 0
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(explained(), evaluation)

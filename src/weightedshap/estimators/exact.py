@@ -69,17 +69,13 @@ class Estimate:
     replicates: FloatArray | None = None  # (n, c, d, d, k) Δ by chain; None where nothing was sampled
 
 
-def asked_of(family: WeightFamily, keep: bool) -> FloatArray:
-    """(M[ + d], d) what blocks of a call are read off under: every weight, and each size by itself if Δ is kept."""
-    vectors = family.with_references.vectors
-    return np.concatenate([vectors, np.eye(family.d)]) if keep else vectors
-
-
-def read_off(block: ExactBlock, asked: FloatArray, family: WeightFamily) -> Estimate:
-    """φ of many rows from the game's own Δ, and Δ itself only if it is `asked_of`."""
-    read, m = block.semivalues(asked), len(family.with_references)
-    delta = read[:, m:] if len(asked) > m else None
-    return Estimate(read[:, :m], delta, block.ends(), (0,) * block.n, (OWN,) * block.n)
+def read_off(block: ExactBlock, family: WeightFamily, keep: bool) -> Estimate:
+    """φ of many rows from the game's own Δ, and Δ itself only if it is kept."""
+    read, m = (
+        block.semivalues(family.with_sizes if keep else family.with_references.vectors),
+        len(family.with_references),
+    )
+    return Estimate(read[:, :m], read[:, m:] if keep else None, block.ends(), (0,) * block.n, (OWN,) * block.n)
 
 
 def estimated(block: Block, found: Contributions, family: WeightFamily) -> Estimate:

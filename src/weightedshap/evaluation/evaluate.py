@@ -148,11 +148,11 @@ class Evaluation:
         left = max(map(len, self.methods))
         lines = [("", *titles), *zip(self.methods, *columns, strict=True)]
         table = [f"{name:<{left}}" + "".join(map(str.rjust, cells, widths)) for name, *cells in lines]
-        head = f"{len(self)} rows, judged by {_where(judge)} (mean ± half of the 95 % interval)"
+        head = f"{len(self)} rows, judged by {in_words(judge)} (mean ± half of the 95 % interval)"
         return "\n".join([head, *table, f"Of the area {self.misfit(judge):.0%} is what this judge misses by itself."])
 
 
-def _where(judge: str) -> str:
+def in_words(judge: str) -> str:
     """A kind of judge in words."""
     if judge == "own":
         return "the game that chose the weights"

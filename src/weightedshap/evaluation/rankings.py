@@ -20,6 +20,7 @@ from weightedshap.games.rows import Rows
 from weightedshap.games.wrappers import RowGame
 from weightedshap.inputs import Data
 from weightedshap.parallel import each_block, row_generator
+from weightedshap.weighing import Weighing
 
 MOST_PLAYERS = 15  # the optimum looks at 2^d subsets
 ENUMERATED = 10  # up to here the MCI looks at all coalitions
@@ -37,7 +38,8 @@ class Side:
     @classmethod
     def of(cls, setting: Setting, fits: Fits, rows: Data, walks: IntArray) -> Self:
         method = replace(setting.method, select="per_row", keep=True)
-        return cls(setting, Call.of(replace(setting, method=method), fits, rows, range(len(rows))), walks)
+        weighing = Weighing.of(replace(setting, method=method), fits, rows)
+        return cls(setting, Call(weighing, range(len(rows))), walks)
 
     @property
     def d(self) -> int:
@@ -51,7 +53,7 @@ class Side:
     @property
     def judge(self) -> Rows:
         """The rows under the game that chose the weights."""
-        return self.call.judge
+        return self.call.weighing.judge
 
     @cached_property
     def explanation(self) -> Explanation:
@@ -62,7 +64,7 @@ class Side:
     def delta(self) -> FloatArray:
         """(n, d, d, k) Δ of the game that is explained, the first of several."""
         weigher = self.explanation._weigher
-        if isinstance(weigher, Call) and weigher.kept:
+        if isinstance(weigher, Weighing) and weigher.kept:
             return weigher.kept["contributions"][:, 0]
         return np.asarray(self.explanation.contributions).reshape(len(self.explained), self.d, self.d, -1)
 

@@ -294,15 +294,11 @@ class Explanation:
         lines = [
             f"Explanation of {n} rows × {d} features{outputs}",
             f"  explained: {named(self.game_info)} · {reasons_of(self.stopped)}",
-            f"  judged by: {'the same game' if self._judges_itself else named(self.judge_info)}",
+            f"  judged by: {judge_named(self)}",
             f"  area under the recovery-error curve, on the judge that chose: {area:.4g} (Shapley {shap:.4g})",
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
-
-    @property
-    def _judges_itself(self) -> bool:
-        return axes.same(dict(self.game_info), dict(self.judge_info))
 
     def _repr_html_(self) -> str:
         """For notebooks: the same lines, and the features that matter most."""
@@ -337,6 +333,12 @@ def field_names() -> tuple[str, ...]:
 def named(info: Mapping[str, Any]) -> str:
     """A game by its name and scale."""
     return f"{info.get('game', 'given')} ({scale_of(info)})" if "space" in info else str(info.get("game", "given"))
+
+
+def judge_named(explanation: Explanation) -> str:
+    """The judge by its name and scale, where it is another game than the explained one."""
+    judge = dict(explanation.judge_info)
+    return "the same game" if axes.same(dict(explanation.game_info), judge) else named(judge)
 
 
 def scale_of(info: Mapping[str, Any]) -> str:

@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from weightedshap.checks import FloatArray, IntArray, look_up, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
-from weightedshap.explanation.result import scale_of
 from weightedshap.plots import drawing, reading
 from weightedshap.plots.drawing import BLUE, DARK_GREY, GREY, PALETTE, VERMILION
 
@@ -58,15 +57,10 @@ def waterfall(
     numbers = [_numeral(base), *(step.number for step in steps), _numeral(prediction)]
     for place, number in zip(places, numbers, strict=True):
         ax.text(1.02, place, number, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
-    drawing.few_ticks(ax, _of_row(explanation, row))
+    (scale, _), *others = reading.predicted(explanation, row).items()
+    told = "".join(f"; {other} {_numeral(f_x)}" for other, f_x in others)
+    drawing.few_ticks(ax, f"{scale} of row {row}, by {explanation.game_labels[row]}{told}")
     return drawing.finished(ax, title)
-
-
-def _of_row(explanation: Explanation, row: int) -> str:
-    """The scale and the game of one row; and f(x) on the scale of the judge, where that is another."""
-    game, judge = (scale_of(info) for info in (explanation.game_info, explanation.judge_info))
-    said = f"{game} of row {row}, by {explanation.game_labels[row]}"
-    return said if game == judge else f"{said}; {judge} {_numeral(float(explanation.judge_predictions[row]))}"
 
 
 def _steps(explanation: Explanation, row: int, max_display: int) -> list[Step]:

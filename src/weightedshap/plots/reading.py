@@ -14,7 +14,7 @@ from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import place_of
 from weightedshap.explanation.export import row_position as row_position
-from weightedshap.explanation.result import named
+from weightedshap.explanation.result import named, scale_of
 from weightedshap.explanation.slicing import AXES
 from weightedshap.inputs import kind_of
 from weightedshap.utilities import UTILITIES
@@ -56,13 +56,17 @@ def column(explanation: Explanation, i: int) -> pd.Series[Any] | None:
 
 
 def game_shown(explanation: Explanation, row: int | None = None, values: str = "WeightedSHAP") -> str:
-    """The game behind φ with its scale: of several the one that won the row, or all that won rows.
-
-    Shapley values are those of the first game.
-    """
+    """The game behind φ with its scale: of several the one that won the row, or all that won; for Shapley the first."""
     first = games_and_weights(explanation.family)[0][:1]
     won = np.unique(explanation.game_labels if row is None else explanation.game_labels[row])
     return named({**explanation.game_info, "game": " and ".join((values == "Shapley" and first) or won)})
+
+
+def predicted(explanation: Explanation, row: int) -> dict[str, float]:
+    """f(x) of a row by scale: on that of the game, and on that of the judge where it is another."""
+    game, judge = (scale_of(info) for info in (explanation.game_info, explanation.judge_info))
+    f_x = {game: float(explanation.predictions[row])}
+    return f_x if game == judge else f_x | {judge: float(explanation.judge_predictions[row])}
 
 
 def scored_on(explanation: Explanation) -> str:

@@ -28,8 +28,8 @@ def write(explanation: Explanation, path: str | os.PathLike[str], evaluation: Ev
 
     Parameters
     ----------
-    evaluation : what `weightedshap.evaluate` returned; without it only the flattering numbers of the explanation's
-        own game are there, and the page says so
+    evaluation : what `weightedshap.evaluate` returned; without it only the flattering numbers of the judge that chose
+        the weights are there, and the page says so
     """
     Path(path).write_bytes(page(explanation, evaluation).encode("utf-8"))
 

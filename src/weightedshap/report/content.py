@@ -12,9 +12,10 @@ import pandas as pd
 
 from weightedshap import __version__
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.curves import area, mean_interval
-from weightedshap.evaluation import LARGER_IS_BETTER, Evaluation
+from weightedshap.curves import area, mean_interval, misfit
+from weightedshap.evaluation import LARGER_IS_BETTER, METHODS, Evaluation, in_words
 from weightedshap.explanation import Explanation
+from weightedshap.explanation.result import judge_named, named, scale_of
 from weightedshap.inputs import kind_of
 from weightedshap.plots import reading
 
@@ -22,9 +23,9 @@ EXPLORED_BYTES = 7 * 2**20  # before compression; with plotly.js the page stays 
 TOP_FEATURES, TOP_SIZES = 12, 8
 LONGEST_CELL = 120  # letters of a value that the page shows
 MANTISSA_BITS = 16  # five digits are right, and the zeros behind them compress well
+NAMED = ("game", "space", "scale")  # told before
 FACTS = (str, int, float, np.bool_, np.integer, np.floating)
 WORDS = {
-    "space": "scale",
     "held_out_error": "held-out squared error",
     "relative_error": "its share of the variance of f",
     "variance": "variance of f",
@@ -36,13 +37,14 @@ SELECTIONS = {
     "shared": "one weight for all rows",
     "one_standard_error": "one weight for all rows, the nearest to Shapley within one standard error of the best",
 }
-DRAWN = ("WeightedSHAP", "Shapley", "first", "last", "greedy", "optimum")
+DRAWN = ("WeightedSHAP", "refined", "Shapley", "first", "last", "greedy", "optimum")
 
 
 def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> tuple[dict[str, Any], bytes]:
     """The head, which says where each array lies in the numbers, and the numbers."""
     k = explanation.values.shape[2] if explanation.has_outputs else 1
     outputs = [reading.one_output(explanation, output)[0] for output in range(k)]  # without the axis k
+    games, _ = reading.games_and_weights(explanation.family)
     names, columns = _columns(explanation)
     cells = [column.array for column in columns]
     index = columns[0].index if columns else pd.RangeIndex(0)
@@ -61,11 +63,17 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
         "column_of": _column_of(explanation.feature_names, names),
         "cells": [[_text(column[row]) for column in cells] for row in rows],
         "weights": [[str(one.weight_labels[row]) for one in outputs] for row in rows],
+        "games": [[str(one.game_labels[row]) for one in outputs] for row in rows] if games else None,
+        "game": named(explanation.game_info),
+        "judge": named(explanation.judge_info),
+        "scales": [scale_of(explanation.game_info), scale_of(explanation.judge_info)],
+        "first": games[0] if games else None,
         "stopped": [[reason, count] for reason, count in Counter(explanation.stopped).most_common()],
         "utility": explanation.utility,
+        "scored": reading.scored_on(explanation),
         "facts": _facts(explanation),
         "notes": [*explanation.notes, *(() if evaluation is None else evaluation.notes)],
-        "held_out": _held_out(explanation.game_info),
+        "held_out": _held_out(explanation.judge_info),
         "summaries": [_summary(one) for one in outputs],
         "evaluation": None if evaluation is None else _evaluation(evaluation),
         "arrays": places,
@@ -78,7 +86,7 @@ def _explored_arrays(one: Explanation, rows: list[int]) -> dict[str, FloatArray 
     delta, errors = one.contributions, one.standard_errors
     whole: dict[str, FloatArray | IntArray] = {"phi": one.values, "shapley": one.shapley, "order": one.orders}
     whole |= {"curve": one.curves, "shapley_curve": one.reference_curves["shapley"], "base": one.base_values}
-    whole |= {"prediction": one.predictions, "gap": one.efficiency_gap}
+    whole |= {"prediction": one.predictions, "judged": one.judge_predictions, "gap": one.efficiency_gap}
     whole |= ({} if errors is None else {"error": errors}) | ({} if delta is None else {"weight": one.weights})
     arrays = {name: array[rows] for name, array in whole.items()}
     if delta is not None:  # (r, t, sizes) of the t leading features; the whole table may be large
@@ -139,19 +147,32 @@ def _facts(explanation: Explanation) -> list[list[str]]:
     n, d = explanation.values.shape[:2]
     least, most = explanation.n_evaluations.min(), explanation.n_evaluations.max()
     spread = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    games, weights = reading.games_and_weights(explanation.family)
+    pairs = f"{len(explanation.family):,} pairs: {len(weights):,} for each of {len(games)} games"
     facts = {
         "rows": f"{n:,}",
         "features": f"{d:,} of {explanation.family.d:,}" if d < explanation.family.d else f"{d:,}",
         "outputs": f"{explanation.values.shape[2]:,}" if explanation.has_outputs else "1",
-        "game": _fact(explanation.game_info.get("game", "given")),
+        "explained": named(explanation.game_info),
+        "judged by": judge_named(explanation),
         "evaluations for a row": spread if most else "none: read off exactly",
         "utility": explanation.utility,
         "selection": SELECTIONS.get(explanation.select, explanation.select),
-        "weights in the family": f"{len(explanation.family):,}",
+        "weights in the family": pairs if games else f"{len(weights):,}",
     }
-    told = {key: _fact(value) for key, value in explanation.game_info.items() if isinstance(value, FACTS)}
-    facts |= {WORDS.get(key, str(key).replace("_", " ")): text for key, text in told.items()}
+    for of, info in _told_apart(explanation).items():
+        told = {key: value for key, value in info.items() if isinstance(value, FACTS) and key not in NAMED}
+        facts |= {of + WORDS.get(key, str(key).replace("_", " ")): _fact(value) for key, value in told.items()}
     return [[name, text] for name, text in facts.items()]
+
+
+def _told_apart(explanation: Explanation) -> dict[str, Mapping[str, Any]]:
+    """What is known of each game and of the judge, by what their facts begin with: nothing, if they are one."""
+    info = explanation.game_info
+    if judge_named(explanation) == "the same game":
+        return {"": info}
+    games = info.get("games", {info.get("game", "game"): info})
+    return {f"{name}: ": about for name, about in games.items()} | {"judge: ": explanation.judge_info}
 
 
 def _fact(value: object) -> str:
@@ -174,22 +195,27 @@ def _summary(one: Explanation) -> dict[str, Any]:
 
 
 def _weights(one: Explanation) -> dict[str, Any]:
-    """The share of rows that chose each weight, from small coalitions to large; of many weights only the chosen."""
-    share = reading.chosen_shares(one)
-    shown, uniform = reading.weights_to_show(one.family, share)
+    """Shares of the rows, game by game, that chose each weight, from small coalitions to large; of many the chosen."""
+    games, family, shares = reading.shares_by_game(one)
+    shown, uniform = reading.weights_to_show(family, shares.sum(axis=0))
     place = -1 if uniform is None else shown.tolist().index(uniform)
-    return {"names": [one.family.labels[i] for i in shown], "share": _numbers(share[shown]), "uniform": place}
+    names = [family.labels[i] for i in shown]
+    return {"names": names, "games": list(games), "shares": _numbers(shares[:, shown]), "uniform": place}
 
 
 def _judged(curves: reading.Curves) -> dict[str, Any]:
     """Mean curves and areas with half-widths of 95 % intervals, and the paired comparison with Shapley."""
     areas = {name: area(curve) for name, curve in curves.items()}
-    paired = {"WeightedSHAP", "Shapley"} <= set(areas)
+    leading = [name for name in areas if name == "WeightedSHAP" or name not in METHODS]  # or explainers by their names
+    drawn = [name for name in curves if name in DRAWN or name in leading]
+    paired = leading and "Shapley" in areas
     return {
         "rows": len(next(iter(curves.values()))),
         "areas": [[name, *map(_numbers, mean_interval(values))] for name, values in areas.items()],
-        "curves": [[name, *map(_numbers, mean_interval(curves[name]))] for name in DRAWN if name in curves],
-        "change": _change(areas["WeightedSHAP"], areas["Shapley"]) if paired else None,
+        "curves": [[name, *map(_numbers, mean_interval(curves[name]))] for name in drawn],
+        "leading": leading,
+        "change": _change(areas[leading[0]], areas["Shapley"]) if paired else None,
+        "misfit": misfit(curves.get("Shapley", next(iter(curves.values())))),
     }
 
 
@@ -203,7 +229,7 @@ def _change(chosen: FloatArray, reference: FloatArray) -> dict[str, Any]:
 
 
 def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    """Each judge's table and curves; "independent" is the one that counts."""
+    """Each judge's table and curves; the first that chose nothing is the one that counts."""
     return {
         "methods": list(evaluation.methods),
         "metrics": list(evaluation.metrics),
@@ -211,8 +237,10 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "judges": {
             judge: _judged(evaluation.curves(judge))
             | {"mean": _numbers(evaluation.mean(judge)), "margin": _numbers(evaluation.margin(judge))}
+            | {"told": in_words(judge)}
             for judge in evaluation.judges
         },
+        "fair": next((judge for judge in evaluation.judges if judge != "own"), None),
     }
 
 

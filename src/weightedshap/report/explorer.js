@@ -17,9 +17,13 @@ function matches(query) {
   const decimals = text.match(/^-?\d*\.(\d+)$/)?.[1].length;
   const rounded = (row) => decimals && prediction(row).toFixed(decimals) === Number(text).toFixed(decimals);
   const holds = (cell, c) => `${head.columns[c]} = ${cell}`.toLowerCase().includes(text);
-  const weighed = (row) => head.weights[row][state.output].toLowerCase() === text;
+  const weighed = (row) => [gameOf(row), weightOf(row)].some((each) => each.toLowerCase() === text);
   return every.filter((row) => text === "" || rounded(row) || weighed(row) || head.cells[row].some(holds));
 }
+
+// The game and the weight that won a row; the game is told only where several compete.
+const gameOf = (row) => head.games?.[row][state.output] ?? "";
+const weightOf = (row) => head.weights[row][state.output].replace(`${gameOf(row)} · `, "");
 
 function search() {
   const gain = (row) => area(slice("shapley_curve", row)) - area(slice("curve", row));
@@ -73,9 +77,13 @@ function move(step, focus = false) {
 
 function showRow() {
   const of = head.outputs.length > 1 ? [" of ", isolated(head.outputs[state.output])] : [];
-  $("row-title").replaceChildren(isolated(rowName(state.row)), ": prediction ", number(one("prediction")), ...of);
-  $("row-facts").textContent = `Chosen weight ${head.weights[state.row][state.output]} · area under the recovery error ` +
-    `${number(area(slice("curve")))} (Shapley ${number(area(slice("shapley_curve")))})`;
+  const [scaled, judged] = head.scales, game = head.games ? `Explained by ${gameOf(state.row)} · ` : "";
+  const other = scaled === judged ? "" : `, ${judged} ${number(one("judged"))}`;
+  const found = `: ${scaled} ${number(one("prediction"))}${other}`;
+  $("row-title").replaceChildren(isolated(rowName(state.row)), found, ...of);
+  $("row-facts").textContent = `${game}Chosen weight ${weightOf(state.row)} · area under the recovery ` +
+    `error ${number(area(slice("curve")))} (${shapleyName()} ${number(area(slice("shapley_curve")))}), ` +
+    `judged by ${head.judge}`;
   showWaterfall();
   showRowRecovery();
   showSizes();
@@ -120,7 +128,7 @@ function showWaterfall() {
     error_x: { type: "data", array: each("half"), visible: sampled, color: GREY, thickness: 1.2, width: 3 },
   }], {
     yaxis: { ...categories(each("short")), range: [steps.length + 0.3, -0.6] },
-    xaxis: { range: [low - room, high + room], title: { text: "prediction" } },
+    xaxis: { range: [low - room, high + room], title: { text: scale() } },
     shapes: [line(base), line(prediction)], annotations: [name(base, "v(∅)", left), name(prediction, "f(x)", right)],
   }, barHeight(steps.length, 90));
 }
@@ -129,7 +137,8 @@ function showRowRecovery() {
   const curves = [["WeightedSHAP", Array.from(slice("curve"))], ["Shapley", Array.from(slice("shapley_curve"))]];
   const areas = curves.map(([name, curve]) => `${name} ${number(area(curve))}`).join(", ");
   const what = `Recovery error of ${rowName(state.row)}; areas: ${areas}`;
-  drawRecovery("row-recovery", what, curves, "|f(x) − v(top k)|", 440);
+  const misfit = curves[0][1].at(-1) * (curves[0][1].length - 1) / area(curves[1][1]);
+  drawRecovery("row-recovery", what, { curves, misfit }, `|f(x) − v(top k)| (${label(head.scales[1])})`, 440);
 }
 
 function showSizes() {
@@ -154,7 +163,7 @@ function showSizes() {
     xaxis: {
       title: { text: "size j: added to j − 1 others" }, tickformat: "d", showgrid: false, range: [0.5, count + 0.5],
     },
-    yaxis: { title: { text: "Δ" }, zeroline: true },
+    yaxis: { title: { text: `Δ (${scale()})` }, zeroline: true },
     yaxis2: { overlaying: "y", visible: false, fixedrange: true, range: [0, 4 * Math.max(...weight)] },
   }, 440);
 }

@@ -4,8 +4,10 @@ const BLUE = "#0072B2", VERMILION = "#D55E00", GREEN = "#009E73", PURPLE = "#CC7
 const ORANGE = "#E69F00", SKY = "#56B4E9", GREY = "#8C9196";
 const STYLES = {
   WeightedSHAP: [BLUE, "solid"], Shapley: [VERMILION, "dash"], first: [GREEN, "dot"], last: [PURPLE, "dashdot"],
-  greedy: [GREY, "dash"], optimum: [GREY, "dot"],
+  greedy: [GREY, "dash"], optimum: [GREY, "dot"], refined: [SKY, "solid"],
 };
+const OTHERS = [[BLUE, "solid"], [ORANGE, "solid"], [GREEN, "longdash"], [PURPLE, "longdash"]]; // several explainers
+const OF_GAMES = [BLUE, ORANGE, GREEN, PURPLE, SKY, GREY];
 const BANDS = ["WeightedSHAP", "Shapley"];
 const MOST_SWARM = 400;
 
@@ -16,7 +18,9 @@ function draw(id, what, traces, layout, height) {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12 },
     hoverlabel: { bgcolor: "#26292d", bordercolor: "#26292d", font: { color: "#ffffff" }, namelength: -1 },
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, itemclick: false, itemdoubleclick: false },
+    legend: {
+      orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal", itemclick: false, itemdoubleclick: false,
+    },
     ...layout, xaxis: { ...axis, ...layout.xaxis }, yaxis: { ...axis, ...layout.yaxis },
   };
   $(id).dataset.height = height;
@@ -47,8 +51,8 @@ function showImportance() {
   const all = head.features.length;
   $("importance-note").textContent = names.length < all ? `the first ${names.length} of ${all} features` : "";
   draw("importance", `Mean absolute attribution of ${plural(names.length, "feature")}, WeightedSHAP beside Shapley`,
-    [bars("WeightedSHAP", chosen, BLUE, -0.38), bars("Shapley", shapley, VERMILION, 0.02)],
-    { yaxis: categories(names.map(axisName)), xaxis: { title: { text: "mean |φ|" } }, barmode: "overlay" },
+    [bars("WeightedSHAP", chosen, BLUE, -0.38), bars(label(shapleyName()), shapley, VERMILION, 0.02)],
+    { yaxis: categories(names.map(axisName)), xaxis: { title: { text: `mean |φ| (${scale()})` } }, barmode: "overlay" },
     barHeight(names.length, 110));
 }
 
@@ -73,7 +77,7 @@ function showSwarm() {
     hovertemplate: "row %{customdata}<br>%{text}<br>φ* %{x:.4g}<extra></extra>",
   }], {
     yaxis: categories(features.map((i) => axisName(head.features[i]))),
-    xaxis: { title: { text: "φ*" }, zeroline: true },
+    xaxis: { title: { text: `φ* (${scale()})` }, zeroline: true },
   }, barHeight(features.length, 110));
   $("swarm").removeAllListeners("plotly_click");
   $("swarm").on("plotly_click", (event) => {
@@ -114,26 +118,35 @@ function mixed(rank) {
 // Charts that stand side by side are equally tall.
 const tall = () => Math.max(barHeight(head.summaries[state.output].weights.names.length, 60), 340);
 
+// A bar for each weight, with a part for each game where several compete.
 function showWeights() {
-  const { names, share, uniform } = head.summaries[state.output].weights;
+  const { names, games, shares, uniform } = head.summaries[state.output].weights;
+  const share = names.map((_, place) => sum(shares.map((each) => each[place])));
   const shown = names.map((name, place) => (place === uniform && name !== "Shapley" ? `${name} = Shapley` : name));
   const told = shown.map((name, place) => `${name} ${percent(share[place])}`).join(", ");
-  draw("weights", `Share of the rows that chose each weight: ${told}`, [{
-    type: "bar", orientation: "h", x: share.map((each) => 100 * each), y: names.map((_, place) => place),
-    marker: { color: names.map((_, place) => (place === uniform ? VERMILION : BLUE)) }, hoverinfo: "skip",
-    text: share.map((each) => (each > 0 ? percent(each) : "")), textposition: "outside", cliponaxis: false,
-  }], {
+  const y = names.map((_, place) => place), plain = y.map((place) => (place === uniform ? VERMILION : BLUE));
+  const parts = shares.map((part, g) => ({
+    type: "bar", orientation: "h", x: part.map((each) => 100 * each), y, hoverinfo: "skip", showlegend: games.length > 0,
+    name: games.length ? `${label(games[g])} ${percent(sum(part))}` : "",
+    marker: { color: games.length ? OF_GAMES[g % OF_GAMES.length] : plain },
+  }));
+  const annotations = y.filter((place) => share[place] > 0).map((place) => ({
+    x: 100 * share[place], y: place, text: percent(share[place]), xanchor: "left", showarrow: false,
+  }));
+  $("weights-note").textContent = `small coalitions on top; ${head.scored}`;
+  draw("weights", `Share of the rows that chose each weight: ${told}`, parts, {
     yaxis: categories(shown.map(axisName)), xaxis: { range: [0, 115 * Math.max(...share, 0.01)], ticksuffix: " %" },
+    barmode: "stack", annotations,
   }, tall());
 }
 
 function lines(curves) {
-  return curves.flatMap(([name, mean, margin]) => {
-    const [colour, dash] = STYLES[name], k = mean.map((_, place) => place);
+  return curves.flatMap(([name, mean, margin], place) => {
+    const [colour, dash] = STYLES[name] || OTHERS[place % OTHERS.length], k = mean.map((_, known) => known);
     const line = {
-      type: "scatter", mode: "lines", name, x: k, y: mean,
+      type: "scatter", mode: "lines", name: label(name, 40), x: k, y: mean,
       line: { color: colour, dash, width: name === "WeightedSHAP" ? 2.6 : 1.8 },
-      hovertemplate: `${name}<br>%{x} known: %{y:.4g}<extra></extra>`,
+      hovertemplate: `${label(name)}<br>%{x} known: %{y:.4g}<extra></extra>`,
     };
     if (!BANDS.includes(name) || !margin || margin.includes(null)) return [line];
     const edge = (sign) => mean.map((each, place) => Math.max(0, each + sign * margin[place]));
@@ -145,24 +158,35 @@ function lines(curves) {
   });
 }
 
-function drawRecovery(id, what, curves, title, height) {
-  const known = { text: "features known, most influential first" };
+// A grey line marks what the judge misses when all features are known.
+function drawRecovery(id, what, judge, title, height) {
+  const { curves } = judge;
+  const known = { text: "features known, most influential first" }, level = curves[0][1].at(-1);
+  const mark = { type: "line", xref: "paper", x0: 0, x1: 1, y0: level, y1: level, line: { width: 1 }, layer: "below" };
   draw(id, what, lines(curves), {
     xaxis: { title: known, range: [0, curves[0][1].length - 1], tickformat: "d", showgrid: false },
-    yaxis: { title: { text: title }, rangemode: "tozero" },
+    yaxis: { title: { text: title }, rangemode: "tozero" }, shapes: misses(judge) ? [mark] : [],
   }, height);
 }
 
-const fair = () => head.evaluation && head.evaluation.judges.independent;
+// The first judge that chose nothing.
+const fair = () => head.evaluation && head.evaluation.judges[head.evaluation.fair];
+const scale = () => label(head.scales[0]);
+const shapleyName = () => (head.first ? `Shapley of ${head.first}` : "Shapley");
+const misses = ({ misfit }) => misfit > 0.005;
+const missed = ({ misfit }) => ` Of the area ${percent(misfit)} is what this judge misses by itself.`;
 
 function showRecovery() {
   const what = "Mean recovery error against the number of known features, on ";
-  const title = "mean |f(x) − v(top k)|";
-  const { curves } = head.summaries[state.output].own;
-  drawRecovery("recovery", what + "the game that chose the weights", curves, title, tall());
-  $("independent-figure").hidden = !fair();
+  const title = "mean |f(x) − v(top k)|", { own } = head.summaries[state.output];
+  $("recovery-note").textContent = `${head.judge}${misses(own) ? "; grey: what it misses by itself" : ""}`;
+  const scaled = `${title} (${label(head.scales[1])})`;
+  drawRecovery("recovery", what + "the judge that chose the weights", own, scaled, tall());
+  $("fair-figure").hidden = !fair();
   $("weights-figure").classList.toggle("wide", Boolean(fair()));
-  if (fair()) drawRecovery("independent", what + "an independent game", fair().curves, title, tall());
+  if (!fair()) return;
+  $("fair-note").textContent = head.evaluation.fair;
+  drawRecovery("fair", what + fair().told, fair(), title, tall());
 }
 
 function showHeldOut() {
@@ -174,7 +198,7 @@ function showHeldOut() {
     type: "scatter", mode: "lines+markers", name: "held-out error", x: errors.map((_, size) => size), y: errors,
     line: { color: BLUE }, marker: { size: 5 }, connectgaps: true, hovertemplate: "%{x} known: %{y:.4g}<extra></extra>",
   }, { ...level, x: [0, errors.length - 1], y: [variance, variance], line: { color: GREY, dash: "dot" } }];
-  draw("held-out", "Held-out squared error of the learned game by number of known features", traces, {
+  draw("held-out", "Held-out squared error of the judge by number of known features", traces, {
     xaxis: { title: { text: "features known" }, tickformat: "d", showgrid: false },
     yaxis: { title: { text: "squared error" }, rangemode: "tozero" },
   }, 320);
@@ -182,9 +206,11 @@ function showHeldOut() {
 
 function showFacts() {
   const outputs = head.outputs.length > 1 ? `, ${head.outputs.length} outputs` : "";
-  const game = new Map(head.facts).get("game").replaceAll("_", " "), [reason] = head.stopped[0];
+  const [reason] = head.stopped[0], judge = new Map(head.facts).get("judged by");
   $("summary").textContent = `WeightedSHAP of ${plural(head.n, "row")} and ${plural(head.features.length, "feature")}` +
-    `${outputs}. Game: ${game}. Contributions: ${reason}.`;
+    `${outputs}. Explained: ${head.game}. Judged by: ${judge}. Contributions: ${reason}.`;
+  const [scaled] = head.scales;
+  $("search-scale").textContent = scaled === "prediction" ? scaled : `prediction as ${scaled}`;
   for (const [name, text] of head.facts) $("facts").append(node("dt", {}, name), node("dd", {}, text));
   const reasons = head.stopped.slice(0, 10).map(([each, count]) => `${each} (${plural(count, "row")})`);
   if (head.stopped.length > 10) reasons.push(`and ${plural(head.stopped.length - 10, "other reason")}`);
@@ -200,25 +226,27 @@ function showFacts() {
 }
 
 // The headline of one judge: how much smaller the area is than Shapley's.
-function headline({ change }) {
+function headline({ change, leading }) {
   if (!change || change.mean === null) return [node("p", { className: "big" }, "–")];
   const { mean, margin, better, equal } = change;
+  const of = leading[0] === "WeightedSHAP" ? [] : [": ", isolated(leading[0])];
   const how = mean < 0 ? "smaller area than Shapley" : mean > 0 ? "larger area than Shapley" : "the same area as Shapley";
   const interval = margin === null ? "One row gives no interval"
     : `95 % interval ${percent(mean - margin, 1)} to ${percent(mean + margin, 1)}`;
   return [
-    node("p", { className: "big" }, percent(mean, 1), " ", node("small", {}, how)),
+    node("p", { className: "big" }, percent(mean, 1), " ", node("small", {}, how, ...of)),
     quiet(`${interval}. Better in ${percent(better)} of the rows, equal in ${percent(equal)}, ` +
       `worse in ${percent(Math.abs(1 - better - equal))}.`),
   ];
 }
 
-function areaTable(areas) {
+function areaTable({ areas, leading }) {
   const [, reference] = areas.find(([name]) => name === "Shapley") || [];
   const show = aligned(areas.map(([, mean]) => mean));
+  const share = (mean) => (reference > 0 ? percent(mean / reference) : "–");
   const made = table(["ranking by", "area", "95 % interval", "of Shapley"], areas.map(([name, mean, margin]) =>
-    [name, show(mean), margin === null ? "–" : `± ${show(margin)}`, reference > 0 ? percent(mean / reference) : "–"]));
-  const chosen = areas.findIndex(([name]) => name === "WeightedSHAP");
+    [isolated(name), show(mean), margin === null ? "–" : `± ${show(margin)}`, share(mean)]));
+  const chosen = areas.findIndex(([name]) => name === leading[0]);
   if (chosen >= 0) made.tBodies[0].rows[chosen].className = "chosen";
   return made;
 }
@@ -226,25 +254,26 @@ function areaTable(areas) {
 function showBetter() {
   const { own } = head.summaries[state.output];
   const warning = head.utility === "aup"
-    ? "Flattering: the weights were chosen on this very game, so WeightedSHAP can never look worse than Shapley here."
-    : `The weights were chosen on this very game, for the utility ${head.utility} rather than for recovery.`;
+    ? "Flattering: the weights were chosen on this very judge, so WeightedSHAP can never look worse than Shapley here."
+    : `The weights were chosen for the utility ${head.utility} rather than for recovery.`;
+  const of = head.first ? ` Shapley, first and last are those of ${head.first}.` : "";
+  const chose = [...headline(own), areaTable(own), quiet(`${head.judge}. ${warning}${missed(own)}${of}`)];
   $("better").replaceChildren(
-    node("div", {}, node("h3", {}, "On its own game"), ...headline(own), areaTable(own.areas), quiet(warning)),
-    node("div", {}, node("h3", {}, "On an independent game"), ...(fair() ? judged(fair()) : notJudged())),
+    node("div", {}, node("h3", {}, "On the judge that chose the weights"), ...chose),
+    node("div", {}, node("h3", {}, "On a judge that chose nothing"), ...(fair() ? judged(fair()) : notJudged())),
   );
 }
 
 function judged(judge) {
   const averaged = head.outputs.length > 1 ? " The outputs are averaged." : "";
-  return [...headline(judge), areaTable(judge.areas), quiet(`The fair number: ${plural(judge.rows, "row")} explained ` +
-    `on one half of the background, judged on the other.${averaged}`)];
+  return [...headline(judge), areaTable(judge), quiet(`The fair number: ${plural(judge.rows, "row")} explained on ` +
+    `halves of the background, judged by ${judge.told}.${averaged}${missed(judge)}`)];
 }
 
 function notJudged() {
   const code = (text) => node("code", {}, text);
   return [
-    node("p", {}, "Not measured yet. The number for its own game is flattering: the game that chose the weights also " +
-      "judges them."),
+    node("p", {}, "Not measured yet. The other number is flattering: the judge that chose the weights scores them too."),
     node("p", {}, "For a fair one, ", code("evaluation = ws.evaluate(explainer, X)"), " explains on one half of the " +
       "background and judges on the other; then ", code("explanation.report(path, evaluation)"), " shows it here."),
   ];
@@ -255,11 +284,13 @@ function showEvaluation() {
   if (!head.evaluation) return;
   const { methods, metrics, larger, judges } = head.evaluation;
   const titles = ["method", ...metrics.map((name, c) => `${name.replaceAll("_", " ")} ${larger[c] ? "↑" : "↓"}`)];
-  for (const [judge, { mean, margin }] of Object.entries(judges)) {
+  for (const judge of Object.values(judges)) {
+    const { mean, margin, told } = judge;
     const show = metrics.map((_, c) => aligned(mean.map((line) => line[c])));
     const rows = methods.map((method, m) =>
-      [method, ...metrics.map((_, c) => `${show[c](mean[m][c])} ± ${show[c](margin[m][c])}`)]);
-    const caption = `Judged on the ${judge} game: mean ± half of the 95 % interval; ↓ small is good, ↑ large is good`;
+      [isolated(method), ...metrics.map((_, c) => `${show[c](mean[m][c])} ± ${show[c](margin[m][c])}`)]);
+    const arrows = "mean ± half of the 95 % interval; ↓ small is good, ↑ large is good.";
+    const caption = `Judged by ${told}: ${arrows}${missed(judge)}`;
     $("metrics").append(node("div", { className: "scroll" }, table(titles, rows, caption)));
   }
 }

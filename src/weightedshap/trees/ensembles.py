@@ -5,7 +5,7 @@ features take the values of background rows (interventional), and splits on hidd
 averaged by cover (path-dependent).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -20,7 +20,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
-FEW_PLAYERS = 200  # up to so many, trees share the coalitions along orders; beyond, each tree has fewer of its own
+FEW_PLAYERS = 128  # up to so many, trees share the coalitions along orders; beyond, each tree has fewer of its own
 PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
 
 
@@ -113,13 +113,17 @@ class Ensemble:
         """Players up to the last one that a split asks about."""
         return int(self.player.max(initial=-1)) + 1
 
+    def levels(self) -> Iterator[Int32]:
+        """Inner nodes by the splits above them."""
+        level = self.roots
+        while len(inner := level[level < len(self.left)]):
+            yield inner
+            level = np.concatenate([self.left[inner], self.right[inner]])
+
     @cached_property
     def depth(self) -> int:
         """Splits on the longest path."""
-        depth, level = 0, self.roots
-        while len(inner := level[level < len(self.left)]):
-            depth, level = depth + 1, np.concatenate([self.left[inner], self.right[inner]])
-        return depth
+        return sum(1 for _ in self.levels())
 
     @property
     def widest(self) -> int:
@@ -136,15 +140,15 @@ class Ensemble:
         node, n_inner = self.parents_first(self.left_first)[::-1].copy(), len(self.left)
         left, right = self.left[node], self.right[node]
         left_first, threshold = self.left_first[node], self.threshold[node]
-        children = np.where(left_first, (left, right), (right, left)).T
-        is_leaf, cover = children >= n_inner, self.cover[node][:, None]
+        children = np.where(left_first[:, None], np.stack([left, right], axis=1), np.stack([right, left], axis=1))
+        is_leaf = children >= n_inner
         return Programme(
             node=node,
             special=np.isin(node, self.special),
             limit=np.where(self.nan_left[node], -np.nextafter(threshold, np.inf), threshold),
             left_first=left_first,
             inner=2 - is_leaf.sum(axis=1, dtype=np.int32),
-            share=np.divide(self.cover[children], cover, out=np.zeros(children.shape), where=cover > 0),
+            share=np.stack([self.shares(child, node) for child in children.T], axis=1),
             leaf=np.concatenate([np.zeros(n_inner), self.value])[children],
             is_root=np.isin(node, self.roots),
             lines=int(self.need.max(initial=0)),
@@ -191,10 +195,16 @@ class Ensemble:
     @cached_property
     def mean_by_cover(self) -> float:
         """The path-dependent game of no players, the same at every row."""
-        nothing = np.zeros((1, self.n_players), dtype=np.bool_)
-        return float(
-            self.masked_values(np.zeros((1, self.column.max(initial=0) + 1)), np.zeros(1, np.intp), nothing)[0]
-        )
+        weight = np.zeros(len(self.cover))
+        weight[self.roots] = 1.0
+        for node in self.levels():
+            for child in (self.left[node], self.right[node]):
+                weight[child] = weight[node] * self.shares(child, node)
+        return self.offset + float(self.value @ weight[len(self.left) :])
+
+    def shares(self, child: Int32, node: Int32) -> FloatArray:
+        """Of the cover of each node the part that goes to its child; 0 where there is none."""
+        return np.divide(self.cover[child], self.cover[node], out=np.zeros(len(node)), where=self.cover[node] > 0)
 
     @cached_property
     def constant(self) -> float:

@@ -2,6 +2,8 @@
 
 At a split a known player goes the row's way, and a hidden one both ways by their shares of the cover. So the value of a
 node is a mix of those of its children, found for all lanes in one flat loop.
+
+Functions that only one loop calls are compiled as a part of it.
 """
 
 import numpy as np
@@ -157,82 +159,115 @@ def along(x_left, programme, groups, orders, out):
     rank, order, place = np.empty((m, d), np.int32), np.empty((m, widest), np.int32), np.empty((m, widest), np.int32)
     lane, of_order, of_size = np.empty((m, widest + 1), np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
     hidden, stack = np.empty((widest, LANES)), np.empty((programme[-1], LANES))
-    total, steps = np.empty(most), np.empty((m, d + 1))
+    total, steps, seen = np.empty(most), np.empty((m, d + 1)), np.empty(most, np.uint64)
+    room = 1
+    while room < 2 * most:
+        room *= 2
+    table = np.empty(room, np.int32)
+    for slot in range(room):
+        table[slot] = -1
     for r in range(orders.shape[0]):
         for q in range(m):
             for k in range(d):
                 rank[q, orders[r, q, k]] = k
-        steps[:] = 0.0
+            for k in range(d + 1):
+                steps[q, k] = 0.0
         for g in range(first_step.shape[0] - 1):
             players = who[first_player[g] : first_player[g + 1]]
             size = players.shape[0]
             sort_by_rank(players, rank, order, place)
-            n_sets = distinct_sets(order, place, size, lane, of_order, of_size)
-            total[:n_sets] = 0.0
+            n_sets = distinct_sets(order, place, size, table, seen, lane, of_order, of_size)
             for begin in range(0, n_sets, LANES):
                 n = min(LANES, n_sets - begin)
+                for s in range(n):
+                    total[begin + s] = 0.0
                 for p in range(size):
-                    for s in range(n):
-                        known = place[of_order[begin + s], p] < of_size[begin + s]
-                        hidden[p, s] = 0.0 if known else 1.0
+                    if size <= 64:
+                        for s in range(n):
+                            hidden[p, s] = 0.0 if (seen[begin + s] >> np.uint64(p)) & np.uint64(1) else 1.0
+                    else:
+                        for s in range(n):
+                            hidden[p, s] = 0.0 if place[of_order[begin + s], p] < of_size[begin + s] else 1.0
                 part = total[begin : begin + n]
                 add_coalitions(x_left[r], programme, player, first_step[g], first_step[g + 1], hidden, n, stack, part)
             for q in range(m):
-                steps[q, 0] += total[0]
+                before = total[0]
+                steps[q, 0] += before
                 for j in range(size):
-                    step = total[lane[q, j + 1]] - total[lane[q, j]]
-                    steps[q, rank[q, players[order[q, j]]] + 1] += step
+                    now = total[lane[q, j + 1]]
+                    steps[q, rank[q, players[order[q, j]]] + 1] += now - before
+                    before = now
         add_running_sums(steps, out[r])
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def sort_by_rank(players, rank, order, place):
     """``order[q, j]``, the position in `players` of the j-th of them in order q, and the inverse ``place[q, i]``.
 
     An order begins as the one before it, which is often nearly the same.
     """
-    for j in range(players.shape[0]):
-        order[0, j] = j
+    size = players.shape[0]
+    keys = np.empty(size, np.int64)
     for q in range(rank.shape[0]):
-        for j in range(players.shape[0]):
-            i, at = order[max(q - 1, 0), j], j
-            while at > 0 and rank[q, players[order[q, at - 1]]] > rank[q, players[i]]:
-                order[q, at] = order[q, at - 1]
+        for j in range(size):
+            i = order[q - 1, j] if q > 0 else j
+            key, at = np.int64(rank[q, players[i]]) << 32 | i, j
+            while at > 0 and keys[at - 1] > key:
+                keys[at] = keys[at - 1]
                 at -= 1
-            order[q, at] = i
-        for j in range(players.shape[0]):
-            place[q, order[q, j]] = j
+            keys[at] = key
+        for j in range(size):
+            i = keys[j] & 0xFFFFFFFF
+            order[q, j], place[q, i] = i, j
 
 
-@njit(nogil=True, cache=True)
-def distinct_sets(order, place, size, lane, of_order, of_size):
-    """Number the distinct sets among the first 0..size players of all orders, in the order of their sizes.
+@njit(inline="always")
+def distinct_sets(order, place, size, table, seen, lane, of_order, of_size):
+    """Number the distinct sets among the first 0..size players of all orders; how many there are.
 
     ``lane[q, j]`` is the number of the first j players of order q, and set s is the first ``of_size[s]`` players of
-    order ``of_order[s]``. The first j players of two orders are the same if, in the one, the last of those of the other
-    has place j − 1.
+    order ``of_order[s]``. Sets are looked up in `table` by a word, ``seen[s]``: up to 64 players are its bits, and of
+    more it is a mixture, so that sets with the same word are compared. The table is left as it came, with −1 only.
     """
-    n_sets = 0
+    mask, n_sets = np.uint64(table.shape[0] - 1), 0
     for q in range(order.shape[0]):
+        word = np.uint64(0)
         for j in range(size + 1):
-            lane[q, j] = q
-        missing = size + 1
-        for other in range(q - 1, -1, -1):
-            last = -1
-            for j in range(size + 1):
-                if last == j - 1 and lane[q, j] == q:
-                    lane[q, j] = lane[other, j]
-                    missing -= 1
-                if j < size:
-                    last = max(last, place[other, order[q, j]])
-            if missing == 0:
-                break
-    for j in range(size + 1):
-        for q in range(order.shape[0]):
-            if lane[q, j] == q:
-                of_order[n_sets], of_size[n_sets] = q, j
-                lane[q, j] = n_sets
-                n_sets += 1
-            else:
-                lane[q, j] = lane[lane[q, j], j]
+            if j > 0:
+                i = np.uint64(order[q, j - 1])
+                word ^= np.uint64(1) << i if i < 64 else mixed(i)
+            slot = mixed(word) & mask
+            while True:
+                s = table[slot]
+                if s < 0:
+                    s = n_sets
+                    table[slot], seen[s], of_order[s], of_size[s] = s, word, q, j
+                    n_sets += 1
+                    break
+                if seen[s] == word and (size <= 64 or is_same(order, place, lane, q, j, of_order[s], of_size[s])):
+                    break
+                slot = (slot + np.uint64(1)) & mask
+            lane[q, j] = s
+    for slot in range(table.shape[0]):
+        table[slot] = -1
     return n_sets
+
+
+@njit(inline="always")
+def mixed(word):
+    """The bits of a word, mixed up."""
+    word = (word ^ (word >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
+    return word ^ (word >> np.uint64(29))
+
+
+@njit(inline="always")
+def is_same(order, place, lane, q, j, other, size):
+    """Whether the first j players of order q are the first `size` of another; of j − 1 it is known from their lanes."""
+    if j != size:
+        return False
+    if lane[q, j - 1] == lane[other, j - 1] and order[q, j - 1] == order[other, j - 1]:
+        return True
+    for i in range(j):  # noqa: SIM110
+        if place[other, order[q, i]] >= j:
+            return False
+    return True

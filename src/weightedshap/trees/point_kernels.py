@@ -15,36 +15,30 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def ancestors(player, inner, share, is_root, depth):
-    """For nodes in an order with parents before children, first children first: where each one stands in its tree.
+def find_ancestors(player, inner, share, is_root, way, waiting, level, turn, above, ratio, width):
+    """Fill in where each node stands in its tree; parents come before children, and first children first.
 
-    Returns (level, turn, above, ratio, width): splits above the node; whether it is the first or second child (0, 1);
-    the level of the last split above that asks the same player, or −1; the share of the cover that all such splits
-    send this way; distinct players from the root to here.
+    ``level``: splits above the node; ``turn``: whether it is the first or second child (0, 1); ``above``: the level of
+    the last split above that asks the same player, or −1; ``ratio``: the share of the cover that all such splits send
+    this way; ``width``: distinct players from the root to here. `way` and `waiting` have room for one path.
     """
-    n = player.shape[0]
-    level, turn, above = np.zeros(n, np.int32), np.zeros(n, np.int32), np.full(n, -1, np.int32)
-    ratio, width = np.ones(n), np.ones(n, np.int32)
-    way, waiting = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int32)
     here = 0
-    for i in range(n):
+    for i in range(player.shape[0]):
         if is_root[i]:
-            here = 0
+            here, width[i] = 0, 1
         else:
             while waiting[here] == 0:
                 here -= 1
             parent = way[here]
-            turn[i] = inner[parent] - waiting[here]
+            turn[i], width[i] = inner[parent] - waiting[here], width[parent] + 1
             waiting[here] -= 1
             here += 1
-            width[i] = width[parent] + 1
-        level[i], way[here], waiting[here] = here, i, inner[i]
+        level[i], way[here], waiting[here], above[i], ratio[i] = here, i, inner[i], -1, 1.0
         for up in range(here - 1, -1, -1):
             if player[way[up]] == player[i]:
                 above[i], ratio[i] = up, ratio[way[up]] * share[way[up], turn[way[up + 1]]]
                 width[i] -= 1
                 break
-    return level, turn, above, ratio, width
 
 
 @njit(nogil=True, cache=True)
@@ -71,9 +65,9 @@ def add_gains(x_left, descent, player, first_step, first_point, points, depth, l
             while here >= down:
                 o = way[here]
                 top += 1 - inner[o]
-                at = here, top, player[o], begin, n_points
                 of_children = share[o, 0], share[o, 1], leaf[o, 0], leaf[o, 1]
-                leave(inner[o], of_children, at, gap, known, weight, reach, value, leaves, out)
+                cells = player[o], begin, n_points
+                leave(here, top, inner[o], of_children, gap, known, weight, reach, value, leaves, cells, out)
                 here -= 1
             if i == first_step[g + 1]:
                 break
@@ -103,10 +97,10 @@ def add_gains(x_left, descent, player, first_step, first_point, points, depth, l
                 gap[here, 0, s], gap[here, 1, s] = x - a * z, z - x - b * z
 
 
-@njit(nogil=True, cache=True)
-def leave(inner, of_children, at, gap, known, weight, reach, value, leaves, out):
+@njit(inline="always")
+def leave(here, top, inner, of_children, gap, known, weight, reach, value, leaves, cells, out):
     """Mix the values of a node's children, which are leaves, or ``value[top]`` and above; add to its player's gain."""
-    (a, b, u, v), (here, top, p, begin, n_points) = of_children, at
+    (a, b, u, v), (p, begin, n_points) = of_children, cells
     n, mean = leaves.shape[0], a * u + b * v
     for s in range(n):
         leaves[s] = gap[here, 0, s] * u + gap[here, 1, s] * v

@@ -1,5 +1,6 @@
 """Semivalues of path-dependent games from values at points, see `point_kernels`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -8,7 +9,7 @@ import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.trees import path_kernels, point_kernels
-from weightedshap.trees.ensembles import Ensemble, coefficient_table
+from weightedshap.trees.ensembles import Ensemble, Int32, coefficient_table
 
 GROUPS = 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64  # trees are grouped by how many points they need
 LANES = 64  # rows at a time
@@ -46,18 +47,21 @@ def gauss(n: int) -> tuple[FloatArray, FloatArray]:
     return (1 - x) / 2, omega / 2
 
 
-def point_weights(vectors: FloatArray, n: int) -> FloatArray:
-    """(n, m) weights with φ_w = Σ_t weights[t, w] g(q_t) at Gauss's points, for all g of degree below n ≤ d.
+def point_weights(vectors: FloatArray, sizes: Sequence[int]) -> list[FloatArray]:
+    """For each n of `sizes`, (n, m) weights with φ_w = Σ_t weights[t, w] g(q_t) at n points, if deg g < n ≤ d.
 
-    The part of P_k in such a g is (2k + 1) Σ_t ω_t P_k(q_t) g(q_t). So weights follow from φ_w of the P_k, without any
-    system to solve; they are corrected once for what the rounding of the points leaves.
+    The points are Gauss's, at which the part of P_k in g is (2k + 1) Σ_t ω_t P_k(q_t) g(q_t). So weights follow from
+    φ_w of the P_k, without any system to solve; they are corrected once for what the rounding of the points leaves.
     """
-    q, omega = gauss(n)
-    P = legendre(1 - 2 * q.astype(np.longdouble), n)
-    phi = legendre_by_size(vectors.shape[1], n) @ vectors.T.astype(np.longdouble)  # (n, m)
-    parts = P.T * (2 * np.arange(n) + 1) * omega[:, None]
-    weights = parts @ phi
-    return np.asarray(weights + parts @ (phi - P @ weights), dtype=np.float64)
+    found, by_size = [], legendre_by_size(vectors.shape[1], max(sizes, default=0))
+    phi_of_all = by_size @ vectors.T.astype(np.longdouble)  # (largest n, m)
+    for n in sizes:
+        (q, omega), phi = gauss(n), phi_of_all[:n]
+        P = legendre(1 - 2 * q.astype(np.longdouble), n)
+        parts = P.T * (2 * np.arange(n) + 1) * omega[:, None]
+        weights = parts @ phi
+        found.append((weights + parts @ (phi - P @ weights)).astype(np.float64))
+    return found
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Descent:
     """An ensemble as `point_kernels.add_gains` reads it: its trees in groups that need as many points."""
 
     steps: tuple[Any, ...]  # of the I inner nodes
-    player: npt.NDArray[np.int32]  # (I,) which of `players` a step asks about
+    player: Int32  # (I,) which of `players` a step asks about
     first_step: IntArray  # (G + 1,) of each group
     first_point: IntArray  # (G + 1,) of each group
     points: FloatArray  # (P,) of all groups
@@ -79,12 +83,14 @@ class Descent:
         place = np.empty(len(order), dtype=np.intp)
         place[programme.node] = np.arange(len(order))
         node, _, _, left_first, inner, share, leaf, is_root = (array[place[order]] for array in programme[:-1])
-        stands = point_kernels.ancestors(ensemble.player[node], inner, share, is_root, ensemble.depth)
-        sizes, group = _groups(np.cumsum(is_root, dtype=np.intp) - 1, stands[-1])
+        level, turn, above, width, ratio = *np.zeros((4, len(node)), np.int32), np.ones(len(node))
+        path, stands = np.zeros((2, ensemble.depth + 1), np.int32), (level, turn, above, ratio)
+        point_kernels.find_ancestors(ensemble.player[node], inner, share, is_root, *path, *stands, width)
+        sizes, group = _groups(np.cumsum(is_root, dtype=np.intp) - 1, width)
         kept = np.argsort(group, kind="stable")
         players, player = np.unique(ensemble.player[node], return_inverse=True)
         return cls(
-            steps=tuple(array[kept] for array in (node, left_first, inner, share, leaf, *stands[:-1])),
+            steps=tuple(array[kept] for array in (node, left_first, inner, share, leaf, *stands)),
             player=player[kept].astype(np.int32),
             first_step=np.searchsorted(group[kept], np.arange(len(sizes) + 1)),
             first_point=np.append(0, np.cumsum(sizes)),
@@ -102,14 +108,12 @@ class Descent:
         return out
 
 
-def _groups(tree: IntArray, width: IntArray) -> tuple[IntArray, IntArray]:
+def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
     """Points of each group, and the group of each step, for steps of trees with so many players from the root on."""
-    widths = np.zeros(tree.max(initial=-1) + 1, dtype=np.intp)
+    widths, widest = np.zeros(tree.max(initial=-1) + 1, dtype=np.intp), width.max(initial=0)
     np.maximum.at(widths, tree, width)
-    bounds = np.array([*GROUPS, max(widths.max(initial=0), GROUPS[-1])])
-    sizes, group = np.unique(
-        bounds[np.searchsorted(bounds, widths)].clip(max=widths.max(initial=0)), return_inverse=True
-    )
+    bounds = np.array([*(size for size in GROUPS if size < widest), widest])
+    sizes, group = np.unique(bounds[np.searchsorted(bounds, widths)], return_inverse=True)
     return sizes, group[tree]
 
 
@@ -127,10 +131,9 @@ class Semivalues:
     @classmethod
     def of(cls, ensemble: Ensemble, descent: Descent, vectors: FloatArray) -> Self:
         """Δ_j by itself is hard to read at points where leaves have nearly all d players; then leaves are added up."""
-        sizes, d = np.diff(descent.first_point), vectors.shape[1]
-        weights = np.concatenate([np.zeros((0, len(vectors))), *(point_weights(vectors, size) for size in sizes)])
-        growth = np.add.reduceat(np.abs(weights), descent.first_point[:-1]) if len(sizes) else weights
-        steady = np.asarray((growth <= STEADY).all(axis=0))
+        found, d = point_weights(vectors, np.diff(descent.first_point).tolist()), vectors.shape[1]
+        growth = np.array([np.zeros(len(vectors)), *(np.abs(weights).sum(axis=0) for weights in found)]).max(axis=0)
+        steady, weights = growth <= STEADY, np.concatenate([np.zeros((0, len(vectors))), *found])
         others = np.zeros((0, 0)) if steady.all() else coefficient_table(d, ensemble.paths.widest) @ vectors[~steady].T
         return cls(ensemble, descent, d, steady, np.ascontiguousarray(weights[:, steady]), np.ascontiguousarray(others))
 
