@@ -193,6 +193,7 @@ class Fits:
         """The same, after what every call needs is done."""
         for game in {id(game): game for game in (*self.games, self.judge)}.values():
             game.ready()
+        _ = self.names
         return self
 
 
