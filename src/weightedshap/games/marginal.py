@@ -12,7 +12,7 @@ import numpy as np
 from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
 from weightedshap.coalitions import prefixes
 from weightedshap.games.protocols import Anchor, Parts
-from weightedshap.games.surrogate import Masked
+from weightedshap.games.surrogate import Encoding, Masked
 from weightedshap.games.wrappers import FittedOnTable, RowGame, Rowwise, wrapped
 from weightedshap.inputs import Data, Model, Table, part_of
 
@@ -118,6 +118,23 @@ class FittedMarginal(FittedOnTable, Anchor):
         spaced = (np.arange(n) + rng.random()) / n * weights[-1]
         return np.asarray(self.by_prediction[np.searchsorted(weights, spaced, side="right")])
 
+    @cached_property
+    def traits(self) -> FloatArray:
+        """(B, d, 2) of each row and player the value in standard units and its modulus, both less their means.
+
+        Categories count by their ranks, see `Encoding`; missing values as the mean; a group by the mean of its columns.
+        """
+        table, weights = self.averaged, self.averaged.weights[:, None]
+        X = Encoding.of(table, self.predicted).numbers(table.data)
+        held = np.isfinite(X)
+        share = weights * held / np.maximum((weights * held).sum(axis=0), 1e-300)
+        X = np.where(held, X, 0.0)
+        centred = np.where(held, X - (share * X).sum(axis=0), 0.0)
+        scale = np.sqrt((share * centred**2).sum(axis=0))
+        units = centred / np.where(scale > 0, scale, 1.0)
+        both = np.stack([units, np.abs(units) - (weights * np.abs(units)).sum(axis=0)], axis=-1)  # (B, c, 2)
+        return np.stack([both[:, columns].mean(axis=1) for columns in table.players], axis=1)
+
     def block(self, rows: Data) -> MarginalBlock:
         return MarginalBlock(self.background.d, len(rows), self, rows)
 
@@ -205,7 +222,8 @@ class MarginalGame(RowGame):
     def parts(self) -> Parts | None:
         """The games of single background rows; None where there is but one."""
         fitted = self.block.fitted
-        return Parts(len(fitted.averaged), fitted.draw, self._along_parts) if len(fitted.averaged) > 1 else None
+        rows = len(fitted.averaged)
+        return Parts(rows, fitted.draw, self._along_parts, fitted.traits) if rows > 1 else None
 
     def _along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
         return self._public(self.block.along_parts(orders, which))

@@ -44,6 +44,7 @@ class Parts:
     n: int  # how many there are
     draw: Callable[[int, np.random.Generator], IntArray]  # (m, rng) → (m,) parts, by weight; neighbours are alike
     along: Callable[[IntArray, IntArray], FloatArray]  # orders (m, d), parts (m,) → (m, d + 1[, k]) values of the parts
+    traits: FloatArray  # (n, d, q) what may tell of the steps of each part and player; its mean, by weight, is 0
 
 
 class Block(Protocol):
