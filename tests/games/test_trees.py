@@ -106,7 +106,7 @@ def test_the_value_of_a_masked_row_does_not_depend_on_the_others(n):
 def test_weights_of_points_are_exact_for_polynomials(n, beyond, seed):
     d = n + beyond
     vectors = np.random.default_rng(seed).dirichlet(np.ones(d), size=3)
-    (found,), q = points.point_weights(vectors, [n]), points.gauss(n)[0]
+    found, q = points.point_weights(vectors, n), points.gauss(n)[0]
     for s in range(n):  # the Δ of q^s
         delta = [comb(j - 1, s) / comb(d - 1, s) for j in range(1, d + 1)]
         np.testing.assert_allclose(q**s @ found, vectors @ delta, atol=1e-15 * np.abs(found).sum(axis=0).max())

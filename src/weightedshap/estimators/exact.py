@@ -71,10 +71,8 @@ class Estimate:
 
 def read_off(block: ExactBlock, family: WeightFamily, keep: bool) -> Estimate:
     """φ of many rows from the game's own Δ, and Δ itself only if it is kept."""
-    read, m = (
-        block.semivalues(family.with_sizes if keep else family.with_references.vectors),
-        len(family.with_references),
-    )
+    m, vectors = len(family.with_references), family.with_sizes if keep else family.with_references.vectors
+    read = block.semivalues(vectors)
     return Estimate(read[:, :m], read[:, m:] if keep else None, block.ends(), (0,) * block.n, (OWN,) * block.n)
 
 

@@ -122,7 +122,10 @@ class PathBlock(TreeBlock):
         return np.stack([together(empty), together(full)], axis=1)
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
-        return together(reader(vectors)(goes) for _, reader, goes in self.outputs)
+        out = np.zeros((len(self.outputs), self.n, len(vectors), self.d))
+        for (_, reader, goes), phi in zip(self.outputs, out, strict=True):
+            reader(vectors).fill(goes, phi)
+        return np.moveaxis(out, 0, -1)
 
 
 def together(outputs: Iterable[FloatArray]) -> FloatArray:

@@ -8,6 +8,8 @@ A node mixes its children, with shares a and b of the cover and values u and v, 
 known player it has the value of the child that the row goes to. The difference of the two is the node's gap. Where an
 earlier split on the way down asked the same player, and sent the row and its share r of the cover this way, the player
 is known with probability c = q / (q + r (1 − q)); where it sent the row elsewhere, the player must be hidden.
+
+Functions that only one loop calls are compiled as a part of it.
 """
 
 import numpy as np
@@ -42,34 +44,38 @@ def find_ancestors(player, inner, share, is_root, way, waiting, level, turn, abo
 
 
 @njit(nogil=True, cache=True)
-def add_gains(x_left, descent, player, first_step, first_point, points, depth, lines, out):
-    """Add to ``out[p, t, s]`` the gain g_p(q_t) of row s; each group of trees is read at points of its own.
+def add_gains(x_left, descent, player, first_step, first_point, points, lift, depth, lines, out):
+    """Add to ``out[p, t, s]`` the gain g_p(q_t) of row s.
 
     On the way down `reach` is the weight of a node among all that could be reached. On the way back a node's value is
     mixed from those of its children, and reach times gap is the gain of its player. For one that was asked before that
     is weighted by r / (q + r (1 − q))²: the reach already holds q + r (1 − q) for it, and the gap only what is left.
+
+    Groups of narrow trees are read at fewer points, and `lift` takes the gains from there to the points of the last.
     """
     node, left_first, inner, share, leaf, level, turn, above, ratio = descent
-    n, most = out.shape[2], out.shape[1]
-    reach, value = np.empty((depth + 1, most, n)), np.empty((lines, most, n))
+    n, most, gain = out.shape[2], out.shape[1], np.empty(out.shape)
+    reach, value, leaves = np.empty((depth + 1, most, n)), np.empty((lines, most, n)), np.empty(n)
+    went, gap = np.empty((depth + 1, 2, n)), np.empty((depth + 1, 2, n))
+    known, weight, way = np.empty((depth + 1, most)), np.empty((depth + 1, most)), np.empty(depth + 1, np.int32)
     for k in range(most):
         for s in range(n):
             reach[0, k, s] = 1.0
-    alive, went, gap = np.empty((depth + 1, n)), np.empty((depth + 1, 2, n)), np.empty((depth + 1, 2, n))
-    known, weight, way = np.empty((depth + 1, most)), np.empty((depth + 1, most)), np.empty(depth + 1, np.int32)
-    leaves = np.empty(n)
     for g in range(first_step.shape[0] - 1):
-        begin, n_points, here, top = first_point[g], first_point[g + 1] - first_point[g], -1, -1
-        for i in range(first_step[g], first_step[g + 1] + 1):
-            down = level[i] if i < first_step[g + 1] else 0
+        begin, n_points, end, here, top = first_point[g], first_point[g + 1] - first_point[g], first_step[g + 1], -1, -1
+        for p in range(out.shape[0]):
+            for k in range(n_points):
+                for s in range(n):
+                    gain[p, k, s] = 0.0
+        for i in range(first_step[g], end + 1):
+            down = level[i] if i < end else 0
             while here >= down:
                 o = way[here]
                 top += 1 - inner[o]
-                of_children = share[o, 0], share[o, 1], leaf[o, 0], leaf[o, 1]
-                cells = player[o], begin, n_points
-                leave(here, top, inner[o], of_children, gap, known, weight, reach, value, leaves, cells, out)
+                both = share[o, 0], share[o, 1], leaf[o, 0], leaf[o, 1]
+                leave(here, top, inner[o], both, gap, known, weight, reach, value, leaves, gain, player[o], n_points)
                 here -= 1
-            if i == first_step[g + 1]:
+            if i == end:
                 break
             if down == 0:
                 top = -1
@@ -80,27 +86,25 @@ def add_gains(x_left, descent, player, first_step, first_point, points, depth, l
                     for s in range(n):
                         reach[down, k, s] = reach[here, k, s] * (a + c * gap[here, side, s])
             here, way[down] = down, i
-            up, side, r = above[i], 0, ratio[i]
-            if up >= 0:
-                side = turn[way[up + 1]]
-            for s in range(n):
-                alive[here, s] = 1.0 if up < 0 else went[up, side, s]
+            up, r = above[i], ratio[i]
             for k in range(n_points):
                 q = points[begin + k]
                 either = q + r * (1.0 - q)
                 known[here, k], weight[here, k] = q / either, r / (either * either)
+            side = turn[way[up + 1]] if up >= 0 else 0
             a, b = share[i, 0], share[i, 1]
             for s in range(n):
-                z = alive[here, s]
+                z = went[up, side, s] if up >= 0 else 1.0
                 x = z if x_left[s, node[i]] == left_first[i] else 0.0
                 went[here, 0, s], went[here, 1, s] = x, z - x
                 gap[here, 0, s], gap[here, 1, s] = x - a * z, z - x - b * z
+        add_lifted(gain, lift, begin, n_points, out)
 
 
 @njit(inline="always")
-def leave(here, top, inner, of_children, gap, known, weight, reach, value, leaves, cells, out):
-    """Mix the values of a node's children, which are leaves, or ``value[top]`` and above; add to its player's gain."""
-    (a, b, u, v), (p, begin, n_points) = of_children, cells
+def leave(here, top, inner, both, gap, known, weight, reach, value, leaves, gain, p, n_points):
+    """Mix the values of both children of a node, which are leaves, or ``value[top]`` and above; add to p's gain."""
+    a, b, u, v = both
     n, mean = leaves.shape[0], a * u + b * v
     for s in range(n):
         leaves[s] = gap[here, 0, s] * u + gap[here, 1, s] * v
@@ -109,33 +113,49 @@ def leave(here, top, inner, of_children, gap, known, weight, reach, value, leave
         if inner == 0:
             for s in range(n):
                 value[top, k, s] = mean + c * leaves[s]
-                out[p, begin + k, s] += w * reach[here, k, s] * leaves[s]
+                gain[p, k, s] += w * reach[here, k, s] * leaves[s]
         elif inner == 1:
             for s in range(n):
                 u = value[top, k, s]
                 e = gap[here, 0, s] * u + leaves[s]
                 value[top, k, s] = a * u + mean + c * e
-                out[p, begin + k, s] += w * reach[here, k, s] * e
+                gain[p, k, s] += w * reach[here, k, s] * e
         else:
             for s in range(n):
                 u, v = value[top, k, s], value[top + 1, k, s]
                 e = gap[here, 0, s] * u + gap[here, 1, s] * v
                 value[top, k, s] = a * u + b * v + c * e
-                out[p, begin + k, s] += w * reach[here, k, s] * e
+                gain[p, k, s] += w * reach[here, k, s] * e
+
+
+@njit(inline="always")
+def add_lifted(gain, lift, begin, n_points, out):
+    """Take gains at the points of a group, from `begin` on, to the points of the last group."""
+    for p in range(out.shape[0]):
+        for t in range(out.shape[1]):
+            for k in range(n_points):
+                part = lift[begin + k, t]
+                for s in range(out.shape[2]):
+                    out[p, t, s] += part * gain[p, k, s]
 
 
 @njit(nogil=True, cache=True)
 def weigh(gains, weights, players, out):
-    """``out[s, w, players[p]] = Σ_t gains[p, t, s] · weights[t, w]``, always added up in the same order."""
-    n = gains.shape[2]
-    line = np.empty(n)
-    for p in range(gains.shape[0]):
+    """``out[s, w, players[p]] = Σ_t gains[p, t, s] · weights[t, w]``, always added up in the same order.
+
+    Players are taken by eights, which stand side by side in `out`.
+    """
+    n, few = gains.shape[2], np.empty((8, gains.shape[2]))
+    for begin in range(0, gains.shape[0], 8):
+        end = min(begin + 8, gains.shape[0])
         for w in range(weights.shape[1]):
-            for s in range(n):
-                line[s] = 0.0
-            for t in range(weights.shape[0]):
-                share = weights[t, w]
+            for p in range(begin, end):
                 for s in range(n):
-                    line[s] += share * gains[p, t, s]
+                    few[p - begin, s] = 0.0
+                for t in range(weights.shape[0]):
+                    part = weights[t, w]
+                    for s in range(n):
+                        few[p - begin, s] += part * gains[p, t, s]
             for s in range(n):
-                out[s, w, players[p]] = line[s]
+                for p in range(begin, end):
+                    out[s, w, players[p]] = few[p - begin, s]

@@ -47,21 +47,30 @@ def gauss(n: int) -> tuple[FloatArray, FloatArray]:
     return (1 - x) / 2, omega / 2
 
 
-def point_weights(vectors: FloatArray, sizes: Sequence[int]) -> list[FloatArray]:
-    """For each n of `sizes`, (n, m) weights with φ_w = Σ_t weights[t, w] g(q_t) at n points, if deg g < n ≤ d.
+def read_at_points(values: LongArray, n: int) -> FloatArray:
+    """(n, m) weights of the n points of Gauss that give the linear functionals of all polynomials of lower degree.
 
-    The points are Gauss's, at which the part of P_k in g is (2k + 1) Σ_t ω_t P_k(q_t) g(q_t). So weights follow from
-    φ_w of the P_k, without any system to solve; they are corrected once for what the rounding of the points leaves.
+    Row k of `values` (at least n, m) holds the functionals of P_k(1 − 2q). The part of P_k in a polynomial g is
+    (2k + 1) Σ_t ω_t P_k(1 − 2 q_t) g(q_t), so there is no system to solve; weights are corrected once for what the
+    rounding of the points leaves.
     """
-    found, by_size = [], legendre_by_size(vectors.shape[1], max(sizes, default=0))
-    phi_of_all = by_size @ vectors.T.astype(np.longdouble)  # (largest n, m)
-    for n in sizes:
-        (q, omega), phi = gauss(n), phi_of_all[:n]
-        P = legendre(1 - 2 * q.astype(np.longdouble), n)
-        parts = P.T * (2 * np.arange(n) + 1) * omega[:, None]
-        weights = parts @ phi
-        found.append((weights + parts @ (phi - P @ weights)).astype(np.float64))
-    return found
+    q, omega = gauss(n)
+    P = legendre(1 - 2 * q.astype(np.longdouble), n)
+    parts = P.T * (2 * np.arange(n) + 1) * omega[:, None]
+    weights = parts @ values[:n]
+    return np.asarray(weights + parts @ (values[:n] - P @ weights), dtype=np.float64)
+
+
+def point_weights(vectors: FloatArray, n: int) -> FloatArray:
+    """(n, m) weights with φ_w = Σ_t weights[t, w] g(q_t), if g has a lower degree than n ≤ d."""
+    return read_at_points(legendre_by_size(vectors.shape[1], n) @ vectors.T.astype(np.longdouble), n)
+
+
+def lifts(sizes: Sequence[int]) -> FloatArray:
+    """(Σ sizes, n) for the points of each size one below the other: g there → g at the n points of the largest."""
+    n = max(sizes)
+    values = legendre(1 - 2 * gauss(n)[0].astype(np.longdouble), n)
+    return np.concatenate([*(read_at_points(values, size) for size in sizes[:-1]), np.eye(n)])
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,8 @@ class Descent:
     player: Int32  # (I,) which of `players` a step asks about
     first_step: IntArray  # (G + 1,) of each group
     first_point: IntArray  # (G + 1,) of each group
-    points: FloatArray  # (P,) of all groups
+    points: FloatArray  # (P,) of all groups, the last one with the most
+    lift: FloatArray  # (P, Q) from them to the Q points of the last group
     depth: int
     lines: int
     players: IntArray  # (u,) all that are asked about
@@ -94,23 +104,28 @@ class Descent:
             player=player[kept].astype(np.int32),
             first_step=np.searchsorted(group[kept], np.arange(len(sizes) + 1)),
             first_point=np.append(0, np.cumsum(sizes)),
-            points=np.concatenate([np.zeros(0), *(gauss(size)[0] for size in sizes)]),
+            points=np.concatenate([gauss(size)[0] for size in sizes]),
+            lift=lifts(sizes.tolist()),
             depth=ensemble.depth,
             lines=programme.lines,
             players=players,
         )
 
+    @property
+    def n_points(self) -> int:
+        return int(self.lift.shape[1])
+
     def gains(self, goes: BoolArray) -> FloatArray:
-        """(u, P, n) the gain of each player at all points, at rows with directions `goes` (n, I)."""
-        out = np.zeros((len(self.players), len(self.points), len(goes)))
-        shape = self.player, self.first_step, self.first_point, self.points, self.depth, self.lines
+        """(u, Q, n) the gain of each player at the points of the last group, at rows with directions `goes` (n, I)."""
+        out = np.zeros((len(self.players), self.n_points, len(goes)))
+        shape = self.player, self.first_step, self.first_point, self.points, self.lift, self.depth, self.lines
         point_kernels.add_gains(goes, self.steps, *shape, out)
         return out
 
 
 def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
     """Points of each group, and the group of each step, for steps of trees with so many players from the root on."""
-    widths, widest = np.zeros(tree.max(initial=-1) + 1, dtype=np.intp), width.max(initial=0)
+    widths, widest = np.ones(tree.max(initial=0) + 1, dtype=np.intp), width.max(initial=1)
     np.maximum.at(widths, tree, width)
     bounds = np.array([*(size for size in GROUPS if size < widest), widest])
     sizes, group = np.unique(bounds[np.searchsorted(bounds, widths)], return_inverse=True)
@@ -123,35 +138,31 @@ class Semivalues:
 
     ensemble: Ensemble
     descent: Descent
-    d: int
     steady: BoolArray  # (m,) whether φ_w is read at points without losing digits
-    weights: FloatArray  # (P, steady ones) of the points
+    weights: FloatArray  # (Q, steady ones) of the points
     table: FloatArray  # (K, other ones) coefficients K(s, t) times the vectors, see `coefficient_table`
 
     @classmethod
     def of(cls, ensemble: Ensemble, descent: Descent, vectors: FloatArray) -> Self:
         """Δ_j by itself is hard to read at points where leaves have nearly all d players; then leaves are added up."""
-        found, d = point_weights(vectors, np.diff(descent.first_point).tolist()), vectors.shape[1]
-        growth = np.array([np.zeros(len(vectors)), *(np.abs(weights).sum(axis=0) for weights in found)]).max(axis=0)
-        steady, weights = growth <= STEADY, np.concatenate([np.zeros((0, len(vectors))), *found])
+        weights, d = point_weights(vectors, descent.n_points), vectors.shape[1]
+        steady = np.asarray(np.abs(weights).sum(axis=0) <= STEADY)
         others = np.zeros((0, 0)) if steady.all() else coefficient_table(d, ensemble.paths.widest) @ vectors[~steady].T
-        return cls(ensemble, descent, d, steady, np.ascontiguousarray(weights[:, steady]), np.ascontiguousarray(others))
+        return cls(ensemble, descent, steady, np.ascontiguousarray(weights[:, steady]), np.ascontiguousarray(others))
 
-    def __call__(self, goes: BoolArray) -> FloatArray:
-        """(n, m, d) at rows with directions `goes` (n, I)."""
-        phi = np.zeros((len(goes), len(self.steady), self.d))
+    def fill(self, goes: BoolArray, out: FloatArray) -> None:
+        """φ (n, m, d) of rows with directions `goes` (n, I), where it was 0."""
         if self.steady.all():
-            self._at_points(goes, phi)
-        else:
-            for chosen, read in ((self.steady, self._at_points), (~self.steady, self._by_leaves)):
-                part = np.zeros((len(goes), int(chosen.sum()), self.d))
-                read(goes, part)
-                phi[:, chosen] = part
-        return phi
+            return self._at_points(goes, out)
+        for chosen, read in ((self.steady, self._at_points), (~self.steady, self._by_leaves)):
+            part = np.zeros((len(out), int(chosen.sum()), out.shape[2]))
+            read(goes, part)
+            out[:, chosen] = part
+        return None
 
     def _at_points(self, goes: BoolArray, out: FloatArray) -> None:
-        cell = 8 * len(self.descent.players) * len(self.descent.points)
-        size = min(LANES, max(8, GAIN_BYTES // max(cell, 1)))
+        row = 8 * len(self.descent.players) * self.descent.n_points
+        size = min(LANES, max(8, GAIN_BYTES // max(row, 1)))
         for start in range(0, len(goes), size):
             rows = slice(start, start + size)
             point_kernels.weigh(self.descent.gains(goes[rows]), self.weights, self.descent.players, out[rows])

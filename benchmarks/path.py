@@ -1,0 +1,102 @@
+"""Speed of the path-dependent game, as ratios to what the libraries of the models compute themselves.
+
+    python benchmarks/path.py [rows]
+
+LightGBM and XGBoost models of 1,000 trees with 15 leaves each, on 10 to 40 columns (and on more). Their own Shapley values
+(`pred_contrib`, `pred_contribs`) are the unit: "φ" is the 13 weights of the paper, "φ and Δ" adds the contributions of
+every size, "whole" is ``Explainer(model, background, game="tree_path")(X)``: φ, Δ, the curves of 13 orders and the choice.
+"masked" is the time for 100,000 masked rows, in seconds. CPU time of one thread, the best of several runs taken in turns.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import lightgbm
+import numpy as np
+import xgboost
+from trees import table
+
+import weightedshap as ws
+from weightedshap.coalitions import random_coalitions
+from weightedshap.games.surrogate import Masked
+
+TREES, LEAVES, REPEATS, MASKED = 1000, 15, 5, 100_000
+
+
+def best(functions):
+    """CPU seconds of each function: the best of several repeats, taken in turns after one warm-up."""
+    times = {name: [] for name in functions}
+    for repeat in range(REPEATS + 1):
+        for name, function in functions.items():
+            start = time.process_time()
+            function()
+            if repeat:
+                times[name].append(time.process_time() - start)
+    return {name: min(values) for name, values in times.items()}
+
+
+def data(d, n=6000, seed=0):
+    """Correlated columns, and a target with interactions."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[:, 1::2] = 0.6 * X[:, ::2][:, : d // 2] + 0.8 * X[:, 1::2]
+    effects = X @ (1 / np.sqrt(np.arange(1, d + 1)))
+    y = effects + np.sin(2 * X[:, 0] * X[:, 1]) + (X[:, 2] > 0) * X[:, 3] + rng.normal(scale=0.3, size=n)
+    return X, y
+
+
+def of_lightgbm(X, y):
+    """A model, and its own values for rows."""
+    chosen = {"objective": "regression", "learning_rate": 0.02, "num_leaves": LEAVES, "verbose": -1, "num_threads": 1}
+    model = lightgbm.train(chosen, lightgbm.Dataset(X, y), TREES)
+    return model, lambda rows: lambda: model.predict(rows, pred_contrib=True, num_threads=1)
+
+
+def of_xgboost(X, y):
+    """A model, and its own values for rows."""
+    chosen = {"grow_policy": "lossguide", "max_leaves": LEAVES, "max_depth": 0, "learning_rate": 0.02, "n_jobs": 1}
+    model = xgboost.XGBRegressor(n_estimators=TREES, **chosen).fit(X, y)
+    booster = model.get_booster()
+
+    def own(rows):
+        matrix = xgboost.DMatrix(rows, nthread=1)
+        return lambda: booster.predict(matrix, pred_contribs=True)
+
+    return model, own
+
+
+def compared(name, make, d, n):
+    """One line of the table."""
+    X, y = data(d)
+    model, own = make(X, y)
+    rows, explainer = np.ascontiguousarray(X[-n:]), ws.Explainer(model, X[:100], game="tree_path", progress=False)
+    family, block = explainer.family, explainer.game.block(rows)
+    masked = Masked(np.repeat(np.arange(n), MASKED // n), random_coalitions(MASKED // n * n, d, np.random.default_rng(0)))
+    times = best(
+        {
+            "own": own(rows),
+            "φ": lambda: block.semivalues(family.vectors),
+            "φ and Δ": lambda: block.semivalues(family.with_sizes),
+            "whole": lambda: explainer(rows),
+            "masked": lambda: explainer.game.pairs(rows, masked),
+        }
+    )
+    ratios = [f"{times[part] / times['own']:.3f}" for part in ("φ", "φ and Δ", "whole")]
+    return (name, d, f"{times['own'] / n * 1e3:.2f}", *ratios, f"{times['masked']:.2f}")
+
+
+def main():
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 256
+    makers = {"LightGBM": of_lightgbm, "XGBoost": of_xgboost}
+    lines = [compared(name, make, d, n) for name, make in makers.items() for d in (10, 20, 40, 100, 300)]
+    table(["model", "d", "own, ms per row", "φ", "φ and Δ", "whole", "masked, s"], lines)
+
+
+if __name__ == "__main__":
+    main()
