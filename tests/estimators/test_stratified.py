@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from tests.oracles import CountingGame, additive, delta_by_definition, moebius, random_game
+from tests.oracles import CountingGame, additive, moebius, random_game
 from weightedshap.estimators import exact, permutation, proxy, stratified
 from weightedshap.estimators.strata import Plan, least_budget
 from weightedshap.games import FunctionGame
@@ -145,21 +145,24 @@ def test_intervals_cover_the_truth_in_many_repetitions(estimate, d, budget, repe
     assert 0.92 < phi < 0.98
 
 
-def uneven(d=20):
-    """A game whose interactions live among small coalitions alone."""
+def uneven(middle, d=20):
+    """A game whose interactions live among coalitions of about half of the players alone, or among all others alone."""
     slopes = np.random.default_rng(1).normal(size=d)
 
     def values(coalitions):
-        return np.where(coalitions.sum(axis=1) < d // 2, np.sin(3 * (coalitions @ slopes)), 0.0)
+        near = np.abs(coalitions.sum(axis=1) - d / 2) <= 3
+        return np.where(near == middle, np.sin(3 * (coalitions @ slopes)), 0.0)
 
     return FunctionGame(values, d)
 
 
 def test_more_is_drawn_of_the_sizes_where_more_is_left_to_explain():
-    game = CountingGame(uneven())
-    stratified(game, evaluations=3_000, rng=0)
-    sizes = np.bincount(np.sum(game.asked, axis=1), minlength=21)
-    assert sizes[3:9].min() > 1.2 * sizes[10]
+    near = []
+    for middle in (True, False):
+        game = CountingGame(uneven(middle))
+        stratified(game, evaluations=3_000, rng=0, interactions=False)
+        near.append(np.sum(np.abs(np.sum(game.asked, axis=1) - 10) <= 2))
+    assert near[0] > 1.5 * near[1]
 
 
 @pytest.mark.parametrize("budget", [120, 800])

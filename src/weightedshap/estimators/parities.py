@@ -1,9 +1,9 @@
 """Sparse models of a game made of parities, fitted to its odd and to its even part apart; their Δ is known.
 
 A game is the sum of an even part, (v(S) + v(Sᶜ))/2, and an odd one, (v(S) − v(Sᶜ))/2. Draws that come with their
-complements tell both, and a parity χ_T(S) = ∏_{l ∈ T} (1 if l ∈ S else −1) belongs to the odd part if T has an odd number of
-players, else to the even one. So each part is a regression of its own, with as many terms as suit it. Symmetric weights, as
-Shapley's, see the odd part alone.
+complements tell both, and a parity χ_T(S) = ∏_{l ∈ T} (1 if l ∈ S else −1) belongs to the odd part if T has an odd
+number of players, else to the even one. So each part is a regression of its own, with as many terms as suit it.
+Symmetric weights, as Shapley's, see the odd part alone.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ class Draws:
     def of(cls, sample: Sample, y: FloatArray) -> Self:
         m = len(y) // 2
         parts = np.stack([y[:m] + y[m:], y[:m] - y[m:]]) / 2
-        return cls(2.0 * sample.coalitions[:m] - 1, parts, sample.weights[:m], [r[r < m] for r in sample.groups])
+        return cls(
+            np.where(sample.coalitions[:m], 1.0, -1.0), parts, sample.weights[:m], [r[r < m] for r in sample.groups]
+        )
 
     def others(self, g: int) -> IntArray:
         """Rows of all groups but g."""
@@ -134,7 +136,7 @@ class Draws:
 def _extensions(
     signs: Single, left: Single, seed: BoolArray, favour: FloatArray, most: int
 ) -> tuple[FloatArray, BoolArray]:
-    """What terms gain that differ from the `seed` by two players, and these terms; of a single player, by later ones."""
+    """What terms gain that differ from the `seed` by two players (later ones, if it has but one), and these terms."""
     players = np.sort(np.argsort(-favour, kind="stable")[:MOST_PLAYERS])
     if seed.sum() == 1:
         players = players[players > seed.argmax()]
@@ -158,8 +160,8 @@ def parities(signs: FloatArray, terms: BoolArray) -> FloatArray:
 def columns(signs: FloatArray, odd: int, terms: BoolArray) -> FloatArray:
     """(n, columns) of one part, at coalitions of at most half of the players.
 
-    With z = mean of the signs: of the odd part the signs and signs · z², of the even one 1 and signs · z; then an indicator of
-    every size, and the parities of the terms.
+    With z = mean of the signs: of the odd part the signs and signs · z², of the even one 1 and signs · z; then an
+    indicator of every size, and the parities of the terms.
     """
     d, z = signs.shape[1], signs.mean(axis=1, keepdims=True)
     sizes = np.rint((z + 1) * d / 2) == np.arange((d + 1) // 2 if odd else d // 2 + 1)
@@ -196,8 +198,8 @@ class Model:
     def delta(self) -> FloatArray:
         """(d, d) exact Δ.
 
-        A step of i changes the sign of the parities that i is in, and of no others: Δ_j(x_i) of χ_T is twice the mean of
-        χ_{T∖i} over coalitions of j − 1 others.
+        A step of i changes the sign of the parities that i is in, and of no others: Δ_j(x_i) of χ_T is twice the
+        mean of χ_{T∖i} over coalitions of j − 1 others.
         """
         d = self.terms.shape[1]
         s = np.arange(d + 1)
