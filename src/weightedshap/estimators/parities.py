@@ -1,9 +1,9 @@
 """Sparse models of a game made of parities, fitted to its odd and to its even part apart; their Δ is known.
 
 A game is the sum of an even part, (v(S) + v(Sᶜ))/2, and an odd one, (v(S) − v(Sᶜ))/2. Draws that come with their
-complements tell both, and a parity χ_T(S) = ∏_{l ∈ T} (1 if l ∈ S else −1) belongs to the odd part if T has an odd number of
-players, else to the even one. So each part is a regression of its own, with as many terms as suit it. Symmetric weights, as
-Shapley's, see the odd part alone.
+complements tell both, and a parity χ_T(S) = ∏_{l ∈ T} (1 if l ∈ S else −1) belongs to the odd part if T has an odd
+number of players, else to the even one. So each part is a regression of its own, with as many terms as suit it.
+Symmetric weights, as Shapley's, see the odd part alone.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from math import comb
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.estimators.strata import Fit, Sample
+
+Single = npt.NDArray[np.float32]
 
 SHARES = (32, 16, 8, 4)  # draws for each term, from round to round
 TRUSTS = (0.1, 1.0)  # how much a term is favoured for the strength of its players
@@ -53,13 +56,14 @@ class Parities:
         """Models with more and more terms, fitted to all groups but g, and their errors there: even, odd."""
         d = draws.signs.shape[1]
         seen, strength = draws.others(g), np.ones(d)
+        some = seen[np.linspace(0, len(seen) - 1, min(len(seen), MOST_ROWS)).astype(np.intp)]
         models = [Model(odd, np.zeros((0, d), np.bool_), np.zeros(0)) for odd in (0, 1)]
         for share in (None, *SHARES[: self.rounds]):
             if share is None:
                 terms = [model.terms for model in models]
             else:
                 most = min(len(seen) // share, MOST_TERMS)
-                terms = [draws.extended(model, seen[:: 1 + len(seen) // MOST_ROWS], strength**trust, most) for model in models]
+                terms = [draws.extended(model, some, strength**trust, most) for model in models]
             for candidates in zip(*(draws.ridges(odd, terms[odd], g, strength) for odd in (0, 1)), strict=True):
                 yield candidates
                 models = [model for model, _ in candidates]
@@ -86,7 +90,9 @@ class Draws:
     def of(cls, sample: Sample, y: FloatArray) -> Self:
         m = len(y) // 2
         parts = np.stack([y[:m] + y[m:], y[:m] - y[m:]]) / 2
-        return cls(2.0 * sample.coalitions[:m] - 1, parts, sample.weights[:m], [r[r < m] for r in sample.groups])
+        return cls(
+            np.where(sample.coalitions[:m], 1.0, -1.0), parts, sample.weights[:m], [r[r < m] for r in sample.groups]
+        )
 
     def others(self, g: int) -> IntArray:
         """Rows of all groups but g."""
@@ -112,15 +118,15 @@ class Draws:
 
     def extended(self, model: Model, rows: IntArray, favour: FloatArray, most: int) -> BoolArray:
         """(≤ most, d) the model's terms, and new ones that explain most of what it leaves of these rows."""
-        d, X = self.signs.shape[1], self.signs[rows]
-        left = self.weights[rows] * (self.parts[model.odd, rows] - model(X))
-        strongest = np.argsort(-np.abs(model.of_terms), kind="stable")[:STRONGEST]
-        seeds = np.vstack([np.eye(d, dtype=np.bool_) if model.odd else np.zeros((1, d), np.bool_), model.terms[strongest]])
-        wanted = most - len(model.terms)
+        d, X, wanted = self.signs.shape[1], self.signs[rows], most - len(model.terms)
         if wanted <= 0:
             return model.terms
-        found = [_extensions(X, left, seed, favour, wanted) for seed in seeds]
-        gains, terms = np.concatenate([gain for gain, _ in found]), np.vstack([rows for _, rows in found])
+        left = self.weights[rows] * (self.parts[model.odd, rows] - model(X))
+        strongest = np.argsort(-np.abs(model.of_terms), kind="stable")[:STRONGEST]
+        start = np.eye(d, dtype=np.bool_) if model.odd else np.zeros((1, d), np.bool_)
+        Z, left = X.astype(np.float32), left.astype(np.float32)
+        found = [_extensions(Z, left, seed, favour, wanted) for seed in np.vstack([start, model.terms[strongest]])]
+        gains, terms = map(np.concatenate, zip(*found, strict=True))
         terms = terms[np.argsort(-gains, kind="stable")]
         terms = np.vstack([model.terms, terms[terms.sum(axis=1) > 1]])
         _, first = np.unique(np.packbits(terms, axis=1), axis=0, return_index=True)
@@ -128,22 +134,20 @@ class Draws:
 
 
 def _extensions(
-    X: FloatArray, left: FloatArray, seed: BoolArray, favour: FloatArray, most: int
+    signs: Single, left: Single, seed: BoolArray, favour: FloatArray, most: int
 ) -> tuple[FloatArray, BoolArray]:
-    """Terms that differ from the `seed` by two players, and what they gain; of single players, those after them."""
-    d = len(seed)
+    """What terms gain that differ from the `seed` by two players (later ones, if it has but one), and these terms."""
     players = np.sort(np.argsort(-favour, kind="stable")[:MOST_PLAYERS])
     if seed.sum() == 1:
         players = players[players > seed.argmax()]
-    Z = X[:, players].astype(np.float32)
-    product = (left * parities(X, seed[None])[:, 0]).astype(np.float32)
     liking = np.where(seed, 1 / favour, favour)[players]
     j, k = np.triu_indices(len(players), 1)
+    Z, product = signs[:, players], left * signs[:, seed].prod(axis=1)
     gains = np.abs((Z * product[:, None]).T @ Z)[j, k] * (liking[j] * liking[k] * favour[seed].prod())
     top = np.argpartition(-gains, most)[:most] if most < len(gains) else np.arange(len(gains))
     terms = np.repeat(seed[None], len(top), axis=0)
-    terms[np.arange(len(top)), players[j[top]]] ^= True
-    terms[np.arange(len(top)), players[k[top]]] ^= True
+    for added in (j, k):
+        terms[np.arange(len(top)), players[added[top]]] ^= True
     return gains[top], terms
 
 
@@ -156,8 +160,8 @@ def parities(signs: FloatArray, terms: BoolArray) -> FloatArray:
 def columns(signs: FloatArray, odd: int, terms: BoolArray) -> FloatArray:
     """(n, columns) of one part, at coalitions of at most half of the players.
 
-    With z = mean of the signs: of the odd part the signs and signs · z², of the even one 1 and signs · z; then an indicator of
-    every size, and the parities of the terms.
+    With z = mean of the signs: of the odd part the signs and signs · z², of the even one 1 and signs · z; then an
+    indicator of every size, and the parities of the terms.
     """
     d, z = signs.shape[1], signs.mean(axis=1, keepdims=True)
     sizes = np.rint((z + 1) * d / 2) == np.arange((d + 1) // 2 if odd else d // 2 + 1)
@@ -194,8 +198,8 @@ class Model:
     def delta(self) -> FloatArray:
         """(d, d) exact Δ.
 
-        A step of i changes the sign of the parities that i is in, and of no others: Δ_j(x_i) of χ_T is twice the mean of
-        χ_{T∖i} over coalitions of j − 1 others.
+        A step of i changes the sign of the parities that i is in, and of no others: Δ_j(x_i) of χ_T is twice the
+        mean of χ_{T∖i} over coalitions of j − 1 others.
         """
         d = self.terms.shape[1]
         s = np.arange(d + 1)

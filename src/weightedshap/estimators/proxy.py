@@ -42,7 +42,9 @@ def proxy(
     """
     game, rng = checked(game), as_generator(rng)
     budget = budget_of(evaluations, game.d, "the proxy")
-    return estimate(game, budget, rng, rough=Parities(rounds=0), crossfit=BoostedTrees(trees, leaves, rate), who="proxy")
+    return estimate(
+        game, budget, rng, rough=Parities(rounds=0), crossfit=BoostedTrees(trees, leaves, rate), who="proxy"
+    )
 
 
 @dataclass(frozen=True)

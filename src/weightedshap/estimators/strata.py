@@ -26,7 +26,8 @@ from weightedshap.games.wrappers import CheckedGame
 FEWEST_FOLDS, MOST_FOLDS = 3, 10  # three: to fit, to stop the fit, and to read; ten tell an error well enough
 WORTH_ALL = 0.6  # of a size's coalitions: rather than so many draws, all are taken
 PILOT = 4  # one draw in four
-MOST_GROUPS = 5  # models that are fitted, whatever the number of folds
+FEW_GROUPS = 5  # models that are fitted beyond so many rows, whatever the number of folds
+SMALL = 2_500
 BORROWED = 3  # draws of the average feature behind the error of every feature
 FLOOR, WINDOW = 0.05, 0.05  # of the mean variance, and of d: for the spread by size
 
@@ -197,9 +198,13 @@ class Sample:
 
     @cached_property
     def groups(self) -> list[IntArray]:
-        """Rows of the sizes known in full, then of every group of folds; fold c is in group c mod 5."""
-        group = np.where(self.fold >= 0, self.fold % MOST_GROUPS, -1)
-        return [np.flatnonzero(group == g) for g in range(-1, min(self.folds, MOST_GROUPS))]
+        """Rows of the sizes known in full, then of every group of folds."""
+        group = np.where(self.fold >= 0, self.group_of(self.fold), -1)
+        return [np.flatnonzero(group == g) for g in range(-1, int(group.max()) + 1)]
+
+    def group_of(self, fold: IntArray) -> IntArray:
+        """The group that is left out of the model of a fold: the fold itself, but five groups of folds in many rows."""
+        return fold if len(self.coalitions) <= SMALL else fold % FEW_GROUPS
 
 
 @dataclass(frozen=True)
@@ -212,7 +217,7 @@ class Fit:
     def remainder(self, sample: Sample, y: FloatArray) -> FloatArray:
         """(m,) what the models leave of the values y (n,) in the folds."""
         rows = sample.drawn
-        return np.asarray(y[rows] - self.predicted[sample.fold[rows] % MOST_GROUPS, rows])
+        return np.asarray(y[rows] - self.predicted[sample.group_of(sample.fold[rows]), rows])
 
 
 Crossfit = Callable[[Sample, FloatArray], Fit]
@@ -255,7 +260,7 @@ def estimate(
 
 
 def _gathered(calls: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray) -> tuple[Sample, FloatArray]:
-    """The coalitions and values (n[, k]) of all calls of the game, each with its fold: complements in the second half."""
+    """The coalitions and values (n[, k]) of all calls of the game, with their folds: complements in the second half."""
     folds, coalitions, values = zip(*calls, strict=True)
     fold = np.tile(np.repeat(folds, [len(called) // 2 for called in coalitions]), 2)
     return Sample(_halves(coalitions), fold, whole), _halves(values)
@@ -296,8 +301,8 @@ def _spread_by_size(sample: Sample, values: FloatArray, crossfit: Crossfit) -> F
 def _fold_deltas(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
     """(c, d, d) Δ(g) + Δ(v − g), the remainder taken from each fold and from the sizes known in full."""
     deltas = []
-    for c in range(sample.folds):
-        seen, g = (sample.fold == c) | (sample.fold < 0), c % MOST_GROUPS
+    for c, g in enumerate(sample.group_of(np.arange(sample.folds))):
+        seen = (sample.fold == c) | (sample.fold < 0)
         deltas.append(fit.delta[g] + _means(sample.take(seen), (y - fit.predicted[g])[seen]))
     return np.stack(deltas)
 

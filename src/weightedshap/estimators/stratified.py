@@ -1,4 +1,4 @@
-"""Coalitions drawn per size, sizes 0, 1, d − 1 and d exact, a polynomial fitted to other draws as control variate."""
+"""Coalitions drawn per size, sizes 0, 1, d − 1 and d exact, sparse parities fitted to others as control variate."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ from weightedshap.games.wrappers import checked
 
 
 def stratified(
-    game: Any, *, evaluations: int | None = None, rng: np.random.Generator | int | None = None, interactions: bool = True
+    game: Any,
+    *,
+    evaluations: int | None = None,
+    rng: np.random.Generator | int | None = None,
+    interactions: bool = True,
 ) -> Contributions:
-    """Estimate every Δ_j(x_i) from coalitions drawn size by size, with a polynomial as control variate.
+    """Estimate every Δ_j(x_i) from coalitions drawn size by size, with a sparse model as control variate.
 
     1. Evaluate all coalitions of sizes 0, 1, d − 1 and d, and of every other size that the budget covers.
     2. Draw coalitions of the remaining sizes with their complements, n_s ∝ √(1/s + 1/(d−s)) of size s, in ten folds.
        With forty or more for every size, draw only a quarter so, and the rest where the spread σ_s that an additive
        model leaves is large: n_s ∝ σ_s (1/s + 1/(d−s)).
-    3. For every fold fit a polynomial g of the masks to the other folds (ridge regression); its pairs of features are
-       those that explain most of what an additive model leaves of these folds.
+    3. For every fold fit a model g to the other folds, to the odd and to the even part of the game apart: single
+       features, and the parities of several that explain most of the rest (see `parities`).
     4. Δ = Δ(g), which is known, + Δ(v − g) by the means of the fold's remainders; average the folds.
 
     Every evaluation informs all features, so at the same accuracy far fewer are needed than by walks. A fold never
-    meets a polynomial that has seen it, so there is no bias from fitting. That the first quarter decides how many more
-    are drawn leaves a bias of order 1/n_s, small beside the standard error. If the budget covers all 2^d coalitions, Δ
-    is exact.
+    meets a model fitted to it. That the first quarter decides how many more are drawn, and the errors of other folds'
+    models how many terms are taken, leaves a bias of order 1/n_s, small beside the standard error. If the budget covers
+    all 2^d coalitions, Δ is exact.
 
     Parameters
     ----------
     evaluations : a hard budget; by default max(2,000, 100 d)
-    order : 2 lets the polynomial have products of two features, 1 does not. Which terms are used, and the
-        penalty, is decided for every fold by the error on a part of the other folds.
+    interactions : False leaves the model with single features alone, which takes a tenth of the time
 
     Notes
     -----
