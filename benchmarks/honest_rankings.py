@@ -16,6 +16,7 @@ rows, so that any two methods can be compared in pairs.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from weightedshap.checks import FloatArray, IntArray
 from weightedshap.curves import order_of
 from weightedshap.evaluation import halves
 from weightedshap.files.atomic import replaced
-from weightedshap.games import TreeSurrogate
+from weightedshap.games import AnchoredNetwork, Marginal, TreeSurrogate
 from weightedshap.games.protocols import Fitted
 from weightedshap.games.rows import Rows
 from weightedshap.games.tree_model import FittedPath
@@ -139,11 +140,11 @@ def run_real(job: Job) -> dict[str, Any]:
     one, other = halves(table, np.random.default_rng(job.seed))
     orders, default = explained(case, np.asarray(one.data), job.seed)
     model, rng = default.setting.model, np.random.default_rng([job.seed, 7])
-    base = "tree_path" if isinstance(default.game, FittedPath) else ws.games.FewRows()
+    base = "tree_path" if isinstance(default.game, FittedPath) else Marginal(rows=10)
     recipes = {
         "plain": TreeSurrogate(fits=2),
         "anchored trees": TreeSurrogate(base=base, fits=2),
-        "anchored network": ws.games.AnchoredNetwork(),
+        "anchored network": AnchoredNetwork(),
     }
     games = {name: recipe.fit(model, other, rng) for name, recipe in recipes.items()}
     scored = {name: by_game(game, case.rows, orders) for name, game in games.items()}
@@ -184,11 +185,12 @@ def run(group: str, seeds: int, only: str) -> None:
         started = time.process_time()
         found = {"half": job.half, **work(job)}
         found["seconds"] = round(time.process_time() - started, 1)
-        kept = json.loads(path.read_text()) if path.exists() else {}
-        kept[job.key] = rounded(found)
         KEPT.mkdir(parents=True, exist_ok=True)
-        with replaced(path) as file:
-            file.write_text(json.dumps(kept, sort_keys=True))
+        with (KEPT / ".lock").open("w") as lock:  # several processes may share the work
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            kept = json.loads(path.read_text()) if path.exists() else {}
+            with replaced(path) as file:
+                file.write_text(json.dumps({**kept, job.key: rounded(found)}, sort_keys=True))
         print(f"{found['seconds']:7.1f} s  {job.key}: {in_short(found)}", flush=True)
 
 

@@ -51,7 +51,7 @@ def refits(names: list[str]) -> None:
 
 
 def noise() -> None:
-    """Functions themselves, and boosted trees fitted to them."""
+    """Functions themselves, boosted trees fitted to them, and trees that split on noise as well, as trees will."""
     rng = np.random.default_rng(0)
     lines = []
     for name, d, used, f in (
@@ -61,9 +61,15 @@ def noise() -> None:
         ("a + b + c of 500", 500, [0, 1, 2], lambda X: X[:, 0] + X[:, 1] + X[:, 2]),
     ):
         X = rng.normal(size=(700, d))
-        trees = lgb.LGBMRegressor(n_estimators=100, num_leaves=15, n_jobs=1, verbose=-1).fit(X[:600], f(X[:600]))
-        for kind, model in (("trees", trees), ("function", f)):
-            lines.append([name, kind, *_noise(ws.Explainer(model, X[:600], progress=False)(X[600:]), used)])
+        seen = np.where(np.isin(np.arange(d), used), X, 0.0)  # trees that could not split on the other columns
+        blind, all_seeing = (
+            lgb.LGBMRegressor(n_estimators=100, num_leaves=15, n_jobs=1, verbose=-1).fit(rows[:600], f(X[:600]))
+            for rows in (seen, X)
+        )
+        for kind, model in (("trees", blind), ("trees that saw all columns", all_seeing), ("function", f)):
+            rows = X[600:] if d < 100 else X[600:620]
+            lines.append([name, kind, *_noise(ws.Explainer(model, X[:600], progress=False)(rows), used)])
+            print(" ".join(lines[-1]), file=sys.stderr)
     table(["f", "model", "mean |φ| unused ÷ used", "Shapley's", "used ones first"], lines)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from weightedshap.checks import UnknownName, look_up, one_of, unknown_sentence
 from weightedshap.estimators import Estimator, as_estimator
-from weightedshap.games import GAMES, JUDGES
+from weightedshap.games import GAMES, JUDGES, Anchored
 from weightedshap.games.protocols import Fitted, Recipe
 from weightedshap.games.rows import Rows
 from weightedshap.games.tree_model import readable
@@ -112,7 +112,8 @@ class Setting:
         table = as_table(background, weights, groups, trained_columns(model))
         method = choices.method(table.d)
         called = choices.predict, choices.outputs, choices.link
-        return cls(None if model is None else as_model(model, table, *called), table, choices, method)
+        known = None if model is None else replace(as_model(model, table, *called), progress=choices.progress)
+        return cls(known, table, choices, method)
 
     def but(self, **changes: Any) -> Setting:
         """The same with other choices, none of which the fitted games depend on."""
@@ -125,9 +126,11 @@ class Setting:
     def meant(self) -> tuple[tuple[Any, ...], Any]:
         """What `game` and `judge` stand for with this model: the games to be weighted, and who judges."""
         game, judge = self.choices.game, self.choices.judge
+        games: tuple[Any, ...]
+        own: Any
         if isinstance(game, str) and game == "auto":
             path = None if self.model is None else readable(self.model, self.background)
-            games, own = OTHER_MODELS if path is None else (path,), "anchored"
+            games, own = (OTHER_MODELS, "anchored") if path is None else ((path,), Anchored().of_trees(path))
         else:
             games, own = (tuple(game), "anchored") if isinstance(game, (list, tuple)) else ((game,), "game")
         judge = own if isinstance(judge, str) and judge == "auto" else judge
@@ -190,6 +193,7 @@ class Fits:
         """The same, after what every call needs is done."""
         for game in {id(game): game for game in (*self.games, self.judge)}.values():
             game.ready()
+        _ = self.names
         return self
 
 

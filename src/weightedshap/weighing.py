@@ -60,7 +60,7 @@ class Weighing:
     @cached_property
     def family(self) -> WeightFamily:
         """What is chosen from: weights, or pairs of a game and a weight."""
-        return self.method.family.of_games(self.names)
+        return self.method.family if len(self.names) == 1 else self.method.family.of_games(self.names)
 
     def choose(self, scorer: Rows, part: slice, block: Block | None, found: Sequence[Found]) -> Candidates | Selection:
         """T of every weight, and w*; a weight that rows share has to wait for all of them.

@@ -102,9 +102,7 @@ class WeightFamily:
         return self
 
     def of_games(self, names: Sequence[str]) -> WeightFamily:
-        """The pairs of every game with every weight, labelled ``game · weight``, game by game; itself for one game."""
-        if len(names) == 1:
-            return self
+        """The pairs of every game with every weight, labelled ``game · weight``, game by game."""
         labels = tuple(f"{name} · {label}" for name in names for label in self.labels)
         return WeightFamily(labels, np.tile(self.vectors, (len(names), 1))).ready()
 

@@ -7,7 +7,7 @@ import pytest
 import weightedshap as ws
 from tests.oracles import linear_model, normal_rows, product_model, random_game, three_outputs
 from weightedshap.estimators import auto, exact, permutation, walks
-from weightedshap.estimators.walks import latin_square, spread
+from weightedshap.estimators.walks import corrected, latin_square, spread
 from weightedshap.games import Marginal
 from weightedshap.inputs import as_table
 
@@ -140,6 +140,41 @@ def test_standard_errors_tell_the_error_or_a_little_more():
     ratio = told / phi.std(axis=0)
     assert (ratio > 0.85).all()
     assert (ratio < 2.2).all()
+
+
+def test_of_a_linear_model_hardly_any_error_is_left():
+    weights, X = np.linspace(-1, 1, 14), wide_rows(500) + 3.0
+    game = Marginal().fit(lambda rows: rows @ weights, X).at(wide_rows(1, seed=1))
+    exactly = weights * (wide_rows(1, seed=1)[0] - X.mean(axis=0))
+    found = walks(game, rng=0)
+    assert np.abs(found.mean - exactly).max() < 0.1  # a step has standard deviation up to 1
+    assert np.abs(found.mean.mean(axis=0) - exactly).max() < 0.01
+
+
+def test_steps_are_corrected_by_what_others_tell_and_constant_ones_are_not():
+    rng, d = np.random.default_rng(0), 5
+    orders = np.concatenate([latin_square(d, rng) for _ in range(20)])
+    traits, place = rng.normal(size=(100, d, 2)), np.argsort(orders, axis=1)
+    by_player = 3 * traits[..., 0] + traits[..., 1] + traits[..., 0] * place
+    by_player[:, 3], by_player[:, 4] = 7.0, 0.0
+    steps = np.take_along_axis(by_player, orders, axis=1)
+    left = np.take_along_axis(corrected(steps, orders, traits), place, axis=1)
+    assert np.abs(left[:, :3]).max() < 0.1 * np.abs(by_player[:, :3]).max()
+    np.testing.assert_allclose(left[:, 3], 7.0, atol=1e-12)
+    assert (left[:, 4] == 0).all()
+    two = corrected(np.stack([steps, 2 * steps], axis=-1), orders, traits)
+    np.testing.assert_allclose(two[..., 1], 2 * corrected(steps, orders, traits), atol=1e-12)
+
+
+def test_traits_have_mean_zero_whatever_the_columns():
+    frame = pd.DataFrame(BACKGROUND, columns=list("abcd")).assign(e=np.where(BACKGROUND[:, 0] > 0, "high", None), f=1.0)
+    frame.loc[3, "b"], frame.loc[4, "c"] = np.nan, np.inf
+    model = lambda rows: rows["a"].to_numpy() + (rows["e"] == "high")
+    weights = np.arange(30.0)
+    traits = Marginal().fit(model, as_table(frame, weights, groups={"ab": ["a", "b"]})).traits
+    assert traits.shape == (30, 5, 2)
+    assert np.isfinite(traits).all()
+    np.testing.assert_allclose(np.einsum("b,bip->ip", weights / weights.sum(), traits), 0, atol=1e-12)
 
 
 def test_independent_walks_are_pooled():

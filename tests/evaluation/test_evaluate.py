@@ -188,7 +188,7 @@ def test_several_outputs_are_averaged():
     assert explanation.values.shape == (15, D, 3)
     alone = ws.evaluate(explainer, X[200:215], against="own", methods=["Shapley"])
     np.testing.assert_allclose(alone.areas("own")[:, 0], area(explanation.reference_curves["shapley"].mean(axis=-1)))
-    assert found.points["independent"]["inclusion_auc"].shape == (15, 4, D + 1)
+    assert found.points["anchored"]["inclusion_auc"].shape == (15, 4, D + 1)
 
 
 def test_a_game_given_as_a_function_is_judged_on_itself_only():
@@ -266,3 +266,60 @@ def test_a_file_whose_parts_do_not_fit_is_refused(evaluation, tmp_path, change):
     replace(evaluation, **change).save(tmp_path / "evaluation.npz")
     with pytest.raises(ValueError, match="cannot be loaded"):
         ws.Evaluation.load(tmp_path / "evaluation.npz")
+
+
+def test_by_default_judges_are_right_when_everything_is_known(explainer):
+    found = ws.evaluate(explainer, ROWS[:6], ANSWERS[:6], methods=["WeightedSHAP", "Shapley"], metrics=[])
+    assert found.judges == ("anchored", "own")
+    np.testing.assert_allclose(found.curves("anchored")["Shapley"][:, -1], 0, atol=1e-9)
+    assert found.misfit("anchored") == pytest.approx(0, abs=1e-9)
+    assert found.misfit("own") > 0.05
+    assert "Of the area 0% is what this judge misses by itself" in repr(found)
+
+
+def test_kinds_of_judges_and_the_truth_stand_side_by_side(explainer):
+    truth = ws.games.Marginal().fit(model, BACKGROUND)
+    asked = {"methods": ["WeightedSHAP", "Shapley"], "metrics": []}
+    judges = {"anchored": "anchored", "network": "network", "surrogate": "surrogate", "truth": truth.at}
+    found = ws.evaluate(explainer, ROWS[:4], judges=judges, **asked)
+    assert found.judges == ("anchored", "network", "surrogate", "truth", "own")
+    one, other = halves(explainer.background, np.random.default_rng([0, 1]))
+    orders = [ws.Explainer._made(*explainer.setting.refit(half))(ROWS[:1]).orders[0] for half in (one, other)]
+    walked = ws.curves.along(truth.at(ROWS[0]), np.stack(orders))
+    expected = np.abs(model(ROWS[:1]) - walked).mean(axis=0)
+    np.testing.assert_allclose(found.curves("truth")["WeightedSHAP"][0], expected)
+    for kind in ("network", "truth"):
+        assert found.misfit(kind) < 1e-6
+    assert "'truth', which was given" in repr(found)
+
+
+def test_several_explainers_are_compared_in_one_call(explainer):
+    marginal = ws.Explainer(model, BACKGROUND, game="marginal", progress=False)
+    asked = {"methods": ["WeightedSHAP", "Shapley"], "metrics": [], "judges": ["surrogate", "anchored"]}
+    both = ws.evaluate({"trees": explainer, "marginal": marginal}, ROWS[:4], **asked)
+    assert both.methods == ("trees", "marginal", "Shapley")
+    assert both.judges == ("surrogate", "anchored")
+    alone = ws.evaluate(explainer, ROWS[:4], **asked)
+    for judge in both.judges:
+        np.testing.assert_allclose(both.curves(judge)["trees"], alone.curves(judge)["WeightedSHAP"])
+        np.testing.assert_allclose(both.curves(judge)["Shapley"], alone.curves(judge)["Shapley"])
+    mean, _ = both.difference("trees", "marginal")
+    assert np.isfinite(mean)
+
+
+def test_explainers_of_different_backgrounds_are_not_compared(explainer):
+    other = ws.Explainer(model, BACKGROUND[:100], game="marginal", progress=False)
+    with pytest.raises(ValueError, match="'other' has another background"):
+        ws.evaluate({"one": explainer, "other": other}, ROWS)
+    with pytest.raises(ValueError, match="no explainer"):
+        ws.evaluate({}, ROWS)
+
+
+def test_an_unknown_kind_of_judge_is_refused(explainer):
+    with pytest.raises(ValueError, match="Did you mean 'anchored'"):
+        ws.evaluate(explainer, ROWS, judges="ancored", methods=["Shapley"], metrics=[])
+
+
+def test_the_refined_ranking_is_better_than_the_one_it_starts_from(own):
+    areas = own.areas("own")
+    assert (areas[:, column(own, "refined")] <= areas[:, column(own, "WeightedSHAP")] + 1e-12).all()

@@ -22,7 +22,7 @@ from tests.oracles import combined, random_game
 from weightedshap.coalitions import all_coalitions
 from weightedshap.curves import along
 from weightedshap.estimators.exact import enumerate_game
-from weightedshap.games import Anchored, FunctionGame, TreeModel, TreeSurrogate
+from weightedshap.games import FunctionGame, TreeModel, TreeSurrogate
 from weightedshap.games.correction import faded, fading
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.tree_model import readable
@@ -361,12 +361,6 @@ def test_the_judge_of_a_tree_model_is_the_anchored_surrogate():
 def test_the_judge_is_no_game_to_explain_with():
     assert "anchored" not in ws.games.GAMES
     assert set(ws.games.GAMES) < set(ws.games.JUDGES)
-
-
-def test_a_model_without_trees_has_no_anchored_judge_yet():
-    linear = linear_model.LinearRegression().fit(rows(), truth(rows()))
-    with pytest.raises(TypeError, match="LinearRegression cannot be read"):
-        Anchored().fit(linear, rows(), 0)
 
 
 def read(user_model, **choices):

@@ -186,7 +186,7 @@ def test_pairs_ask_the_model_only_for_what_is_not_known():
     fitted.pairs(X, Masked(np.arange(5), ALL[:5]))
     assert sum(handed) == 4 * 3
     handed.clear()
-    fitted.pairs(X, Masked(np.arange(5), ALL[-5:]), product_model(X)[:, None])
+    fitted.values(X, Masked(np.arange(5), ALL[-5:]), product_model(X)[:, None])
     assert sum(handed) == 4 * 3
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray, as_generator
 from weightedshap.contributions import Contributions
+from weightedshap.estimators.parities import Parities
 from weightedshap.estimators.strata import Fit, Sample, budget_of, estimate
-from weightedshap.estimators.stratified import Polynomials
 from weightedshap.games.wrappers import checked
 
 BINS = {"max_bin": 3, "verbosity": -1}  # a mask has two values
@@ -42,7 +42,9 @@ def proxy(
     """
     game, rng = checked(game), as_generator(rng)
     budget = budget_of(evaluations, game.d, "the proxy")
-    return estimate(game, budget, rng, rough=Polynomials(1), crossfit=BoostedTrees(trees, leaves, rate), who="proxy")
+    return estimate(
+        game, budget, rng, rough=Parities(rounds=0), crossfit=BoostedTrees(trees, leaves, rate), who="proxy"
+    )
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class BoostedTrees:
     rate: float
 
     def __call__(self, sample: Sample, y: FloatArray) -> Fit:
-        start = Polynomials(order=1)(sample, y)
+        start = Parities(rounds=0)(sample, y)
         whole, *groups = sample.groups
         found = []
         for g, predicted in enumerate(start.predicted):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import IntArray, as_generator, positive_integer
+from weightedshap.checks import FloatArray, IntArray, as_generator, positive_integer
 from weightedshap.contributions import Chains, Contributions
 from weightedshap.estimators.exact import exact
 from weightedshap.estimators.noise import fingerprint
@@ -13,6 +13,7 @@ from weightedshap.games.wrappers import checked
 
 LEAST_WALKS = 100  # as good as a thousand for the choice of a weight
 FEWEST_SQUARES, MOST_CHAINS = 2, 10  # two tell an error, ten tell it well enough
+RIDGE = 1.0  # in steps: traits are in standard units
 
 
 def walks(game: Any, *, evaluations: int | None = None, rng: np.random.Generator | int | None = None) -> Contributions:
@@ -28,12 +29,15 @@ def walks(game: Any, *, evaluations: int | None = None, rng: np.random.Generator
     3. Walk: the step that adds x_i to j − 1 features is one draw of Δ_j(x_i). Both ends of a walk are known, so it
        costs d − 1 calls of the model.
 
-    A step has no bias, and that of a feature which the model does not use is exactly zero. The spread of the squares
-    tells the standard errors. Squares share out the parts among them, which makes their mean better than their spread
-    tells: the error of a feature that decides the prediction by itself is up to half as large.
+    4. Take off what b tells of its steps: they are regressed on the place and on the values of x_i's columns in b,
+       whose mean over all b is known, square by square on the steps of the others (`corrected`).
 
-    Measured at d = 20 on networks, kernels and linear models: cells have 0.8 of the variance that as many random orders
-    with their reverses have where the two share b, and the Shapley value 0.2 to 0.6 of it.
+    There is no bias, and the step of a feature which the model does not use is exactly zero. The spread of the squares
+    tells the standard errors.
+
+    Measured at d = 20 with 100 walks: of a linear model hardly any error is left. On networks and kernels cells have
+    0.4 to 0.5 of the variance that as many random orders have, half of them reversed, where an order and its reverse
+    share b; the Shapley value has a third of it, and Δ_d a ninth.
 
     A game that offers no parts is walked by `permutation`, with the same budget.
 
@@ -50,7 +54,10 @@ def walks(game: Any, *, evaluations: int | None = None, rng: np.random.Generator
     if d == 1:  # both ends are all there is
         return exact(game)
     orders = np.concatenate([latin_square(d, rng) for _ in range(squares)])
-    steps = np.diff(parts.along(orders, spread(parts.draw(len(orders), rng), squares, rng)), axis=1)
+    which = spread(parts.draw(len(orders), rng), squares, rng)
+    steps = np.diff(parts.along(orders, which), axis=1)
+    if squares > 1:
+        steps = corrected(steps, orders, parts.traits[which])
     n = min(squares, MOST_CHAINS)
     chain = np.repeat(np.arange(squares) % n, d)
     cells = (chain[:, None] * d + np.arange(d)) * d + orders
@@ -69,6 +76,27 @@ def spread(drawn: IntArray, squares: int, rng: np.random.Generator) -> IntArray:
     """Parts (n,), like ones side by side, dealt out so that each square gets one of every `squares` neighbours."""
     dealt = rng.permuted(drawn.reshape(-1, squares), axis=1)  # (d, squares)
     return np.asarray(rng.permuted(dealt, axis=0).T.ravel())
+
+
+def corrected(steps: FloatArray, orders: IntArray, traits: FloatArray) -> FloatArray:
+    """Steps (m, d[, k]) along orders, less what the traits (m, d, q) of the parts tell of them: step − β·traits.
+
+    β is found for every player by least squares over the steps of the *other* squares, on the place, the traits, and
+    place × first trait. Traits have mean 0 over all parts, and β never saw the steps that it corrects, so that no bias
+    comes of it; a step that is always the same stays what it is.
+    """
+    (m, d), place = orders.shape, np.argsort(orders, axis=1)
+    y = np.take_along_axis(steps.reshape(m, d, -1), place[..., None], axis=1)  # (m, d, k) by player
+    u = (2 * place / (d - 1) - 1)[..., None]
+    X = np.concatenate([np.ones_like(u), u, traits, u * traits[..., :1]], axis=-1).reshape(
+        -1, d, d, traits.shape[-1] + 3
+    )
+    by_square = y.reshape(-1, d, d, y.shape[-1])  # (squares, d walks, d players, k)
+    gram, cross = np.einsum("swip,swiq->sipq", X, X), np.einsum("swip,swik->sipk", X, by_square)
+    ridge = np.diag([0.0, 0.0] + [RIDGE] * (X.shape[-1] - 2))
+    beta = np.linalg.solve(gram.sum(axis=0) - gram + ridge, cross.sum(axis=0) - cross)
+    left = by_square - np.einsum("swip,sipk->swik", X[..., 2:], beta[:, :, 2:])
+    return np.take_along_axis(left.reshape(y.shape), orders[..., None], axis=1).reshape(steps.shape)
 
 
 def _squares(d: int, evaluations: int | None) -> int:

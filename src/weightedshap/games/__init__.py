@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from weightedshap.games.adapters import FunctionGame, from_shap, from_shapiq
-from weightedshap.games.anchored import Anchored
+from weightedshap.games.anchored import Anchored, AnchoredNetwork
 from weightedshap.games.auto import Auto
 from weightedshap.games.baseline import Baseline
 from weightedshap.games.distilled import DistilledTrees
@@ -28,6 +28,7 @@ __all__ = [
     "GAMES",
     "JUDGES",
     "Anchored",
+    "AnchoredNetwork",
     "Auto",
     "Baseline",
     "Copula",
@@ -53,7 +54,7 @@ GAMES: Mapping[str, Callable[[], Recipe]] = {
     "distilled_trees": DistilledTrees,
 }
 
-JUDGES: Mapping[str, Callable[[], Recipe]] = {**GAMES, "anchored": Anchored}
+JUDGES: Mapping[str, Callable[[], Recipe]] = {**GAMES, "anchored": Anchored, "anchored_network": AnchoredNetwork}
 """Games that rankings can be scored on: those that explain, and those that may know the prediction itself."""
 
 RECIPES: Mapping[str, Any] = {recipe.__name__: recipe for recipe in {type(make()) for make in JUDGES.values()}}

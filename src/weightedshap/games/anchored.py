@@ -1,17 +1,134 @@
-"""The judge: a game that is right when all features are known, whatever the model."""
+"""The judges: games that are right when all features are known, whatever the model."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.games.protocols import Fitted
-from weightedshap.games.tree_model import readable
+from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.games.correction import FittedAnchored, Footing, fading, restored_game
+from weightedshap.games.marginal import Marginal
+from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate
+from weightedshap.games.protocols import Block, Fitted
+from weightedshap.games.surrogate import Masked, Split, fit_quality, held_out_masks
+from weightedshap.games.tree_model import FittedPath, readable
 from weightedshap.games.tree_surrogate import TreeSurrogate
-from weightedshap.games.wrappers import wrapped
-from weightedshap.inputs import Data
+from weightedshap.games.wrappers import FittedOnTable, WalkingGame, wrapped
+from weightedshap.inputs import Data, Model, Table
+
+LEAST, MOST = 0.1, 0.9  # share of the network in a blend: below the one it is left out, the other it never exceeds
+USELESS = f"held-out rows give it less than {LEAST:.0%}"
+HELD_MASKS, HELD_ROWS = 8, 10_000  # coalitions of each held-out row that a blend is weighed by, and most of them in all
+
+
+def rising(d: int) -> FloatArray:
+    """(d + 1,) (s/d)², how much of a network's misfit at [d] is made good when s players are known."""
+    return np.asarray((np.arange(d + 1) / d) ** 2)
+
+
+@dataclass(frozen=True)
+class AnchoredNetwork:
+    """v(S) = N(x_S) + (s/d)²·(f(x) − N(x)): the network's game N, lifted to f(x) when all players are known.
+
+    The misfit at [d] is the network's error at x, and most of it is there already when nearly all players are known.
+    The game knows f(x), so it is no function of x_S alone: it scores rankings and never explains.
+
+    Parameters
+    ----------
+    network : the recipe of N
+    """
+
+    network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
+
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedAnchoredNetwork:
+        """Learn the network."""
+        model, table, rng = wrapped(model, background, rng)
+        split = Split.of(model, table, self.network.held_out, rng)
+        return self.fit_split(model, table, split, rng)
+
+    def fit_split(self, model: Model, table: Table, split: Split, rng: np.random.Generator) -> FittedAnchoredNetwork:
+        """Learn from rows that are split already."""
+        network = self.network.fit_split(model, table, split, rng)
+        held = held_out_masks(split.test, table.d, rng)
+        fitted = FittedAnchoredNetwork(model, table, network)
+        game = fitted.masked(table.take(held.row), held.coalition, split.f[held.row])
+        quality = fit_quality(game, split.f[held.row], held.coalition, split.f, table.weights)
+        return replace(fitted, quality={**quality, "stopped": network.quality["stopped"]})
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedAnchoredNetwork:
+        """The game that `FittedAnchoredNetwork.stored` wrote."""
+        network = NeuralSurrogate.restored(content["network"], model, background)
+        return FittedAnchoredNetwork(model, background, network, content["quality"])
+
+
+@dataclass(frozen=True)
+class LiftedBlock:
+    """Games of n rows, lifted to f(x) by (s/d)² of what they miss at [d]."""
+
+    inner: Block
+    f_x: FloatArray  # (n, k)
+
+    @property
+    def d(self) -> int:
+        return self.inner.d
+
+    @property
+    def n(self) -> int:
+        return self.inner.n
+
+    @cached_property
+    def gap(self) -> FloatArray:
+        """(n, k) f(x) less the inner game at [d]."""
+        return np.asarray(self.f_x - self.inner.ends()[:, 1])
+
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        size = coalitions.sum(axis=1)
+        values = self.inner.values(coalitions) + rising(self.d)[size, None] * self.gap[:, None]
+        values[:, size == self.d] = self.f_x[:, None]  # to the bit: networks count in single precision
+        return values
+
+    def along(self, orders: IntArray) -> FloatArray:
+        values = self.inner.along(orders) + rising(self.d)[:, None] * self.gap[:, None, None]
+        values[:, :, -1] = self.f_x[:, None]
+        return values
+
+    def ends(self) -> FloatArray:
+        return np.stack([self.inner.ends()[:, 0], self.f_x], axis=1)
+
+    def output(self, index: int) -> Self:
+        return replace(self, inner=self.inner.output(index), f_x=self.f_x[:, [index]])
+
+    def alone(self) -> WalkingGame:
+        return WalkingGame(self, cost="cheap")
+
+
+@dataclass(frozen=True)
+class FittedAnchoredNetwork(FittedOnTable):
+    """The network, and how well the game that is lifted from it fits."""
+
+    network: FittedNeuralSurrogate = field(repr=False)
+    quality: Mapping[str, Any] = field(default_factory=dict)  # see `fit_quality`, and why training stopped
+
+    @cached_property
+    def info(self) -> Mapping[str, Any]:
+        return {**self.network.info, "game": "anchored_network", **self.quality}
+
+    def block(self, rows: Data) -> LiftedBlock:
+        return LiftedBlock(self.network.block(rows), self.model(rows))
+
+    def masked(self, rows: Data, coalitions: BoolArray, f_x: FloatArray | None = None) -> FloatArray:
+        """(n, k) the game of each row at its own coalition (n, d); `f_x` (n, k) where it is known."""
+        f_x, inner = self.model(rows) if f_x is None else f_x, self.network.masked(rows, coalitions)
+        gap = f_x - self.network.masked(rows, np.ones_like(coalitions))
+        return np.asarray(inner + rising(self.background.d)[coalitions.sum(axis=1), None] * gap)
+
+    def stored(self) -> dict[str, Any]:
+        return {"recipe": "AnchoredNetwork", "network": self.network.stored(), "quality": dict(self.quality)}
 
 
 @dataclass(frozen=True)
@@ -19,22 +136,159 @@ class Anchored:
     """What the model predicts when only S is known, and f(x) itself when everything is: made to score rankings.
 
     Of a model whose trees can be read it is their path-dependent game with a learned correction,
-    ``TreeSurrogate(base="tree_path")``.
+    ``TreeSurrogate(base="tree_path")``. Of any other it is a blend of two games, each right at [d],
+
+        v(S) = w · [N(x_S) + (s/d)²·(f(x) − N(x))] + (1 − w) · [M(S) + h(s)·c(x_S)],
+
+    of a network (`AnchoredNetwork`) and of trees c that correct the marginal game M over a few fixed rows
+    (``TreeSurrogate(base=Marginal(rows=…))``), whose errors have little in common. Both learn from the same rows. The
+    share w minimises the squared error of w·N + (1 − w)·[M + h·c] on held-out rows of which at most half of the players
+    are known. Beyond that the first bracket would be praised for knowing f(x): weighed on all sizes and as it stands,
+    it gets 0.1 to 0.3 too much. The network has at most 0.9, and is left out where it would have less than 0.1.
+
+    Measured on eleven settings with a known truth, 200 to 4,000 rows and 20 to 150 columns, the root mean squared error
+    of the game was at most 5 % above that under the best w.
+
+    ``info["blend"]`` tells the shares, and ``info["calls"]`` how often the model was called in fitting, and is called
+    to judge one ranking of a row.
 
     Parameters
     ----------
-    fits : how many times the correction is learned; the game is the mean
+    fits : how many times the correction of readable trees is learned; the game is the mean. A blend is a mean already
+    rows : of the marginal game M; 1 is the row of means, and modes of categories. Ten rows of the background took the
+        error down by 1 % on the mean of nine settings with a known truth, and not at all on seven tables of real data
+    masks : coalitions per row that a correction is learned from; the model is called `rows` times for each
+    network : the recipe of N
     """
 
     fits: int = 2
+    rows: int = 1
+    masks: int = 32
+    network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
 
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> Fitted:
-        """Read the trees and learn the correction."""
+        """Read the trees and learn the correction, or learn both halves of the blend and weigh them."""
         model, table, rng = wrapped(model, background, rng)
-        path = readable(model, table)
-        if path is None:
-            raise TypeError(
-                f"The trees of {type(model.original).__name__} cannot be read, and no other game is anchored yet. "
-                "Judge by 'tree_surrogate' or 'neural_surrogate', which learn any function."
-            )
-        return TreeSurrogate(base=path, fits=self.fits).fit(model, table, rng)
+        path, trees = readable(model, table), TreeSurrogate(masks=self.masks)
+        if path is not None:
+            return self.of_trees(path).fit(model, table, rng)
+        split = Split.of(model, table, trees.held_out, rng)
+        network = AnchoredNetwork(self.network).fit_split(model, table, split, rng)
+        footing = Footing.of(Marginal(rows=self.rows), model, table, rng)
+        correction = trees.fit_split(model, table, split, rng, footing)
+        corrected = footing.game(model, table, correction, fading(table.d))
+        held = Masked.of(split.test, table.d, HELD_MASKS, HELD_ROWS, rng)
+        spent = 2 * len(table) + correction.quality["calls"]["fit"] + footing.calls(held)
+        calls = {"fit": spent, "ranking": correction.quality["calls"]["ranking"]}
+        return FittedBlend.of(network, corrected, split, held, calls)
+
+    def of_trees(self, path: FittedPath) -> TreeSurrogate:
+        """The recipe for trees that have been read."""
+        return TreeSurrogate(masks=self.masks, base=path, fits=self.fits)
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedBlend:
+        """The game that `FittedBlend.stored` wrote."""
+        parts = tuple(restored_game(part, model, background) for part in content["parts"])
+        return FittedBlend(model, background, parts, content["shares"], content["quality"])
+
+
+def network_share(network: FloatArray, trees: FloatArray, f_x: FloatArray, scale: FloatArray) -> float:
+    """w that minimises Σ (w·N + (1 − w)·trees − f(x))² over rows (N, k), at most 0.9, and 0 below 0.1.
+
+    Outputs are in units of their spread, `scale` (k,).
+    """
+    scale = np.where(scale > 0, scale, 1.0)
+    apart, error = (trees - network) / scale, (trees - f_x) / scale
+    square = float((apart**2).sum())
+    w = float(np.clip((apart * error).sum() / square, 0, MOST)) if square > 0 else 0.5
+    return w if w >= LEAST else 0.0
+
+
+def _squared(error: FloatArray) -> float:
+    return float((error**2).mean())
+
+
+@dataclass(frozen=True)
+class BlendBlock:
+    """Weighted means of the games of n rows."""
+
+    parts: tuple[Block, ...]
+    shares: FloatArray  # of each part, summing to one
+
+    @property
+    def d(self) -> int:
+        return self.parts[0].d
+
+    @property
+    def n(self) -> int:
+        return self.parts[0].n
+
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        return self._mean([part.values(coalitions) for part in self.parts])
+
+    def along(self, orders: IntArray) -> FloatArray:
+        return self._mean([part.along(orders) for part in self.parts])
+
+    def ends(self) -> FloatArray:
+        return self._mean([part.ends() for part in self.parts])
+
+    def output(self, index: int) -> Self:
+        return replace(self, parts=tuple(part.output(index) for part in self.parts))
+
+    def alone(self) -> WalkingGame:
+        return WalkingGame(self)
+
+    def _mean(self, values: Sequence[FloatArray]) -> FloatArray:
+        return np.asarray(sum(share * value for share, value in zip(self.shares, values, strict=True)))
+
+
+@dataclass(frozen=True)
+class FittedBlend(FittedOnTable):
+    """Games that are right at [d], and the share of each in their mean."""
+
+    parts: tuple[FittedOnTable, ...] = field(repr=False)
+    shares: FloatArray
+    quality: Mapping[str, Any]  # see `fit_quality`, and how the shares came about
+
+    @classmethod
+    def of(
+        cls,
+        network: FittedAnchoredNetwork,
+        trees: FittedAnchored,
+        split: Split,
+        held: Masked,
+        calls: Mapping[str, int],
+    ) -> FittedBlend:
+        """Both halves, weighed by what they make of held-out rows."""
+        table, f, f_x, rows = network.background, split.f, split.f[held.row], network.background.take(held.row)
+        plain, corrected = network.network.masked(rows, held.coalition), trees.masked(rows, held.coalition)
+        few = 2 * held.coalition.sum(axis=1) <= table.d
+        w = network_share(plain[few], corrected[few], f_x[few], f.std(axis=0))
+        game = w * network.masked(rows, held.coalition, f_x) + (1 - w) * corrected
+        quality = fit_quality(game, f_x, held.coalition, f, table.weights)
+        errors = {"network_error": _squared(plain[few] - f_x[few]), "trees_error": _squared(corrected[few] - f_x[few])}
+        told = f"{w:.0%} network, {1 - w:.0%} trees that correct the marginal game" if w else f"no network: {USELESS}"
+        facts = {"blend": told, "network_share": w, **errors, "calls": dict(calls)}
+        parts = (network, trees) if w else (trees,)
+        return cls(network.model, table, parts, np.array([w, 1 - w] if w else [1.0]), {**quality, **facts})
+
+    @cached_property
+    def info(self) -> Mapping[str, Any]:
+        about = {"game": "anchored", "space": self.space, "background_rows": len(self.background)}
+        return {**about, "base": "marginal", **self.quality}
+
+    @property
+    def row_bytes(self) -> int:
+        return sum(part.row_bytes for part in self.parts)
+
+    def ready(self) -> Self:
+        _ = [part.ready() for part in self.parts]
+        return super().ready()
+
+    def block(self, rows: Data) -> BlendBlock:
+        return BlendBlock(tuple(part.block(rows) for part in self.parts), self.shares)
+
+    def stored(self) -> dict[str, Any]:
+        parts = [part.stored() for part in self.parts]
+        return {"recipe": "Anchored", "parts": parts, "shares": self.shares, "quality": dict(self.quality)}

@@ -223,6 +223,11 @@ class Footing:
         """(N, k) g(base) of rows at coalitions."""
         return self.link(self.base.pairs(rows, masked))
 
+    def calls(self, *masked: Masked) -> int:
+        """Calls of the model that `start` takes for these; f(x) of whole rows, few of them, is not counted."""
+        size = np.concatenate([one.coalition.sum(axis=1) for one in masked])
+        return self.base.calls * int(np.count_nonzero((size > 0) & (size < masked[0].coalition.shape[1])))
+
     def game(self, model: Model, table: Table, correction: FittedTreeSurrogate, h: FloatArray) -> FittedAnchored:
         """The game with what was learned."""
         exact = self.link.name == "identity" and isinstance(self.base, ExactFitted)
@@ -245,12 +250,17 @@ def _fitted(base: Any, model: Model, table: Table, rng: np.random.Generator) -> 
     return found
 
 
-def _again(content: Mapping[str, Any] | None, model: Model, table: Table) -> Anchor:
-    """The anchor that wrote `content`, for the same model or for other outputs of it."""
+def restored_game(content: Mapping[str, Any] | None, model: Model, table: Table) -> Any:
+    """The fitted game that wrote `content`."""
     from weightedshap.games import RECIPES
 
     assert content is not None
-    restored = RECIPES[content["recipe"]].restored(content, model, table)
+    return RECIPES[content["recipe"]].restored(content, model, table)
+
+
+def _again(content: Mapping[str, Any] | None, model: Model, table: Table) -> Anchor:
+    """The anchor that wrote `content`, for the same model or for other outputs of it."""
+    restored = restored_game(content, model, table)
     assert isinstance(restored, Anchor)
     return restored
 

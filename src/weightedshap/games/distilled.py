@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
 from weightedshap.coalitions import random_coalitions
 from weightedshap.games.boosting import Boosted, Examples, boost
 from weightedshap.games.surrogate import Split
@@ -72,7 +72,7 @@ class DistilledTrees:
         boosters = tuple(boost(self, *both, rng, min_data_in_leaf=self.least) for both in each)
         t = offset + np.stack([booster.predict(X[split.test]) for booster in boosters], axis=1)
         error = _left(split.f[split.test], t, table.weights[split.test])
-        calls = {"fit": len(table) + seen.calls + held.calls, "row": 0}
+        calls = {"fit": len(table) + seen.calls + held.calls}
         quality = {"distillation_error": error, "calls": calls}
         return FittedDistilled(model, table, split.encoding, boosters, offset, quality)
 
@@ -101,15 +101,21 @@ class Mixtures(NamedTuple):
         coalitions = random_coalitions(n, table.d, rng)
         coalitions[rng.random(n) < WHOLE] = True
         known, some, whole = table.known_columns(coalitions), coalitions.any(axis=1), coalitions.all(axis=1)
-        f, mixed = split.f[np.where(some, one, other)], some & ~whole
-        f[mixed] = model(table.mix_each(table.data, one[mixed], known[mixed], table.data, other[mixed]))
+        f, at = split.f[np.where(some, one, other)], np.flatnonzero(some & ~whole)
+        mix = partial(_mixed, table, one, known, other)
+        f[at] = model.in_parts(len(at), lambda part: model(mix(at[part])))
         X = np.concatenate([split.X[rows], np.where(known, split.X[one], split.X[other])])
         share = np.concatenate([np.ones(len(rows)) if chance is None else chance * len(rows), np.ones(n)])
-        return cls(X, np.concatenate([split.f[rows], f]), share, int(np.count_nonzero(mixed)))
+        return cls(X, np.concatenate([split.f[rows], f]), share, len(at))
 
     def examples(self, offset: FloatArray) -> list[Examples]:
         """What the trees of each output are to give beside its offset (k,)."""
         return [Examples(self.X, label, self.share) for label in (self.f - offset).T]
+
+
+def _mixed(table: Table, one: IntArray, known: BoolArray, other: IntArray, at: IntArray) -> Data:
+    """Some of the rows that have the known columns (n, c) of one row of the table and the rest of the other."""
+    return table.mix_each(table.data, one[at], known[at], table.data, other[at])
 
 
 def _left(f: FloatArray, t: FloatArray, weights: FloatArray) -> float:

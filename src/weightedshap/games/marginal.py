@@ -12,9 +12,9 @@ import numpy as np
 from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
 from weightedshap.coalitions import prefixes
 from weightedshap.games.protocols import Anchor, Parts
-from weightedshap.games.surrogate import Masked
+from weightedshap.games.surrogate import Encoding, Masked
 from weightedshap.games.wrappers import FittedOnTable, RowGame, Rowwise, wrapped
-from weightedshap.inputs import Data, Model, Table
+from weightedshap.inputs import Data, Model, Table, part_of
 
 BATCH_BYTES = 2**26  # mixed rows held at once
 
@@ -58,9 +58,7 @@ class FittedMarginal(FittedOnTable, Anchor):
     """Model, background, and the rows that are averaged over, with their weights."""
 
     averaged: Table = field(repr=False)
-    drawn: tuple[int, ...] | None = (
-        None  # where they stand in the background; None for all rows, () for the typical one
-    )
+    drawn: tuple[int, ...] | None = None  # their positions in the background; None for all, () for the typical row
     batch_bytes: int = BATCH_BYTES
 
     def over(self, drawn: list[int] | None) -> FittedMarginal:
@@ -83,6 +81,10 @@ class FittedMarginal(FittedOnTable, Anchor):
     def info(self) -> Mapping[str, Any]:
         facts = {"game": "marginal", "space": self.space, "background_rows": len(self.background)}
         return facts if self.drawn is None else {**facts, "rows": len(self.averaged)}
+
+    @property
+    def calls(self) -> int:
+        return len(self.averaged)
 
     @cached_property
     def predicted(self) -> FloatArray:
@@ -116,19 +118,37 @@ class FittedMarginal(FittedOnTable, Anchor):
         spaced = (np.arange(n) + rng.random()) / n * weights[-1]
         return np.asarray(self.by_prediction[np.searchsorted(weights, spaced, side="right")])
 
+    @cached_property
+    def traits(self) -> FloatArray:
+        """(B, d, 2) of each row and player the value in standard units and its modulus, both less their means.
+
+        Categories count by their ranks, see `Encoding`; missing values as the mean; a group by the mean of its columns.
+        """
+        table, weights = self.averaged, self.averaged.weights[:, None]
+        X = Encoding.of(table, self.predicted).numbers(table.data)
+        held = np.isfinite(X)
+        share = weights * held / np.maximum((weights * held).sum(axis=0), 1e-300)
+        X = np.where(held, X, 0.0)
+        centred = np.where(held, X - (share * X).sum(axis=0), 0.0)
+        scale = np.sqrt((share * centred**2).sum(axis=0))
+        units = centred / np.where(scale > 0, scale, 1.0)
+        both = np.stack([units, np.abs(units) - (weights * np.abs(units)).sum(axis=0)], axis=-1)  # (B, c, 2)
+        return np.stack([both[:, columns].mean(axis=1) for columns in table.players], axis=1)
+
     def block(self, rows: Data) -> MarginalBlock:
         return MarginalBlock(self.background.d, len(rows), self, rows)
 
-    def pairs(self, rows: Data, masked: Masked, f_x: FloatArray | None = None) -> FloatArray:
-        """(N, k) the game of row ``rows[masked.row[t]]`` at coalition ``masked.coalition[t]``, for every t.
+    def pairs(self, rows: Data, masked: Masked) -> FloatArray:
+        return self.model.in_parts(len(masked.row), lambda part: self.values(rows, masked.take(part)))
 
-        `f_x` (n, k) are the predictions of `rows`, where they are known already.
-        """
+    def values(self, rows: Data, masked: Masked, f_x: FloatArray | None = None) -> FloatArray:
+        """(N, k) as `pairs`, in one go; `f_x` (n, k) are the predictions of `rows`, where they are known already."""
         values, size = np.empty((len(masked.row), len(self.model.chosen))), masked.coalition.sum(axis=1)
         nothing, all_known = size == 0, size == self.background.d
         values[nothing] = self.empty
         if all_known.any():
-            alike = (self.model(rows) if f_x is None else f_x)[masked.row[all_known], :, None]
+            whole, which = np.unique(masked.row[all_known], return_inverse=True)
+            alike = (self.model(part_of(rows, whole)) if f_x is None else f_x[whole])[which, :, None]
             values[all_known] = (alike * self.averaged.weights).sum(axis=-1)  # so that differences are zero to the bit
         rest = ~(nothing | all_known)
         values[rest] = self._means(rows, masked.row[rest], self.background.known_columns(masked.coalition[rest]))
@@ -170,7 +190,7 @@ class MarginalBlock(Rowwise):
         return self.fitted.model(self.rows)
 
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        return self.fitted.pairs(self.rows, Masked(np.full(len(coalitions), r), coalitions), self.f_x)
+        return self.fitted.values(self.rows, Masked(np.full(len(coalitions), r), coalitions), self.f_x)
 
     def along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
         """(m, d) orders → (1, m, d + 1, k) at the only row, each with the values of one background row ``which`` (m,).
@@ -202,7 +222,8 @@ class MarginalGame(RowGame):
     def parts(self) -> Parts | None:
         """The games of single background rows; None where there is but one."""
         fitted = self.block.fitted
-        return Parts(len(fitted.averaged), fitted.draw, self._along_parts) if len(fitted.averaged) > 1 else None
+        rows = len(fitted.averaged)
+        return Parts(rows, fitted.draw, self._along_parts, fitted.traits) if rows > 1 else None
 
     def _along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
         return self._public(self.block.along_parts(orders, which))

@@ -44,6 +44,7 @@ class Parts:
     n: int  # how many there are
     draw: Callable[[int, np.random.Generator], IntArray]  # (m, rng) → (m,) parts, by weight; neighbours are alike
     along: Callable[[IntArray, IntArray], FloatArray]  # orders (m, d), parts (m,) → (m, d + 1[, k]) values of the parts
+    traits: FloatArray  # (n, d, q) what may tell of the steps of each part and player; its mean, by weight, is 0
 
 
 class Block(Protocol):
@@ -163,6 +164,11 @@ class ExactFitted(Fitted):
 
 class Anchor(Fitted):
     """A fitted game that gives f(x) itself when all players are known: what a correction can be learned on."""
+
+    @property
+    def calls(self) -> int:
+        """Calls of the model that a value costs when some players are known and some are not."""
+        return 0
 
     def pairs(self, rows: Data, masked: Masked) -> FloatArray:
         """(N, k) the game of row ``rows[masked.row[t]]`` at the coalition ``masked.coalition[t]``."""

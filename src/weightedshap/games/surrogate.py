@@ -58,12 +58,15 @@ class Encoding:
 
     def __call__(self, rows: Data) -> FloatArray:
         """(n, c) float64 without NaN."""
-        if isinstance(rows, np.ndarray):
-            X = np.asarray(rows, dtype=np.float64)
-        else:
-            X = np.stack([self._numbers(column_of(rows, c), c) for c in range(len(self.names))], axis=1)
+        X = self.numbers(rows)
         refuse_infinite(X, self.names)
         return np.ascontiguousarray(np.where(np.isnan(X), self.missing, X))
+
+    def numbers(self, rows: Data) -> FloatArray:
+        """(n, c) categories by their ranks, missing values as NaN."""
+        if isinstance(rows, np.ndarray):
+            return np.asarray(rows, dtype=np.float64)
+        return np.stack([self._numbers(column_of(rows, c), c) for c in range(len(self.names))], axis=1)
 
     def cross_fitted(self, X: FloatArray, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
         """(n, c) the encoded background to learn from: rare categories stand where *other* rows put them.
@@ -196,6 +199,10 @@ class Masked(NamedTuple):
         """Each row `masks` times, or less often where that would be more than `most`; sizes are uniform on 0..d."""
         row = np.repeat(rows, max(1, min(masks, most // len(rows))))
         return cls(row, random_coalitions(len(row), d, rng))
+
+    def take(self, part: slice | IntArray) -> Self:
+        """Some of them."""
+        return type(self)(self.row[part], self.coalition[part])
 
 
 def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator) -> Masked:

@@ -41,8 +41,8 @@ class Lesson(NamedTuple):
         return [Examples(self.X, label, self.share) for label in (self.target - offset).T]
 
 
-Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray, BoolArray]]
-"""Boosters and offset of each output; the game, f(x) and coalitions of held-out rows."""
+Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray, BoolArray], int]
+"""Boosters and offset of each output; the game, f(x) and coalitions of held-out rows; calls of the model."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,11 @@ class TreeSurrogate:
         for _ in range(1, positive_integer("fits", self.fits)):
             train, test = split_rows(split.X, self.held_out, rng)
             fits.append(self._learn(table, replace(split, train=train, test=test), rng, footing))
-        boosters, offsets, told = zip(*fits, strict=True)
+        boosters, offsets, told, calls = zip(*fits, strict=True)
         game, f_x, coalitions = (np.concatenate(parts) for parts in zip(*told, strict=True))
         quality, offset = fit_quality(game, f_x, coalitions, split.f, table.weights), np.mean(offsets, axis=0)
+        if footing is not None and footing.base.calls:
+            quality["calls"] = {"fit": sum(calls), "ranking": footing.base.calls * (table.d - 1)}
         return FittedTreeSurrogate(model, table, split.encoding, sum(boosters, ()), offset, quality)
 
     @classmethod
@@ -136,8 +138,7 @@ class TreeSurrogate:
         held = Masked.of(split.test, table.d, self.masks // 2, self.max_rows // 10, rng)
         least = max(20, len(seen.row) // len(split.train))
         if footing is not None:
-            not_full = ~seen.coalition.all(axis=1)
-            seen = Masked(seen.row[not_full], seen.coalition[not_full])
+            seen = seen.take(np.flatnonzero(~seen.coalition.all(axis=1)))
         to_learn, to_check = (_lesson(table, split, masked, footing) for masked in (seen, held))
         target = to_learn.target
         offset = np.zeros(target.shape[1]) if footing is None else np.average(target, axis=0, weights=to_learn.share)
@@ -145,7 +146,8 @@ class TreeSurrogate:
         extra = footing is not None
         boosters = tuple(boost(self, *both, rng, min_data_in_leaf=least, extra_trees=extra) for both in each)
         c = offset + np.stack([booster.predict(to_check.X) for booster in boosters], axis=1)
-        return boosters, offset, (to_check.start + to_check.h * c, to_check.f, held.coalition)
+        told = to_check.start + to_check.h * c, to_check.f, held.coalition
+        return boosters, offset, told, 0 if footing is None else footing.calls(seen, held)
 
 
 def _lesson(table: Table, split: Split, masked: Masked, footing: Footing | None) -> Lesson:

@@ -1,6 +1,6 @@
 """The model as games call it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -10,7 +10,9 @@ from weightedshap.checks import FloatArray, as_outputs, one_of, output_position,
 from weightedshap.inputs.calls import COLUMNS, Predict, how_to_call, library_of, traits
 from weightedshap.inputs.columns import IN_ORDER, Data, UserModel, part_of
 from weightedshap.inputs.table import Table
+from weightedshap.parallel import bar
 
+PART = 2**13  # rows between two looks of a bar
 BATCH_BYTES = 2**26  # rows handed to the model at once: large enough for its speed, small beside memory
 LEAST_PROBABILITY = 1e-12  # log-odds stay within ±28
 
@@ -33,6 +35,7 @@ class Model:
     has_axis: bool  # whether people see the axis k
     custom: bool = False  # whether `predict` overrides the model's own method
     link: str = "identity"  # or "logit": probabilities p are explained as log-odds log(p / (1 − p))
+    progress: bool | str = False  # whether a bar shows long work in fitting, see `weightedshap.parallel.bar`
 
     def __call__(self, rows: Data) -> FloatArray:
         """(n, k) predictions of the chosen outputs."""
@@ -46,6 +49,16 @@ class Model:
             raise ValueError(f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before. {rule}")
         picked = raw[:, list(self.chosen)]
         return log_odds(picked) if self.link == "logit" else picked
+
+    def in_parts(self, n: int, predicted: Callable[[slice], FloatArray]) -> FloatArray:
+        """(n, k) what `predicted` gives for a few thousand of n items at a time, with a bar."""
+        parts = [slice(start, min(start + PART, n)) for start in range(0, n, PART)]
+        found = [np.empty((0, len(self.chosen)))]
+        with bar(n, "asking the model", self.progress) as shown:
+            for part in parts:
+                found.append(predicted(part))
+                shown.update(part.stop - part.start)
+        return np.concatenate(found)
 
 
 def as_model(

@@ -174,8 +174,7 @@ const fair = () => head.evaluation && head.evaluation.judges[head.evaluation.fai
 const scale = () => label(head.scales[0]);
 const shapleyName = () => (head.first ? `Shapley of ${head.first}` : "Shapley");
 const misses = ({ misfit }) => misfit > 0.005;
-const missed = (judge) => (misses(judge) ? ` Of the area ${percent(judge.misfit)} is what this judge misses by itself.`
-  : " This judge misses nothing when all features are known.");
+const missed = ({ misfit }) => ` Of the area ${percent(misfit)} is what this judge misses by itself.`;
 
 function showRecovery() {
   const what = "Mean recovery error against the number of known features, on ";
