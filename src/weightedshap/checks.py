@@ -1,7 +1,6 @@
 """Shared validation of arguments, and the sentence for a missing extra.
 
-Every function here returns the checked value or raises an error that says what was expected, what
-came, and what to do.
+Every function here returns the checked value or raises an error that says what was expected, what came, and what to do.
 """
 
 import difflib
