@@ -1,7 +1,4 @@
-"""Hidden features follow the known ones as in a Gaussian distribution, or in a Gaussian copula.
-
-Theorem 1's closed form for linear models on block-exchangeable features is here too.
-"""
+"""Hidden features follow the known ones as in a Gaussian distribution or copula; and the closed form of Theorem 1."""
 
 from __future__ import annotations
 

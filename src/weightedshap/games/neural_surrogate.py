@@ -169,10 +169,9 @@ class NeuralSurrogate:
 
 @dataclass(frozen=True)
 class Inputs:
-    """How rows become the network's inputs (n, p), float32.
+    """How rows become the network's inputs (n, p), float32: a number is one, a category one for each of its values.
 
-    A number is one input, in standard units where the recipe says so; a category is one input for each of its
-    values. A column with missing values in the background has one more, which tells them.
+    A column with missing values in the background has one more, which tells them.
     """
 
     encoding: Encoding  # how rows become columns of numbers (n, c)

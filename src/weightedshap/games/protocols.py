@@ -31,10 +31,7 @@ class Game(Protocol):
 
 @dataclass(frozen=True)
 class Parts:
-    """The games v_b whose weighted mean a game is: v = Σ_b weight_b v_b.
-
-    Δ is linear in the game, so a step of a walk through one v_b, drawn by its weight, is a draw of Δ of the mean.
-    """
+    """v = Σ_b weight_b v_b: Δ is linear, so a step of a walk through one v_b, drawn by its weight, is a draw of Δ."""
 
     n: int  # how many there are
     draw: Callable[[int, np.random.Generator], IntArray]  # (m, rng) → (m,) parts, by weight; neighbours are alike
@@ -42,10 +39,7 @@ class Parts:
 
 
 class Block(Protocol):
-    """The games of n rows at once: what everything inside works with.
-
-    Every array has the rows in front and the outputs k at the end, a single output included.
-    """
+    """The games of n rows at once, inside: rows in front, outputs k, also a single one, at the end of every array."""
 
     @property
     def d(self) -> int: ...
