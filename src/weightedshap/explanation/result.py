@@ -177,8 +177,8 @@ class Explanation:
         """(n[, outputs]) the probability that the order of the k most influential features is not the true one.
 
         2,000 attributions are drawn around the reported one, with normal errors (Student's t where there are chains)
-        and a fixed seed; counted are those whose first k by |φ| differ or stand in another order. 0 without sampling error,
-        NaN where errors are unknown. It tells of sampling only: not of the game, nor of the choice of the weight.
+        and a fixed seed; counted are those whose first k by |φ| differ or stand in another order. 0 without sampling
+        error, NaN where errors are unknown. It tells of sampling only: not of the game, nor of the chosen weight.
         """
         k = min(positive_integer("k", k), self.values.shape[1])
         if self.standard_errors is None:
