@@ -14,11 +14,7 @@ BY_GAME = (*WHOLE, "base_values", "empty", "full")  # fields (n, G, …, k) of e
 
 
 class Assembled:
-    """Blocks of rows put together as they come: no block is held any longer than that.
-
-    With one weight for each row a block is settled before it comes here. A weight that rows share has to wait for all
-    of them, so their candidates are held.
-    """
+    """Blocks of rows put together as they come; only candidates for a weight that all rows share are held."""
 
     def __init__(self, n: int, family: WeightFamily, games: int, how: str) -> None:
         self.n, self.family, self.games, self.how = n, family, games, how
@@ -49,10 +45,7 @@ class Assembled:
         return {name: self.arrays[name] for name in there}
 
     def fields(self, names: Sequence[str], axis: bool) -> dict[str, Any]:
-        """The fields of an Explanation, of games with these names.
-
-        Here the outputs' axis is dropped, once, unless people are to see it.
-        """
+        """The fields of an Explanation, of games with these names; here the axis k is dropped, unless it is seen."""
         self._settle()
         game = self.arrays["index"] // (len(self.family) // self.games)  # (n, k) which one won
         won = {name: _of_winner(array, game) for name, array in self.by_game().items()}

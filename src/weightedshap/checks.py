@@ -1,8 +1,4 @@
-"""Shared validation of arguments, and the sentence for a missing extra.
-
-Every function here returns the checked value or raises an error that says what was expected, what
-came, and what to do.
-"""
+"""Shared checks: the checked value is returned, or an error says what was expected, what came, and what to do."""
 
 import difflib
 import importlib

@@ -33,10 +33,7 @@ JUDGES_STREAM = 4  # of the seed: a judge of the same recipe as the game is anot
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """How to explain, as the user said it; `weightedshap.Explainer` tells what each choice means.
-
-    The explainer, its files and the experiments share this value. Every name is checked when it is made.
-    """
+    """How to explain, as the user said it; `weightedshap.Explainer` tells what each choice means. Names are checked."""
 
     game: Any = "auto"
     judge: Any = "auto"
@@ -94,10 +91,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Setting:
-    """A model, its background, and how it is to be explained: all that an explainer is made of.
-
-    `model` is None where only a game of the user's own is explained.
-    """
+    """A model (None for a game of one's own), its background, and how it is explained: all that an explainer is of."""
 
     model: Model | None
     background: Table

@@ -38,10 +38,7 @@ main.add_command(reproduce)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of split, model and sampling.")
 @click.option("--quiet", is_flag=True, help="Only write the figure.")
 def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
-    """Train a small model, explain held-out rows, compare with Shapley, and draw a figure.
-
-    The data are the breast cancer measurements that come with scikit-learn (30 features).
-    """
+    """Train a small model on the breast cancer data of scikit-learn, explain rows, and draw a figure."""
     _check_output(output)
     started = time.monotonic()
     model, background, X = _trained_model(rows, seed)

@@ -49,11 +49,7 @@ def all_coalitions(d: int, start: int = 0, stop: int | None = None) -> BoolArray
 
 
 def random_coalitions(m: int, d: int, rng: np.random.Generator) -> BoolArray:
-    """(m, d) coalitions whose size is uniform on 0..d, as the paper's surrogate is trained.
-
-    Members are the first ones of one of `ORDERS` random orders: drawing an order for each coalition
-    would take longer than growing the trees.
-    """
+    """(m, d) coalitions, sizes uniform on 0..d: the first of random orders, which are shared, as drawing is slow."""
     order = rng.integers(min(m, ORDERS), size=m)
     rank = rng.permuted(np.tile(np.arange(d, dtype=np.min_scalar_type(d)), (min(m, ORDERS), 1)), axis=1)
     size = rng.integers(0, d + 1, size=(m, 1))

@@ -1,8 +1,7 @@
 """Δ[j, i]: the marginal contribution of every feature at every coalition size (Equation 2).
 
-The index convention of the whole library is set here: ``delta[j - 1, i]`` = Δ_j(x_i). The row is the
-number of features known before x_i is added (0 … d−1), the column is the feature. Rows of a data table
-stand in front of these two axes, outputs of a model behind them.
+``delta[j - 1, i]`` = Δ_j(x_i): the row is the number of features known before x_i is added (0 … d−1), the column the
+feature. Rows of a data table stand in front of these two axes, outputs of a model behind them.
 """
 
 from __future__ import annotations
@@ -85,10 +84,7 @@ class Contributions:
 
     @property
     def adjusted(self) -> bool:
-        """Whether a model fitted to the draws helped to read them: then the table is not linear in the game.
-
-        A player who never matters gets zero up to the standard errors: strata with him hold other coalitions.
-        """
+        """Whether a model fitted to the draws helped to read them: then the table is not linear in the game."""
         return self.cell_errors is not None
 
     @classmethod
@@ -150,11 +146,10 @@ class Contributions:
         return np.where(np.isinf(self.counts), 0.0, sampled)
 
     def standard_error_of(self, w: npt.ArrayLike) -> FloatArray:
-        """(d[, k]) standard error of φ_w = Σ_j w_j Δ_j.
+        """(d[, k]) standard error of φ_w = Σ_j w_j Δ_j, by its spread over c chains: c − 1 degrees of freedom.
 
-        One walk fills cells of many sizes, so the errors of the cells are not independent and must not be added up as
-        if they were. The chains are independent, so the spread of φ_w over the chains tells its error: with c chains
-        it has c − 1 degrees of freedom. NaN where fewer than two chains have visited every cell that w uses.
+        Cells are not independent, as one walk fills many; chains are. NaN where fewer than two visited all cells
+        that w uses.
         """
         w = np.asarray(w, dtype=np.float64)
         sampled = ~np.isinf(self.counts.reshape(self.d, -1)).all(axis=1) & (w > 0)
@@ -201,8 +196,7 @@ class Contributions:
 def weighted_error(estimates: FloatArray, share: FloatArray) -> FloatArray:
     """Standard error of Σ_c share_c · estimates[c] from the spread of c independent estimates.
 
-    With share ∝ draws, E Σ share (estimate − mean)² = σ² (c − 1) where σ² is the variance of one draw
-    and Var(mean) = σ² / Σ draws, so Var(mean) is that sum divided by c − 1.
+    With share ∝ draws and σ² the variance of one, E Σ share (estimate − mean)² = σ² (c − 1), Var(mean) = σ² / Σ draws.
     """
     mean = np.einsum("c,c...->...", share, estimates)
     spread = np.einsum("c,c...->...", share, (estimates - mean) ** 2)

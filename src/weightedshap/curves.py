@@ -1,7 +1,4 @@
-"""Predictions along an order of features, and what is read off them.
-
-Curves carry the size j = 0..d: on their last axis at one row, before the outputs' axis k in blocks of rows.
-"""
+"""Predictions along an order of features; sizes j = 0..d stand on the last axis, or before k in blocks of rows."""
 
 import numpy as np
 from scipy.special import stdtrit
@@ -15,18 +12,12 @@ __all__ = ["along", "area", "exclusion_error", "mean_interval", "order_of", "rec
 
 
 def order_of(phi: FloatArray, axis: int = -1) -> IntArray:
-    """Features from most to least influential, by |φ|: the ranking behind ℐ(k; φ, x) of Equation 4.
-
-    Equal |φ| keep the lower index first. Features are on the given axis.
-    """
+    """Features by |φ|, the lower index first of equals: the ranking behind ℐ(k; φ, x) of Equation 4."""
     return np.asarray(np.argsort(-np.abs(phi), axis=axis, kind="stable"))
 
 
 def along(game: Game, orders: IntArray) -> FloatArray:
-    """(m, d) orders → (m, d + 1[, k]) predictions when the first 0..d features of each order are known.
-
-    A game with its own ``along`` is asked; for others each distinct coalition is evaluated once.
-    """
+    """(m, d) orders → (m, d + 1[, k]) predictions when the first 0..d features are known; each coalition once."""
     known = checked(game)
     return np.asarray(along_distinct(known, orders) if known.along is None else known.along(orders))
 
@@ -63,10 +54,7 @@ def misfit(curves: FloatArray) -> float:
 
 
 def mean_interval(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean over the first axis (rows), and half the width of its 95 % interval (Student's t).
-
-    The half-width is NaN for a single row, which says nothing about others.
-    """
+    """Mean over the first axis, and half the width of its 95 % interval (Student's t), NaN for a single row."""
     n = len(values)
     mean = np.asarray(values.mean(axis=0))
     if n < 2:

@@ -1,7 +1,4 @@
-"""The whole method on one page.
-
-model, background ─▶ game ─▶ Δ contributions ─▶ φ = W·Δ ─▶ T utility, on the judge ─▶ w*, φ*
-"""
+"""model, background ─▶ game ─▶ Δ contributions ─▶ φ = W·Δ ─▶ T utility, on the judge ─▶ w*, φ*: the whole method."""
 
 from __future__ import annotations
 
@@ -96,10 +93,9 @@ class Explainer:
 
     @classmethod
     def paper(cls, model: Any, background: Data, **choices: Any) -> Explainer:
-        """The paper's own way: its network explains and judges, Algorithm 2 as the authors run it, their 13 weights.
+        """The paper's way: its network, by torch, explains and judges, Algorithm 2 as the authors run it, 13 weights.
 
-        `choices` of the constructor come on top. The network is trained by torch (extra ``neural``); Algorithm 2 as it
-        is printed, which draws a hundred times as much, is ``estimator=weightedshap.estimators.algorithm_2``.
+        As it is printed, which draws a hundred times as much, it is ``estimator=weightedshap.estimators.algorithm_2``.
         """
         own = {"game": NeuralSurrogate.paper(), "judge": "game", "estimator": authors, "family": "paper"}
         return cls(model, background, **{**own, **choices})
@@ -144,10 +140,8 @@ class Explainer:
     def __call__(self, X: Data, row_ids: Any = None) -> Explanation:
         """Explain every row of `X`.
 
-        Parameters
-        ----------
-        row_ids : one integer or text for each row. A row of a sampled game draws from its id, or from its position
-            where there are none: with ids a table explained in parts gives the same numbers as in one call.
+        A row of a sampled game draws from its position, or from its id, an integer or text: with `row_ids` a table
+        explained in parts gives the same numbers as in one call.
         """
         rows = self.background.align(X)
         notes = self.background.notes + self.background.unseen(rows)
@@ -162,8 +156,7 @@ class Explainer:
     def load(cls, folder: str | os.PathLike[str], model: Any, **choices: Any) -> Explainer:
         """The explainer that `save` wrote, for the same model: its explanations are the same to the bit.
 
-        Nothing in the folder can run code. `choices` of the constructor replace saved ones; an estimator, utility,
-        game, judge or `predict` that was given as a function cannot be saved and has to be passed again.
+        Nothing in the folder can run code. `choices` replace saved ones; functions cannot be saved, pass them again.
         """
         return cls._made(*files.load(folder, model, choices))
 
@@ -181,10 +174,7 @@ def explain(
     evaluations: int | None = None,
     random_state: int = Choices.random_state,
 ) -> Explanation:
-    """Explain one bound game: anything with `d` that maps coalitions (m, d) to values (m[, k]).
-
-    f(x) is the game of all players. The result has one row.
-    """
+    """Explain one bound game: anything with `d` that maps coalitions (m, d) to values (m[, k]); f(x) is that of all."""
     bound = checked(game)
     chosen = {"family": family, "utility": utility, "estimator": estimator, "evaluations": evaluations}
     method = Choices(**chosen, random_state=random_state, progress=False).method(bound.d)
@@ -196,10 +186,7 @@ def explain(
 
 @dataclass(frozen=True)
 class Call:
-    """The method on the rows of one call: estimate → weigh → score → choose, block by block.
-
-    `ids` are what each row draws from.
-    """
+    """Estimate → weigh → score → choose, block by block; `ids` are what each row of the call draws from."""
 
     weighing: Weighing
     ids: Sequence[int | str]

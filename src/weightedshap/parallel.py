@@ -1,7 +1,4 @@
-"""Map over blocks of rows: threads by default, any joblib backend on request.
-
-Results never depend on how the work is spread: row r always draws from its own child generator.
-"""
+"""Map over blocks of rows. Results never depend on how: row r always draws from its own child generator."""
 
 import hashlib
 import sys
@@ -37,11 +34,9 @@ class Workers(Protocol):
 def each_block(
     work: Callable[[slice], Result], parts: Sequence[slice], workers: Workers, description: str
 ) -> Iterator[Result]:
-    """``work(part)`` for every block of rows, in order, with a progress bar.
+    """``work(part)`` for every block of rows, in order, with a bar; by threads, or the backend that joblib is told.
 
     While several workers run, BLAS keeps to one thread in each: its own threads would fight with them.
-    Threads are preferred, because the compiled loops release the lock; inside a
-    ``joblib.parallel_config(backend=…)`` block the named backend is used instead.
     """
     n_jobs = None if workers.n_jobs in (None, 1) or len(parts) == 1 else workers.n_jobs
     sizes = [part.stop - part.start for part in parts]

@@ -17,10 +17,9 @@ PASSES = 10
 def refined(judge: View, orders: IntArray, spread: FloatArray) -> IntArray:
     """Orders (n, d, k) whose neighbours change places where that brings the judge nearer to f(x).
 
-    Exchanging the features at places t and t + 1 changes one coalition of the walk, that of the first t + 1. So
-    all pairs that begin at an even place are tried in one walk, then all that begin at an odd one, ten times at most
-    or until nothing moves. A pair is exchanged if |f(x) − v| falls by more than `LEAST_GAIN` times the spread (n, k),
-    the standard deviation of f(x) over the background.
+    Exchanging places t and t + 1 changes one coalition of the walk, that of the first t + 1: all pairs that begin at an
+    even place are tried in one walk, then the odd ones, ten times at most or until nothing moves. |f(x) − v| must fall
+    by more than `LEAST_GAIN` times the spread (n, k), the standard deviation of f(x) over the background.
     """
     walked = _errors(judge, orders)  # (n, d + 1, k)
     for _ in range(PASSES):

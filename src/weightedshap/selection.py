@@ -18,10 +18,7 @@ Number = TypeVar("Number", np.float64, np.intp)
 
 @dataclass(frozen=True)
 class Candidates:
-    """Everything that each weight gives on a block of n rows: steps 1 and 2 of Algorithm 1.
-
-    The m weights of the family stand first; those needed for the reference curves follow where it lacks them, M in all.
-    """
+    """Steps 1 and 2 on n rows: the m weights of the family, then those that references need beside them, M in all."""
 
     phi: FloatArray  # (n, M, d, k)
     orders: IntArray  # (n, M, d, k)
@@ -51,11 +48,8 @@ def candidates(
 ) -> Candidates:
     """Attributions φ_w of every weight, their rankings and recovery curves, and T(φ_w).
 
-    Parameters
-    ----------
-    judge, scorer : the game that curves are drawn on, and the one that the utility looks at: the same, unless the
-        utility asks for a game of its own
-    phi, errors : (n, M, d, k) attributions under the weights of `family.with_references`, and their standard errors
+    `phi` and `errors` (n, M, d, k) are those under `family.with_references`. Curves are drawn on `judge`; `scorer` is
+    the same, unless the utility asks for a game of its own.
     """
     unknown, m = np.isnan(phi).any(axis=2, keepdims=True), len(family.labels)
     orders = order_of(np.nan_to_num(phi) if unknown.any() else phi, axis=2)
@@ -66,10 +60,7 @@ def candidates(
 
 
 def paired(of_games: Sequence[FloatArray], m: int) -> FloatArray:
-    """(n, M, …) of each game → (n, G·m + M − m, …): the m weights of every game, then what the first adds to them.
-
-    That is the order of `WeightFamily.of_games` with its references.
-    """
+    """(n, M, …) of each game → (n, G·m + M − m, …): the m weights of every game, then the references of the first."""
     if len(of_games) == 1:
         return of_games[0]
     return np.concatenate([*(one[:, :m] for one in of_games), of_games[0][:, m:]], axis=1)
@@ -100,10 +91,9 @@ def _at(array: npt.NDArray[Number], index: IntArray) -> npt.NDArray[Number]:
 def best_weight(scores: FloatArray, family: WeightFamily) -> IntArray:
     """Index of the chosen weight for scores (…, m).
 
-    The ranking is all that AUP sees, so equal scores are common. Scores within 1e-12·|best| of the best
-    are tied; of tied weights the one nearest to uniform in L2 is taken, then the lowest index. (The
-    paper's Algorithm 1 keeps the last of them and the authors' program the first.) A weight without a
-    score (NaN: it uses a size that was never visited) cannot be chosen.
+    Equal scores are common, as AUP sees the ranking alone. Of weights within 1e-12·|best| of the best the one nearest
+    to uniform in L2 is taken, then the lowest index (the paper's Algorithm 1 keeps the last, the authors' program the
+    first). A weight without a score (NaN: it uses a size that was never visited) cannot be chosen.
     """
     usable = np.where(np.isnan(scores), -np.inf, scores)
     best = usable.max(axis=-1, keepdims=True)
@@ -121,8 +111,7 @@ def shared_weight(scores: FloatArray, family: WeightFamily) -> int:
 def careful_weight(scores: FloatArray, family: WeightFamily) -> int:
     """Index of the weight nearest to uniform whose mean score is within one standard error of the highest.
 
-    The error is that of the paired difference over the rows, so Shapley stays unless another weight is better beyond
-    noise. A single row knows no error: the weight nearest to uniform is taken.
+    The error is that of the paired difference: Shapley stays unless another is better beyond noise, or of a single row.
     """
     usable = ~np.isnan(scores).any(axis=0)
     best = shared_weight(scores, family)

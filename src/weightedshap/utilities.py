@@ -1,8 +1,7 @@
 """T: how good an attribution is. Larger is better.
 
-To people a utility is a function ``(game, f_x) → (phi[m, d] → score[m])``, called on one output of one row. Inside it
-is a small value that scores blocks of rows; a plain function is wrapped into one. To add a utility, write how it
-scores and add one line to `UTILITIES`.
+To people it is a function ``(game, f_x) → (phi[m, d] → score[m])`` of one output of one row; inside, a small value that
+scores blocks of rows. To add one, write how it scores and add one line to `UTILITIES`.
 """
 
 from collections.abc import Callable, Mapping

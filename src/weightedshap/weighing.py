@@ -63,10 +63,7 @@ class Weighing:
         return self.method.family if len(self.names) == 1 else self.method.family.of_games(self.names)
 
     def choose(self, scorer: Rows, part: slice, block: Block | None, found: Sequence[Found]) -> Candidates | Selection:
-        """T of every weight, and w*; a weight that rows share has to wait for all of them.
-
-        `block` holds the first game at these rows, where it was made already; `found` what is known of every game.
-        """
+        """T of every weight, and w*, from what is known of every game; candidates where rows share a weight."""
         family, judge = self.method.family, self.judge
         judging = judge.view(part, block if judge is self.explained[0] else None)
         scoring = judging if scorer is judge else scorer.view(part)

@@ -1,7 +1,4 @@
-"""W: families of weight vectors over coalition sizes (the w of Equation 5).
-
-A family is a matrix: `vectors[m, d]` with a label for each row. Row entries are non-negative and sum to
-one. Families are joined with ``|``; of equal vectors the first label stays.
+"""W: families of weight vectors over coalition sizes (the w of Equation 5), joined with ``|``.
 
 To add a family, write a function ``d → WeightFamily`` and add one line to `FAMILIES`.
 """
@@ -28,13 +25,7 @@ PAPER_PAIRS = ((32, 1), (16, 1), (8, 1), (4, 1), (2, 1), (1, 1), (1, 2), (1, 4),
 
 @dataclass(frozen=True, eq=False)
 class WeightFamily:
-    """Weight vectors with their labels. Two families are compared with `equals`.
-
-    Attributes
-    ----------
-    labels : m names
-    vectors : (m, d) non-negative rows that sum to one
-    """
+    """m labels and vectors (m, d), non-negative rows that sum to one. Two families are compared with `equals`."""
 
     labels: tuple[str, ...]
     vectors: FloatArray
@@ -112,10 +103,7 @@ class WeightFamily:
         return int(found[0]) if len(found) else None
 
     def phi(self, delta: FloatArray) -> FloatArray:
-        """φ_w(x_i) = Σ_j w_j Δ_j(x_i) for every w (Equation 5): (…, d, d) → (…, m, d).
-
-        Cells that w does not use (w_j = 0) may be NaN; a w that uses one gives NaN.
-        """
+        """φ_w(x_i) = Σ_j w_j Δ_j(x_i) for every w (Equation 5): (…, d, d) → (…, m, d); NaN where w uses a NaN."""
         if not np.isnan(delta).any():
             return np.asarray(self.vectors @ delta)
         used = np.asarray(self.vectors @ np.nan_to_num(delta))
@@ -149,9 +137,8 @@ def _equal(vector: FloatArray, vectors: FloatArray) -> BoolArray:
 def beta(d: int, alpha: float, beta: float) -> WeightFamily:
     """w_j = C(d−1, j−1) · B(j+β−1, d−j+α) / B(α, β), the paper's Beta weight.
 
-    α and β stand in the paper's order: Beta(16, 1) favours small coalitions, Beta(1, 16) large ones,
-    Beta(1, 1) is uniform and gives the Shapley value. The vector is built from the ratios
-    ``w_{j+1}/w_j = (d−j)/j · (j+β−1)/(d−j+α−1)`` in log space, so nothing overflows at any d.
+    Beta(16, 1) favours small coalitions, Beta(1, 16) large ones, Beta(1, 1) is uniform and gives the Shapley value. By
+    the ratios ``w_{j+1}/w_j = (d−j)/j · (j+β−1)/(d−j+α−1)`` in log space, so nothing overflows at any d.
 
     Examples
     --------
@@ -179,10 +166,7 @@ def beta_grid(d: int, values: Sequence[float] = (1, 2, 4, 8, 16, 32)) -> WeightF
 
 
 def banzhaf(d: int, p: float = 0.5) -> WeightFamily:
-    """w_j = C(d−1, j−1) p^{j−1} (1−p)^{d−j}: each other feature is known with probability p.
-
-    p = 1/2 gives the Banzhaf value, p → 0 the first and p → 1 the last contributions.
-    """
+    """w_j = C(d−1, j−1) p^{j−1} (1−p)^{d−j}: others are known with probability p; 1/2 gives the Banzhaf value."""
     d = positive_integer("d", d)
     if not 0 <= p <= 1:
         raise ValueError(f"Banzhaf weights need a probability 0 ≤ p ≤ 1; got {p!r}.")

@@ -1,8 +1,7 @@
 """How good is an attribution? Rankings of the features compared on games that did not choose them.
 
-The chosen weights can never look worse than Shapley on the judge that chose them. So the distinct background rows are
-cut in halves: each half fits the explainer's games and explains every row, and is judged on games of the other half.
-Those are right when everything is known, by default: otherwise most of what they measure would be their own misfit.
+No weights look worse than Shapley on the judge that chose them. So the distinct background rows are cut in halves: each
+fits the games, explains every row, and is judged on games of the other half, which by default have no misfit at [d].
 """
 
 import os

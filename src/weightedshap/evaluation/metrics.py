@@ -19,14 +19,9 @@ TIE_DIGITS = 12  # of the largest score, to which two scores must agree to count
 def points(
     judge: Rows, orders: IntArray, metric: str, labels: Labels | None, workers: Workers, backwards: bool = False
 ) -> dict[str, FloatArray]:
-    """(n, M, d + 1) what every row and ranking scores at j = 0..d under the game that judges; outputs are averaged.
+    """(n, M, d + 1) what every row scores at j = 0..d by rankings (n, M, d, k) on the judge; outputs are averaged.
 
-    Parameters
-    ----------
-    orders : (n, M, d, k) M rankings of every row and output
-    metric : what |f(x) − v| is called; "recovery" goes with "inclusion_mse" or "inclusion_auc" where labels are given,
-        "exclusion" with "exclusion_…", "masked_inclusion" with "masked_…"
-    backwards : whether the first j features are those that are hidden
+    `metric` is what |f(x) − v| is called; error or AUC of labels come on top. `backwards` hides the first j features.
     """
     step = -1 if backwards else 1
 
@@ -62,10 +57,9 @@ class Labels:
 def auc_points(scores: FloatArray, positive: BoolArray) -> FloatArray:
     """(n, …) scores → (n, …) numbers whose mean over the rows is the AUC, and whose spread is its error.
 
-    A row's placement V is the share of rows of the other class that it is ranked rightly against. The mean of V is the
-    AUC within each class, so with p the share of the row's class, AUC + (V − AUC)/p has the AUC as its mean, and its
-    variance over n rows is that of DeLong et al. (1988). Scores that differ by rounding only, as sums of the same
-    leaves in another order do, are ties.
+    V is the share of rows of the other class that a row is ranked rightly against, p the share of its class. The mean
+    of V is the AUC within each class, so AUC + (V − AUC)/p has the AUC as its mean, and its variance over n rows is
+    that of DeLong et al. (1988). Scores that differ by rounding only are ties.
     """
     from scipy.stats import rankdata  # slow to import, and most users never come here
 

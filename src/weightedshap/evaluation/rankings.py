@@ -142,11 +142,7 @@ def _searched(side: Side, search: Callable[[Game, float], IntArray]) -> IntArray
 
 
 def greedy(game: Game, f_x: float) -> IntArray:
-    """(d,) the order that adds, step by step, the feature which brings v nearest to f(x).
-
-    A reference, not a bound: a first step that looks worse may open a better way. It costs d(d + 1)/2 evaluations.
-    Of equals the lower index comes first.
-    """
+    """(d,) the order that adds the feature which brings v nearest to f(x), step by step; a reference, not a bound."""
     d = game.d
     known, order = np.zeros(d, dtype=np.bool_), np.empty(d, dtype=np.intp)
     for step in range(d):
@@ -183,14 +179,9 @@ def optimum(game: Game, f_x: float) -> IntArray:
 
 
 def mci(values: FloatArray, walks: IntArray) -> FloatArray:
-    """(…, d) marginal contribution feature importance (Catav et al. 2021): max_S v(S ∪ i) − v(S) of each feature i.
+    """(…, d) max_S v(S ∪ i) − v(S), the MCI of each feature i (Catav et al. 2021), for `values` of `sampled_values`.
 
-    Their v says how well S predicts. Given `sampled_values` of one row's game this is the local form, where the
-    largest |v(S ∪ i) − v(S)| counts; given minus the mean squared error of many rows, the global one.
-
-    Parameters
-    ----------
-    values : what `sampled_values` gave for `walks`, or something computed from it
+    Of one row's game it is the local form; of minus the mean squared error of many rows, the global one.
     """
     d = walks.shape[1]
     if d > ENUMERATED:
@@ -201,10 +192,7 @@ def mci(values: FloatArray, walks: IntArray) -> FloatArray:
 
 
 def sampled_values(block: Block, walks: IntArray) -> FloatArray:
-    """(n, m, d + 1) values of one output of a block along the orders `walks` (m, d).
-
-    Up to d = 10 all coalitions are evaluated instead: (n, 2^d), in the order of `all_coalitions`.
-    """
+    """(n, m, d + 1) one output along `walks` (m, d); up to d = 10 all coalitions instead, (n, 2^d)."""
     if block.d <= ENUMERATED:
         return block.values(all_coalitions(block.d))[..., 0]
     return block.along(np.tile(walks, (block.n, 1, 1)))[..., 0]

@@ -1,8 +1,4 @@
-"""An Explanation in the form of other libraries: shap and shapiq.
-
-Their waterfall, force and decision plots take for granted that base + Σ φ is the prediction. A weighted attribution
-does not add up (see `Explanation.efficiency_gap`), so for those plots ask for a normalised copy.
-"""
+"""An Explanation for shap and shapiq, whose plots want base + Σ φ = f(x): so weighted ones are normalised."""
 
 from __future__ import annotations
 
@@ -79,10 +75,7 @@ def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
 
 
 def to_shapiq(explanation: Explanation, row: int, output: int | str = 0, normalize: str | None = None) -> Any:
-    """`shapiq.InteractionValues` of order one for one row and output, by position or name; `normalize` as in `to_shap`.
-
-    shapiq has no name for a weighted semivalue; the index is "SV", the nearest one it knows.
-    """
+    """`shapiq.InteractionValues` of order one for a row and output; "SV" is the nearest index that shapiq knows."""
     shapiq = require("shapiq", "shapiq")
     place, row = place_of(explanation, output), row_position(explanation, row)
     values = explanation.values if normalize is None else normalized(explanation, normalize)[0]

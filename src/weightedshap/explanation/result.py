@@ -1,8 +1,4 @@
-"""The result: values, weights, Δ, scores, errors, and why sampling stopped.
-
-n rows, d players, k outputs. The axis k is there if and only if several outputs are explained, or
-`outputs=` was a list; it is always the last one. `slicing.AXES` lists the axes of every field.
-"""
+"""The result, with n rows, d players, and an axis k at the end for several outputs, or where `outputs=` was a list."""
 
 from __future__ import annotations
 
@@ -125,11 +121,7 @@ class Explanation:
 
     @classmethod
     def concatenate(cls, parts: Iterable[Explanation]) -> Explanation:
-        """One explanation of the rows of all parts, in their order.
-
-        Parts must agree in features, outputs, family, utility and selection. Δ is kept if all parts kept it. Parts of
-        one explainer can be weighed anew together.
-        """
+        """All rows of parts that agree in features, outputs, family, utility and selection; Δ if all kept it."""
         parts = list(parts)
         if not parts or not all(isinstance(part, Explanation) for part in parts):
             raise ValueError("`concatenate` needs a list of at least one Explanation.")
@@ -158,10 +150,9 @@ class Explanation:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:
-        """The explanation that `save` wrote, also by an older version.
+        """The explanation that `save` wrote, also by an older version; without its game it cannot be weighed anew.
 
-        Nothing in a file can run code. A file that is damaged, hostile or of a newer version is refused with a
-        ValueError. The game is not in the file, so a loaded explanation cannot be weighed anew.
+        Nothing in a file can run code. A damaged, hostile or newer one is refused with a ValueError.
         """
         return cls(**stored.load(path, field_names()))
 
@@ -185,10 +176,9 @@ class Explanation:
     def instability(self, k: int = 5) -> FloatArray:
         """(n[, outputs]) the probability that the order of the k most influential features is not the true one.
 
-        The errors of `values` are taken as independent and normal (Student's t where chains tell how well the errors
-        are known), 2,000 attributions are drawn around the reported one with a fixed seed, and the share of those whose
-        first k features by |φ| differ, or stand in another order, is counted. Rows without sampling error have 0, rows
-        with unknown errors NaN. It tells of sampling only: not of the game, nor of the choice of the weight.
+        2,000 attributions are drawn around the reported one, with normal errors (Student's t where there are chains)
+        and a fixed seed; counted are those whose first k by |φ| differ or stand in another order. 0 without sampling
+        error, NaN where errors are unknown. It tells of sampling only: not of the game, nor of the chosen weight.
         """
         k = min(positive_integer("k", k), self.values.shape[1])
         if self.standard_errors is None:
@@ -233,10 +223,7 @@ class Explanation:
     to_shapiq = export.to_shapiq
 
     def reweight(self, family: object = None, utility: object = "aup", select: str = "per_row") -> Explanation:
-        """Another family or utility on the same Δ: a matrix product and some curves, no new sampling.
-
-        The judge stays, and so do the games that compete.
-        """
+        """Another family or utility on the same Δ, games and judge: a matrix product and some curves, no sampling."""
         if self.contributions is None:
             raise ValueError("Δ was not kept, so it cannot be weighed anew. Explain with keep_contributions=True.")
         weigher, T = self._judging("Weigh anew"), as_utility(utility)
@@ -249,18 +236,13 @@ class Explanation:
         return replace(self, **chosen, utility=T.name, select=select)
 
     def refined_orders(self) -> IntArray:
-        """(n, d[, k]) rankings that recover the prediction from still fewer features, by a local search on the judge.
-
-        The search starts at `orders` and lets neighbours change places where that brings the judge nearer to f(x), see
-        `weightedshap.refinement`. It gives rankings and no attribution: no weighting of contributions stands behind it.
-        """
+        """(n, d[, k]) rankings, no attributions, that a local search on the judge finds from `orders`."""
         return self._judging("Refine").refine(self.orders)
 
     def shortlist(self, row: int, tolerance: float = 0.1, output: int | str = 0) -> Shortlist:
-        """The first features of the refined order that suffice for one row's prediction, by position.
+        """The first features of the refined order that suffice for one row: the judge is within `tolerance` deviations.
 
-        They suffice when the judge, knowing only them, is within `tolerance` standard deviations of the predictions
-        over the background. All features are listed where it never comes so near before.
+        These are standard deviations of f over the background. All features are listed where it never comes so near.
         """
         place, row = export.place_of(self, output), export.row_position(self, row)
         one = self[[row], :, [place]] if self.has_outputs else self[[row]]

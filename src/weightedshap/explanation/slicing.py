@@ -1,7 +1,4 @@
-"""Which axes each field of an Explanation has, and cutting and joining along them.
-
-One table says it all, so that a slice, a join and a file read back keep every array in step.
-"""
+"""Which axes each field of an Explanation has, and cutting along them: one table keeps every array in step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,10 +34,7 @@ AXES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Cut:
-    """Positions to keep on the axes row, feature and output; None keeps all of them.
-
-    A single output (an int) takes the axis away; rows and features keep theirs.
-    """
+    """Positions to keep, None for all; a single output (an int) takes its axis away, rows and features keep theirs."""
 
     rows: IntArray
     features: IntArray | None

@@ -84,11 +84,7 @@ def _named(names: Sequence[object] | None, d: int) -> tuple[str, ...] | None:
 
 
 def from_shapiq(game: Any) -> FunctionGame:
-    """A `shapiq.Game` or imputer (anything with `n_players` that maps coalitions to values) as our game.
-
-    It is on its own scale: what shapiq subtracts (`normalization_value`) is added again. `weightedshap.explain` takes
-    such a game as it is.
-    """
+    """A `shapiq.Game` or imputer as our game; what shapiq subtracts (`normalization_value`) is added again."""
     has = offered(game, "n_players", "player_name_lookup")
     if not callable(game) or "n_players" not in has:
         raise TypeError(f"A shapiq game is callable and has `n_players`; got {type(game).__name__}.")

@@ -19,10 +19,9 @@ FittedSurrogate = FittedTreeSurrogate | FittedNeuralSurrogate
 class Auto:
     """The tree surrogate, or the network where its held-out error is lower by at least `gain`.
 
-    Both learn from the same rows and are judged on the same coalitions of the same held-out rows. Contributions
-    of the trees are exact while those of the network are sampled, so the network has to be clearly better. Where
-    the network needs torch and there is none, the trees are taken. ``info["auto"]`` says which was taken and by
-    how much the other lost.
+    Both learn from the same rows and are judged on the same coalitions of the same held-out rows. Contributions of the
+    trees are exact while those of the network are sampled, so the network has to be clearly better. Where it needs
+    torch and there is none, the trees are taken. ``info["auto"]`` says which was taken and by how much the other lost.
 
     Parameters
     ----------
@@ -45,12 +44,8 @@ class Auto:
         network = replace(self.network, held_out=self.tree.held_out).fit_split(model, table, split, learning)
         held = held_out_masks(split.test, table.d, rng)
         rows, f_x = table.take(held.row), split.f[held.row]
-        errors = [float(((game.masked(rows, held.coalition) - f_x) ** 2).mean()) for game in (tree, network)]
-        return self._better(tree, network, *errors)
-
-    def _better(self, tree: FittedSurrogate, network: FittedSurrogate, *errors: float) -> FittedSurrogate:
-        gain = 1 - errors[1] / errors[0] if errors[0] > 0 else 0.0
-        facts = dict(zip(("tree_error", "network_error"), errors, strict=True))
+        own, other = (float(((game.masked(rows, held.coalition) - f_x) ** 2).mean()) for game in (tree, network))
+        gain, facts = 1 - other / own if own > 0 else 0.0, {"tree_error": own, "network_error": other}
         verdict = f"the network's held-out error is {abs(gain):.1%} {'lower' if gain >= 0 else 'higher'}"
         if gain >= self.gain:
             return _with(network, auto=f"neural_surrogate; {verdict}", **facts)

@@ -1,4 +1,4 @@
-"""Hidden features take fixed values: by default the background's means, and modes of categories."""
+"""Hidden features take fixed values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ from weightedshap.inputs import Data
 
 @dataclass(frozen=True)
 class Baseline:
-    """v(S) = f(x_S, b_{[d]∖S}) with one fixed row b.
-
-    Parameters
-    ----------
-    values : the row b, in the columns of the background; None for its means, and modes of categories
-    """
+    """v(S) = f(x_S, b_{[d]∖S}) with one fixed row b: `values`, or the background's means and modes of categories."""
 
     values: Any = None
 

@@ -1,7 +1,4 @@
-"""Hidden features follow the known ones as in a Gaussian distribution, or in a Gaussian copula.
-
-Theorem 1's closed form for linear models on block-exchangeable features is here too.
-"""
+"""Hidden features follow the known ones as in a Gaussian distribution or copula; and the closed form of Theorem 1."""
 
 from __future__ import annotations
 
@@ -33,10 +30,9 @@ class Gaussian:
         X_H = Y_H + Σ_HS Σ_SS⁻¹ (x_S − Y_S),
 
     with the same `draws` of Y, in pairs μ ± e, for every coalition and every row; and the model's predictions are
-    averaged. For a linear model the pairs make the mean exact, so one draw at the conditional mean is taken. Where
-    the sample correlations are not positive definite they are shrunk towards zero, by the intensity of
-    Ledoit and Wolf; ``info["shrinkage"]`` says by how much. Columns must be numbers without holes; categories and
-    booleans are refused.
+    averaged. For a linear model the pairs make the mean exact, so one draw at the conditional mean is taken. Where the
+    sample correlations are not positive definite they are shrunk towards zero, by the intensity of Ledoit and Wolf;
+    ``info["shrinkage"]`` says by how much. Columns must be numbers without holes; categories and booleans are refused.
 
     Parameters
     ----------
@@ -63,10 +59,9 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Copula(Gaussian):
-    """As `Gaussian`, after each feature was turned into normal scores by its ranks in the background.
+    """As `Gaussian`, of normal scores by the ranks in the background, turned back by its quantiles.
 
-    Hidden features are drawn as scores and turned back by the quantiles of the background, so that every
-    feature keeps its own distribution, within the range of the background; only the dependence is Gaussian.
+    Every feature keeps its own distribution, within the range of the background; only the dependence is Gaussian.
     """
 
     margins: ClassVar[str] = "copula"
@@ -146,17 +141,12 @@ def _numbers(rows: Data, table: Table) -> FloatArray:
     columns, names = [column_of(rows, c) for c in range(len(table.names))], table.names
     for c, column in enumerate(columns):
         if column.dtype == object or table.kind.is_boolean(table.data, c):
-            raise TypeError(
-                f"Column {names[c]!r} holds categories, which have no Gaussian distribution. Use the game "
-                "'tree_surrogate', or turn the column into numbers."
-            )
+            said = f"Column {names[c]!r} holds categories, which have no Gaussian distribution."
+            raise TypeError(f"{said} Use the game 'tree_surrogate', or turn the column into numbers.")
     X = np.stack(columns, axis=1).astype(np.float64)
     if not np.isfinite(X).all():
-        name = names[int(np.argwhere(~np.isfinite(X))[0, 1])]
-        raise ValueError(
-            f"Column {name!r} has a missing or infinite value, which a Gaussian distribution does not have. Use the "
-            "game 'tree_surrogate', or fill it in."
-        )
+        said = f"Column {names[int(np.argwhere(~np.isfinite(X))[0, 1])]!r} has a missing or infinite value"
+        raise ValueError(f"{said}, which no Gaussian distribution has. Use the game 'tree_surrogate', or fill it in.")
     return X
 
 
@@ -181,16 +171,15 @@ def _is_linear(model: Model, X: FloatArray, table: Table) -> bool:
     if len(has) < 2 or model.space != "value" or model.custom:
         return False
     raw = np.atleast_2d(np.asarray(X @ np.asarray(has["coef_"], dtype=np.float64).T + has["intercept_"]).T).T
-    if raw.shape[1] != model.n_raw:
-        return False
     f = model(table.kind.build(list(X.T), table.data, "background"))
-    return bool(np.allclose(raw[:, list(model.chosen)], f, rtol=1e-9, atol=1e-9 * (1 + np.abs(f).max())))
+    near = {"rtol": 1e-9, "atol": 1e-9 * (1 + np.abs(f).max())}
+    return raw.shape[1] == model.n_raw and bool(np.allclose(raw[:, list(model.chosen)], f, **near))
 
 
 def block_exchangeable_contributions(
     x: npt.ArrayLike, beta: npt.ArrayLike, blocks: Sequence[Sequence[int]], correlations: npt.ArrayLike
 ) -> Contributions:
-    """Theorem 1: the exact Δ of a linear model on block-exchangeable Gaussian features.
+    """Theorem 1: the exact Δ of a linear model on block-exchangeable Gaussian features, in O(d²) time and memory.
 
     The model is f(x) = β₀ + xᵀβ, and X ~ N(0, Σ) with unit variances, correlation ρ_m between any two
     features of block m, and none between blocks. For feature i of block m, which has d_m features,
@@ -204,18 +193,14 @@ def block_exchangeable_contributions(
                          + (a_k − b_k) k(d_m−1−k)/((d_m−1)(d_m−2)) · Σ_{l≠i} Σ_{l'≠i,l} x_l β_l',
         a_k = ρ/(1 + ρk),   b_k = ρ/(1 − ρ + ρk).
 
-    The theorem as printed lacks the factor C(d_m−1, k) and has other limits of the sum. The fractions
-    whose denominator vanishes in blocks of one and two features have a numerator of zero, and are zero.
+    The theorem as printed lacks the factor C(d_m−1, k) and has other limits of the sum. Fractions whose denominator
+    vanishes in blocks of one and two features are zero, as their numerator is.
 
     Parameters
     ----------
     x, beta : (d,) the row, in standard units, and the coefficients
     blocks : the positions of each block's features; together each of 0..d−1 once
     correlations : one ρ for all blocks, or one for each, in (−1/(d_m−1), 1)
-
-    Returns
-    -------
-    Contributions, in O(d²) time and memory.
 
     Examples
     --------
@@ -236,10 +221,8 @@ def _lemma_factors(n: int, rho: float) -> FloatArray:
     """(n, 4) what multiplies each of `_lemma_terms` when k = 0..n−1 others of the block are known."""
     least = -1.0 / (n - 1) if n > 1 else -np.inf
     if not least < rho < 1:
-        raise ValueError(
-            f"A block of {n} features with correlation {rho:g} has no positive definite covariance. "
-            f"Pass a correlation above {least:g} and below 1."
-        )
+        said = f"A block of {n} features with correlation {rho:g} has no positive definite covariance."
+        raise ValueError(f"{said} Pass a correlation above {least:g} and below 1.")
     k = np.arange(n, dtype=np.float64)
     a, b = rho / (1 + rho * k), rho / (1 - rho + rho * k)
     hidden, known = (n - 1 - k) / max(n - 1, 1), k / max(n - 1, 1)
@@ -258,14 +241,11 @@ def _known_in_block(d: int, n: int) -> FloatArray:
     """(d, n) P(k of the block's n−1 others are among j−1 drawn from d−1), j = 1..d: hypergeometric."""
     drawn, k = np.arange(d)[:, None], np.arange(n)[None, :]
     possible = (k <= drawn) & (drawn - k <= d - n)
-    log = _log_binomial(n - 1, k) + _log_binomial(d - n, np.where(possible, drawn - k, 0))  # binomials overflow
-    log = np.where(possible, log, -np.inf)
+    pairs = ((n - 1, k), (d - n, np.where(possible, drawn - k, 0)))
+    first, second = (gammaln(a + 1) - gammaln(b + 1) - gammaln(a - b + 1) for a, b in pairs)  # binomials overflow
+    log = np.where(possible, first + second, -np.inf)
     weights = np.exp(log - log.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-
-def _log_binomial(n: int, k: IntArray) -> FloatArray:
-    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 def _checked(

@@ -30,10 +30,9 @@ class NeuralSurrogate:
     does not learn from tell which state is the best, when to stop, and how good the game is. One network has all
     outputs.
 
-    A category is one input for each value (a network has no use for ranks); one that the background never saw is
-    known to be none of them. A missing value is an input of its own where the background has some, next to a number
-    of zero, so that it differs from a hidden one; in a column where the background has none it counts as the
-    column's mean.
+    A category is one input for each value (a network has no use for ranks); one that the background never saw is known
+    to be none of them. A missing value is an input of its own where the background has some, next to a number of zero,
+    so that it differs from a hidden one; in a column where the background has none it counts as the column's mean.
 
     `NeuralSurrogate.paper()` is the paper's recipe. The defaults differ from it where that measured better: fewer
     units, larger batches, a rate that rises and falls once, a shorter memory of squared gradients, standard units,
@@ -127,10 +126,8 @@ class NeuralSurrogate:
 
         for what, found in _fitted_to(model, background).items():
             if content[what] != found:
-                raise ValueError(
-                    f"The saved game has other {what} than the given model and background: {content[what]} against "
-                    f"{found}. Pass those that it was fitted to."
-                )
+                said = f"The saved game has other {what} than the given model and background"
+                raise ValueError(f"{said}: {content[what]} against {found}. Pass those that it was fitted to.")
         encoding = Encoding.restored(content["encoding"], background.names)
         inputs = Inputs(encoding, background.player_of_column, **content["inputs"])
         network = Network(content["parameters"], inputs.owner, Target(**content["target"]))
@@ -165,19 +162,16 @@ class NeuralSurrogate:
         if self.loss == "squared" or (self.loss == "auto" and model.space != "probability"):
             return "identity"
         if (f < 0).any() or (f > 1).any():
-            raise ValueError(
-                f"The loss 'kl' is for probabilities, but predictions run from {f.min():g} to {f.max():g}. "
-                "Pass loss='squared'."
-            )
+            said = f"The loss 'kl' is for probabilities, but predictions run from {f.min():g} to {f.max():g}."
+            raise ValueError(f"{said} Pass loss='squared'.")
         return "softmax" if f.shape[1] > 1 and np.allclose(f.sum(axis=1), 1, atol=1e-4) else "sigmoid"
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """How rows become the network's inputs (n, p), float32.
+    """How rows become the network's inputs (n, p), float32: a number is one, a category one for each of its values.
 
-    A number is one input, in standard units where the recipe says so; a category is one input for each of its
-    values. A column with missing values in the background has one more, which tells them.
+    A column with missing values in the background has one more, which tells them.
     """
 
     encoding: Encoding  # how rows become columns of numbers (n, c)

@@ -1,7 +1,6 @@
 """What a game is: to people, at one row; and inside, at a block of rows with the outputs' axis always there.
 
-A game is on the model's output scale with nothing subtracted: the paper's v(S) of Equation 1 is
-``game(S) − game(∅)``.
+A game is on the model's output scale with nothing subtracted: the paper's v(S) of Equation 1 is ``game(S) − game(∅)``.
 """
 
 from abc import ABC, abstractmethod
@@ -19,27 +18,20 @@ from weightedshap.inputs import Data, part_of
 class Game(Protocol):
     """v(S) at one row: a callable on coalitions of d players.
 
-    A game may also have ``along(orders)`` (predictions along orders of the players) and
-    ``contributions()`` (its own exact Δ). Where it has not, both are built from the call: by
-    `weightedshap.curves.along` and by `weightedshap.estimators.exact`. An attribute ``cost``, "cheap" or "costly",
-    tells `weightedshap.estimators.auto` what an evaluation costs. A game that is the mean of simpler ones may offer
-    them as ``parts``, see `Parts`.
+    A game may also have ``along(orders)`` (predictions along orders of the players) and ``contributions()`` (its own
+    exact Δ). Where it has not, both are built from the call: by `weightedshap.curves.along` and by
+    `weightedshap.estimators.exact`. An attribute ``cost``, "cheap" or "costly", tells `weightedshap.estimators.auto`
+    what an evaluation costs. A game that is the mean of simpler ones may offer them as ``parts``, see `Parts`.
     """
 
     @property
-    def d(self) -> int:
-        """How many players there are."""
-
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        """(m, d) bool → (m,) or (m, k): the prediction when only these players are known."""
+    def d(self) -> int: ...  # how many players there are
+    def __call__(self, coalitions: BoolArray) -> FloatArray: ...  # (m, d) bool → (m[, k]) predictions
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The games v_b whose weighted mean a game is: v = Σ_b weight_b v_b.
-
-    Δ is linear in the game, so a step of a walk through one v_b, drawn by its weight, is a draw of Δ of the mean.
-    """
+    """v = Σ_b weight_b v_b: Δ is linear, so a step of a walk through one v_b, drawn by its weight, is a draw of Δ."""
 
     n: int  # how many there are
     draw: Callable[[int, np.random.Generator], IntArray]  # (m, rng) → (m,) parts, by weight; neighbours are alike
@@ -48,49 +40,31 @@ class Parts:
 
 
 class Block(Protocol):
-    """The games of n rows at once: what everything inside works with.
-
-    Every array has the rows in front and the outputs k at the end, a single output included.
-    """
+    """The games of n rows at once, inside: rows in front, outputs k, also a single one, at the end of every array."""
 
     @property
     def d(self) -> int: ...
-
     @property
     def n(self) -> int: ...
-
-    def values(self, coalitions: BoolArray) -> FloatArray:
-        """(m, d) coalitions → (n, m, k)."""
-
-    def along(self, orders: IntArray) -> FloatArray:
-        """(n, m, d) orders → (n, m, d + 1, k) predictions when the first 0..d players of each are known."""
-
-    def ends(self) -> FloatArray:
-        """(n, 2, k) game(∅) and game([d])."""
-
-    def output(self, index: int) -> Self:
-        """The block of one output, k = 1."""
-
-    def alone(self) -> Game:
-        """The game of the only row of a block of one, for estimators that take one game."""
+    def values(self, coalitions: BoolArray) -> FloatArray: ...  # (m, d) coalitions → (n, m, k)
+    def along(self, orders: IntArray) -> FloatArray: ...  # (n, m, d) orders → (n, m, d + 1, k), the first 0..d known
+    def ends(self) -> FloatArray: ...  # (n, 2, k) game(∅) and game([d])
+    def output(self, index: int) -> Self: ...  # the block of one output, k = 1
+    def alone(self) -> Game: ...  # the game of the only row of a block of one, for estimators that take one game
 
 
 class ExactBlock(Block, Protocol):
     """A block that knows its Δ without sampling."""
 
-    def semivalues(self, vectors: FloatArray) -> FloatArray:
-        """(m, d) weight vectors → (n, m, d, k) exact φ_w; the unit vectors give Δ itself."""
+    def semivalues(self, vectors: FloatArray) -> FloatArray: ...  # (m, d) → (n, m, d, k) exact φ_w; Δ for unit vectors
 
 
 @runtime_checkable
 class FittedGame(Protocol):
     """A game that knows model and background and still waits for the row, as people may write one."""
 
-    def at(self, row: Data) -> Game:
-        """The game at one row."""
-
-    def predict(self, rows: Data) -> FloatArray:
-        """f(x) of rows on the scale of the game, (n,) or (n, k)."""
+    def at(self, row: Data) -> Game: ...
+    def predict(self, rows: Data) -> FloatArray: ...  # (n,) or (n, k) f(x) on the scale of the game
 
 
 class Fitted(FittedGame, ABC):
@@ -126,10 +100,7 @@ class Fitted(FittedGame, ABC):
         return "value"
 
     def stored(self) -> dict[str, Any] | None:
-        """What has to be kept of a learned game: plain values, arrays, and under "recipe" the class that reads it back.
-
-        None for a game that is fitted again when it is loaded.
-        """
+        """What files keep of a learned game, under "recipe" the class that reads it; None for one fitted again."""
         return None
 
     @property
@@ -182,5 +153,4 @@ class Anchor(Fitted):
 class Recipe(Protocol):
     """How to make a game out of a model and a background."""
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedGame:
-        """Do once what does not depend on the row."""
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedGame: ...

@@ -18,11 +18,10 @@ RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means ar
 class Encoding:
     """How each column becomes a float column without NaN.
 
-    Numbers and booleans stay as they are. Categories (strings, categories of pandas and polars) become
-    ranks, ordered by the mean prediction among the background rows that have them, so that one threshold
-    can part the high ones from the low ones. A category that the background never saw stands between
-    the two middle ranks: neither high nor low, and equal to none. A missing value becomes a number below
-    all others of its column.
+    Numbers and booleans stay as they are. Categories (strings, categories of pandas and polars) become ranks, ordered
+    by the mean prediction among the background rows that have them, so that one threshold can part the high ones from
+    the low ones. A category that the background never saw stands between the two middle ranks: neither high nor low,
+    and equal to none. A missing value becomes a number below all others of its column.
     """
 
     missing: FloatArray  # (c,) the number that stands for a missing value
@@ -36,19 +35,18 @@ class Encoding:
         target = f.mean(axis=1)
         ranks = {c: _ranks(column, target, table.weights) for c, column in enumerate(columns) if column.dtype == object}
         unfinished = cls(np.full(len(columns), np.nan), ranks, table.names)
-        below = [_below(unfinished._numbers(column, c)) for c, column in enumerate(columns)]
+        numbers = [unfinished._numbers(column, c) for c, column in enumerate(columns)]
+        present = [column[~np.isnan(column)] for column in numbers]
+        below = [float(x.min() - max(1.0, np.ptp(x))) if len(x) else 0.0 for x in present]  # by at least the range
         return replace(unfinished, missing=np.array(below))
 
     def stored(self) -> dict[str, Any]:
         """What a file holds of it; categories must be plain values."""
         plain = (str, int, float, np.bool_, np.integer, np.floating)
         for column, ranks in self.ranks.items():
-            strange = [category for category in ranks if not isinstance(category, plain)]
-            if strange:
-                raise TypeError(
-                    f"Column {self.names[column]!r} has the category {strange[0]!r}, a {type(strange[0]).__name__}, "
-                    "which cannot be saved. Turn the column into strings before fitting."
-                )
+            if strange := [category for category in ranks if not isinstance(category, plain)]:
+                said = f"Column {self.names[column]!r} has the category {strange[0]!r}, a {type(strange[0]).__name__}"
+                raise TypeError(f"{said}, which cannot be saved. Turn the column into strings before fitting.")
         return {"missing": self.missing, "ranks": {column: dict(ranks) for column, ranks in self.ranks.items()}}
 
     @classmethod
@@ -81,13 +79,14 @@ class Encoding:
         copy_of, sizes = copies_of(X), {c: len(ranks) for c, ranks in self.ranks.items()}
         _, first = np.unique(copy_of, return_index=True)
         codes = {c: np.where(X[:, c] == self.missing[c], n, X[:, c]).astype(np.intp) for c, n in sizes.items()}
-        rare = {c: _is_rare(code, first, sizes[c]) for c, code in codes.items()}
+        counts = {c: np.bincount(code[first], minlength=sizes[c] + 1) for c, code in codes.items()}
+        rare = {c: (code < sizes[c]) & (counts[c][code] < RARE) for c, code in codes.items()}
         if not any(rows.any() for rows in rare.values()):
             return X
         fitted, total = X.copy(), weights * f.mean(axis=1)
         part = rng.integers(PARTS, size=len(first))[copy_of]
-        for c, code in codes.items():
-            n = sizes[c]
+        for c, n in sizes.items():
+            code = codes[c]
             everywhere = np.nan_to_num(_means(code, total, weights, n))  # ascending, as ranks are
             for p in np.unique(part[rare[c]]):
                 others, mine = part != p, rare[c] & (part == p)
@@ -105,23 +104,14 @@ class Encoding:
 
 def refuse_infinite(X: FloatArray, names: tuple[str, ...]) -> None:
     """An error that names the first of the columns (n, c) that holds an infinite value."""
-    infinite = np.isinf(X).any(axis=0)
-    if infinite.any():
-        name = names[int(infinite.argmax())]
-        raise ValueError(
-            f"Column {name!r} holds an infinite value. Replace it by a finite one, or by NaN if it is missing."
-        )
+    if (infinite := np.isinf(X).any(axis=0)).any():
+        said = f"Column {names[int(infinite.argmax())]!r} holds an infinite value."
+        raise ValueError(f"{said} Replace it by a finite one, or by NaN if it is missing.")
 
 
 def _unseen(n: int) -> float:
     """Where a category that is none of the n ranked ones stands: between the two in the middle."""
     return max(n - 1, 0) // 2 + 0.5
-
-
-def _is_rare(code: IntArray, distinct: IntArray, n: int) -> BoolArray:
-    """Which rows hold one of the n categories that fewer than `RARE` of the distinct rows have."""
-    counts = np.bincount(code[distinct], minlength=n + 1)
-    return np.asarray((code < n) & (counts[code] < RARE))
 
 
 def _means(code: IntArray, target: FloatArray, weights: FloatArray, n: int) -> FloatArray:
@@ -139,12 +129,6 @@ def _ranks(column: Column, f: FloatArray, weights: FloatArray) -> dict[Any, floa
     return {categories[c]: float(rank) for rank, c in enumerate(order)}
 
 
-def _below(column: FloatArray) -> float:
-    """A number below all of `column`, by at least its range."""
-    present = column[~np.isnan(column)]
-    return float(present.min() - max(1.0, np.ptp(present))) if len(present) else 0.0
-
-
 def copies_of(X: FloatArray | IntArray) -> IntArray:
     """(n,) for each row (n, c) which of the distinct rows, in ascending order, it is a copy of."""
     return np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
@@ -153,9 +137,8 @@ def copies_of(X: FloatArray | IntArray) -> IntArray:
 def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Rows to learn from and rows held out; copies of one row never stand on both sides.
 
-    At most a share of the rows is held out (at least 50 rows where there are 150), so a row with very many
-    copies is learned from. With fewer than three distinct rows nothing can be held out, and all serve for
-    both.
+    At most a share of the rows is held out (at least 50 rows where there are 150), so a row with very many copies is
+    learned from. With fewer than three distinct rows nothing can be held out, and all serve for both.
     """
     copy_of = copies_of(X)
     copies = np.bincount(copy_of)

@@ -38,10 +38,8 @@ class CheckedGame:
         if self.out is None:
             self.out = values.shape[1:]
         if values.shape[1:] != self.out:
-            raise ValueError(
-                f"The game returned outputs of shape {values.shape[1:]} where it returned {self.out} before. "
-                "A game must return the same number of outputs for every coalition."
-            )
+            said = f"The game returned outputs of shape {values.shape[1:]} where it returned {self.out} before."
+            raise ValueError(f"{said} A game must return the same number of outputs for every coalition.")
         return values
 
 
@@ -54,8 +52,7 @@ def checked(game: Any) -> CheckedGame:
     able = offered(game, "d", "n_players", "along", "contributions", "cost", "parts", "player_names")
     if "d" not in able and "n_players" in able:
         return checked(from_shapiq(game))
-    able.pop("n_players", None)
-    d = able.pop("d", None)
+    d, _ = able.pop("d", None), able.pop("n_players", None)
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)):
         raise TypeError(
             f"A game needs an integer attribute `d`, its number of players; {type(game).__name__} has {d!r}. "

@@ -38,11 +38,7 @@ def units_of(sums, out):
 
 @njit(nogil=True, cache=True)
 def first_layer(coalitions, vectors, known, sums, out):
-    """(m, h) ELU + 1 of the first layer for each coalition (m, d).
-
-    `sums` (h,) is the layer's input for the coalition `known` (d,); both are carried from coalition to coalition,
-    adding the vectors of players who enter and taking off those of players who leave: in a walk, one for each step.
-    """
+    """(m, h) ELU + 1 of the first layer for coalitions (m, d); `sums` (h,) of `known` (d,) is carried along."""
     for r in range(coalitions.shape[0]):
         for i in range(coalitions.shape[1]):
             if coalitions[r, i] != known[i]:
@@ -100,11 +96,7 @@ def through_last(last, weights, out):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def adam(values, gradient, mean, square, rate, beta_1, beta_2, epsilon, seen_1, seen_2):
-    """One step of Adam, in place; all arrays are flat.
-
-    `mean` and `square` are the running means of the gradient and of its square; `seen_1` = 1 − β₁ᵗ and
-    `seen_2` = 1 − β₂ᵗ are how much of them t steps have filled.
-    """
+    """One step of Adam on flat arrays, in place; `seen` = 1 − βᵗ is how much of the running means t steps fill."""
     a, b, root = F(beta_1), F(beta_2), F(1.0 / seen_2)
     size, least = F(rate / seen_1), F(epsilon)
     for i in range(values.shape[0]):

@@ -61,11 +61,10 @@ class Lessons:
 
 
 class CompiledLearner:
-    """Parameters that learn from batches by matrix products and compiled loops, on one core.
+    """Parameters, views of one vector, that learn by matrix products and compiled loops, on one core.
 
-    The loss is the weighted mean over rows of the squared error ("identity"), or of the cross entropy of
-    probabilities ("sigmoid", "softmax"): the divergence without the part that no network changes. All parameters are
-    views of one vector.
+    The loss is the weighted mean of squared errors ("identity"), or of the cross entropy ("sigmoid", "softmax"): the
+    divergence without the part that no network changes.
     """
 
     def __init__(self, parameters: Mapping[str, Single], link: str, beta_2: float) -> None:

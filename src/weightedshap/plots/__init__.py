@@ -1,10 +1,7 @@
 """Figures of an Explanation.
 
-Each function takes the explanation and ``ax=None``, draws on `ax` or on a new figure, and returns the
-Axes. Nothing is shown, and no setting of matplotlib is changed. Colours are those of Okabe and Ito, which
-colour-blind readers can tell apart; lines differ in dashes too, so that a grey print stays readable.
-
-To add a figure, write a function in `overall` (all rows) or `one_row`, a name here, and one line in `PlotAccessor`.
+Each function draws on `ax`, or on a new figure, and returns the Axes. Nothing is shown, and no setting of matplotlib
+is changed. Colours are those of Okabe and Ito, which colour-blind readers can tell apart; lines differ in dashes too.
 """
 
 from __future__ import annotations
@@ -28,8 +25,6 @@ P = ParamSpec("P")
 
 
 def _method(draw: Callable[Concatenate[Explanation, P], Axes]) -> Callable[Concatenate[PlotAccessor, P], Axes]:
-    """A figure as a method, with its own arguments and docstring."""
-
     @wraps(draw)
     def method(self: PlotAccessor, /, *args: P.args, **kwargs: P.kwargs) -> Axes:
         return draw(self.explanation, *args, **kwargs)

@@ -48,8 +48,8 @@ def bar_axes(
 ) -> tuple[Axes, FloatArray]:
     """Axes with names for horizontal bars, the first on top; and where each bar stands: 0, 1, … if names are short.
 
-    Long names are set in lines, never cut, and their bars get more height. A new figure has `slot` inches for a bar,
-    and `head` for a legend above them. Where there are more features in `total`, the Axes say so.
+    Long names are set in lines, and their bars get more height. A new figure has `slot` inches for a bar, and `head`
+    for a legend above them. Where there are more features in `total`, the Axes say so.
     """
     texts = [in_lines(name) for name in names]
     room = np.array([max(1.0, 0.62 * (text.count("\n") + 1)) for text in texts])

@@ -37,9 +37,8 @@ def waterfall(
 ) -> Axes:
     """How the features of one row lead from game(∅), the base, to the prediction f(x).
 
-    The `max_display` largest |φ*| have a bar each, the others one together. A weighted attribution need not add up:
-    what is left, `efficiency_gap`, is a hatched grey bar of its own. Thin lines show ± one standard error of φ* where
-    it was sampled. Numbers stand at the right.
+    The `max_display` largest |φ*| have a bar each, the others one together. What a weighted attribution leaves over,
+    `efficiency_gap`, is a hatched grey bar. Thin lines show ± one standard error of φ* where it was sampled.
     """
     row = reading.row_position(explanation, row)
     explanation, title = reading.one_output(explanation, output)
@@ -99,11 +98,7 @@ def _numeral(value: float, form: str = ".4g") -> str:
 def sizes(
     explanation: Explanation, row: int, output: int | str = 0, max_display: int = 6, ax: Axes | None = None
 ) -> Axes:
-    """Why the weights matter: Δ_j of the most influential features of one row against the size j.
-
-    A flat line is a feature whose contribution does not depend on what else is known. The grey steps at
-    the foot show where the chosen weight w* looks (their height is relative to the largest weight).
-    """
+    """Why the weights matter: Δ_j of the most influential features of one row, and w* in grey, against the size j."""
     row = reading.row_position(explanation, row)
     explanation, title = reading.one_output(explanation, output)
     if explanation.contributions is None:
@@ -113,10 +108,8 @@ def sizes(
     names = [*(explanation.feature_names[i] for i in top), "chosen weight w*"]
     ax = drawing.legend_axes(ax, names)
     height = 0.25 * explanation.weights[row] / explanation.weights[row].max()  # the lowest quarter of the Axes
-    foot = ax.stairs(
-        height, np.arange(len(delta) + 1) + 0.5, fill=True, color=GREY, transform=ax.get_xaxis_transform(), zorder=0
-    )
     j, marker = np.arange(1, len(delta) + 1), "o" if len(delta) <= 15 else None
+    foot = ax.stairs(height, np.append(0, j) + 0.5, fill=True, color=GREY, transform=ax.get_xaxis_transform(), zorder=0)
     lines = [
         ax.plot(j, delta[:, i], color=colour, linestyle=dashes, marker=marker, markersize=4)[0]
         for i, (dashes, colour) in zip(top, cycle(product(("-", "--", ":", "-."), PALETTE)))
@@ -185,10 +178,8 @@ def _segments(segments: npt.ArrayLike, d: int) -> IntArray:
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"`segments` must be integers of shape (H, W); got {array.dtype} {array.shape}.")
     if array.size and not (array.min() >= -1 and array.max() < d):
-        raise ValueError(
-            f"`segments` must hold the features 0..{d - 1}, or −1 for none; got {array.min()}..{array.max()}. "
-            "Superpixels counted from 1 need `segments - 1`."
-        )
+        said = f"`segments` must hold the features 0..{d - 1}, or −1 for none; got {array.min()}..{array.max()}."
+        raise ValueError(f"{said} Superpixels counted from 1 need `segments - 1`.")
     return array.astype(np.intp)
 
 

@@ -40,9 +40,8 @@ def recovery(
 ) -> Axes:
     """How fast the prediction is recovered: mean |f(x) − v(top k)| against k = 0..d, v on the judge.
 
-    One line each for WeightedSHAP, Shapley, first and last, with 95 % bands over the rows (none for a
-    single row). The legend gives the mean area under each line, k = 1..d. A grey line marks what the judge misses by
-    itself, when all features are known.
+    One line each for WeightedSHAP, Shapley, first and last, with 95 % bands over the rows; the legend gives the mean
+    areas, k = 1..d. A grey line marks what the judge misses by itself, when all features are known.
 
     Parameters
     ----------
@@ -93,9 +92,8 @@ def _draw_curve(ax: Axes, name: str, curves: FloatArray, place: int) -> Line2D:
 def weights(explanation: Explanation, output: int | str = 0, ax: Axes | None = None) -> Axes:
     """How often each weight was chosen, as a share of the rows; the Shapley weight stands out.
 
-    Weights run from small coalitions (top) to large ones (bottom). Of a family with more than 20 weights
-    only those that were chosen are shown, the 30 most frequent at most, and the Shapley weight. Where games compete, a
-    bar has a part for each of them.
+    Weights run from small coalitions (top) to large ones. Of more than 20 weights only chosen ones are shown, the 30
+    most frequent at most, and the Shapley weight. Where games compete, a bar has a part for each of them.
     """
     explanation, title = reading.one_output(explanation, output)
     games, family, shares = reading.shares_by_game(explanation)
@@ -165,11 +163,7 @@ def bar(
     max_display: int = 10,
     ax: Axes | None = None,
 ) -> Axes:
-    """WeightedSHAP beside Shapley: mean |φ| over all rows, or the signed values of one `row`.
-
-    Features are ordered by |φ*|. For one row, thin lines show ± one standard error where φ was sampled, and ``±?``
-    where it is unknown.
-    """
+    """WeightedSHAP beside Shapley: mean |φ| over all rows, or signed values of one `row` with ± one standard error."""
     explanation, title = reading.one_output(explanation, output)
     row = None if row is None else reading.row_position(explanation, row)
     phis = explanation.values, explanation.shapley
@@ -192,9 +186,8 @@ def bar(
 def beeswarm(explanation: Explanation, output: int | str = 0, max_display: int = 10, ax: Axes | None = None) -> Axes:
     """One dot for each row and feature at its φ*, coloured by the value of the feature.
 
-    Features are ordered by mean |φ*|. Colours run from the 5 % to the 95 % quantile of the feature. Dots are grey where
-    the value is missing, not a number, or features are groups of columns. Dots of equal φ* are stacked; where there
-    are too many for their line, they overlap. They are drawn as pixels, so that a PDF of many rows stays small.
+    Features are ordered by mean |φ*|. Colours run from the 5 % to the 95 % quantile of the feature; grey is missing,
+    not a number, or a group of columns. Dots are drawn as pixels, so that a PDF of many rows stays small.
     """
     explanation, title = reading.one_output(explanation, output)
     values = explanation.values  # (n, d)
@@ -246,9 +239,8 @@ def _stacked(values: FloatArray, low: float, high: float, diameter: float) -> Fl
 def stability(explanation: Explanation, output: int | str = 0, ax: Axes | None = None) -> Axes:
     """Can the ranking be trusted? The chance that the first k features of a row are not in their true order, against k.
 
-    Shown are the median of the rows, their middle half, and their middle 90 %. The chances are those of
-    `Explanation.instability`, which knows the error of sampling only. At most 100 rows, evenly spread, and their 20
-    most influential features are looked at. Rows with unknown standard errors are counted apart.
+    The chances are those of `Explanation.instability`, which knows the error of sampling only; of at most 100 rows,
+    evenly spread, and their 20 most influential features. Rows with unknown standard errors are counted apart.
     """
     explanation, title = reading.one_output(explanation, output)
     chance = 100 * _chances(explanation)  # (rows, sizes)

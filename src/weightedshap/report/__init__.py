@@ -1,9 +1,8 @@
 """One self-contained HTML page of an Explanation: `write`, or ``explanation.report("page.html")``.
 
-The page holds plotly.js and what it draws, gzipped and coded in base64, beside its own style and script. Nothing is
-loaded from anywhere, and a Content-Security-Policy forbids it: only the two scripts whose hashes it lists may run. No
-name or value of the data stands in the page's markup. The script sets them as text, and plotly, which reads some HTML
-in labels, gets them escaped.
+The page holds plotly.js and what it draws, gzipped and coded in base64. A Content-Security-Policy forbids to load
+anything, or to run any but the two scripts whose hashes it lists. No name or value of the data stands in the markup:
+the script sets them as text, and plotly, which reads some HTML in labels, gets them escaped.
 """
 
 import base64
@@ -24,13 +23,7 @@ __all__ = ["page", "write"]
 
 
 def write(explanation: Explanation, path: str | os.PathLike[str], evaluation: Evaluation | None = None) -> None:
-    """Write the page of an explanation to one file.
-
-    Parameters
-    ----------
-    evaluation : what `weightedshap.evaluate` returned; without it only the flattering numbers of the judge that chose
-        the weights are there, and the page says so
-    """
+    """Write the page to one file; without `evaluation` it has only the flattering numbers of the judge that chose."""
     Path(path).write_bytes(page(explanation, evaluation).encode("utf-8"))
 
 

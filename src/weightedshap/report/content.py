@@ -46,34 +46,37 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
     outputs = [reading.one_output(explanation, output)[0] for output in range(k)]  # without the axis k
     games, _ = reading.games_and_weights(explanation.family)
     names, columns = _columns(explanation)
-    cells = [column.array for column in columns]
+    features, cells = explanation.feature_names, [column.array for column in columns]
+    found = [names.index(name) if name in names else -1 for name in features]  # the column of each; −1 for a group
     index = columns[0].index if columns else pd.RangeIndex(0)
     counted = index.equals(pd.RangeIndex(len(index)))  # as arrays are; other rows have names
+    judge = explanation.judge_info
+    learned, variance = judge.get("held_out_error_by_size"), judge.get("variance", np.nan)
     rows = _explored(outputs, cells)
     arrays = [_explored_arrays(one, rows) for one in outputs]
     places, numbers = _joined({name: np.stack([each[name] for each in arrays], axis=1) for name in arrays[0]})
     head = {
         "version": __version__,
         "n": len(explanation),
-        "features": list(explanation.feature_names),
+        "features": list(features),
         "outputs": list(explanation.output_names[: len(outputs)]) or ["output"],
         "rows": rows,
         "labels": None if counted else [_text(index[row]) for row in rows],
         "columns": names,
-        "column_of": _column_of(explanation.feature_names, names),
+        "column_of": list(range(len(features))) if len(names) == len(features) else found,
         "cells": [[_text(column[row]) for column in cells] for row in rows],
         "weights": [[str(one.weight_labels[row]) for one in outputs] for row in rows],
         "games": [[str(one.game_labels[row]) for one in outputs] for row in rows] if games else None,
         "game": named(explanation.game_info),
-        "judge": named(explanation.judge_info),
-        "scales": [scale_of(explanation.game_info), scale_of(explanation.judge_info)],
+        "judge": named(judge),
+        "scales": [scale_of(explanation.game_info), scale_of(judge)],
         "first": games[0] if games else None,
         "stopped": [[reason, count] for reason, count in Counter(explanation.stopped).most_common()],
         "utility": explanation.utility,
         "scored": reading.scored_on(explanation),
         "facts": _facts(explanation),
         "notes": [*explanation.notes, *(() if evaluation is None else evaluation.notes)],
-        "held_out": _held_out(explanation.judge_info),
+        "held_out": None if learned is None else {"errors": _numbers(learned), "variance": _numbers(variance)},
         "summaries": [_summary(one) for one in outputs],
         "evaluation": None if evaluation is None else _evaluation(evaluation),
         "arrays": places,
@@ -105,10 +108,7 @@ def _explored(outputs: list[Explanation], columns: Sequence[Any]) -> list[int]:
 
 
 def _joined(arrays: Mapping[str, FloatArray]) -> tuple[dict[str, list[int]], bytes]:
-    """For each array, where it starts in the numbers and how much belongs to one row and output; and the numbers.
-
-    They are little-endian float32 with a short mantissa, five digits right: the zeros compress well.
-    """
+    """Where each array starts in the numbers and how much belongs to one row and output; and the numbers as bytes."""
     starts = np.cumsum([0, *(array.size for array in arrays.values())]).tolist()
     places = {name: [start, math.prod(arrays[name].shape[2:])] for name, start in zip(arrays, starts)}
     bits = np.concatenate([array.ravel() for array in arrays.values()]).astype("<f4").view("<u4")
@@ -124,13 +124,6 @@ def _columns(explanation: Explanation) -> tuple[list[str], list[pd.Series[Any]]]
     columns = [kind_of(data).series(data, c) for c in range(data.shape[1])]
     counted = [f"x{c}" for c in range(len(columns))]
     return list(kind_of(data).names(data) or (features if len(features) == len(columns) else counted)), columns
-
-
-def _column_of(features: Sequence[str], columns: list[str]) -> list[int]:
-    """The column that a feature is; −1 for a group of several."""
-    if len(columns) == len(features):
-        return list(range(len(features)))
-    return [columns.index(name) if name in columns else -1 for name in features]
 
 
 def _text(value: Any) -> str:
@@ -160,31 +153,19 @@ def _facts(explanation: Explanation) -> list[list[str]]:
         "selection": SELECTIONS.get(explanation.select, explanation.select),
         "weights in the family": pairs if games else f"{len(weights):,}",
     }
-    for of, info in _told_apart(explanation).items():
+    own = explanation.game_info
+    by_name = {f"{name}: ": about for name, about in own.get("games", {own.get("game", "game"): own}).items()}
+    apart = by_name | {"judge: ": explanation.judge_info}  # told with the name in front, unless they are one
+    for of, info in ({"": own} if facts["judged by"] == "the same game" else apart).items():
         told = {key: value for key, value in info.items() if isinstance(value, FACTS) and key not in NAMED}
         facts |= {of + WORDS.get(key, str(key).replace("_", " ")): _fact(value) for key, value in told.items()}
     return [[name, text] for name, text in facts.items()]
-
-
-def _told_apart(explanation: Explanation) -> dict[str, Mapping[str, Any]]:
-    """What is known of each game and of the judge, by what their facts begin with: nothing, if they are one."""
-    info = explanation.game_info
-    if judge_named(explanation) == "the same game":
-        return {"": info}
-    games = info.get("games", {info.get("game", "game"): info})
-    return {f"{name}: ": about for name, about in games.items()} | {"judge: ": explanation.judge_info}
 
 
 def _fact(value: object) -> str:
     if isinstance(value, (float, np.floating)):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else str(value)
-
-
-def _held_out(info: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The held-out squared error by size, where the game was learned."""
-    errors, variance = info.get("held_out_error_by_size"), info.get("variance", np.nan)
-    return None if errors is None else {"errors": _numbers(errors), "variance": _numbers(variance)}
 
 
 def _summary(one: Explanation) -> dict[str, Any]:
