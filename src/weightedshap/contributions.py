@@ -61,26 +61,15 @@ class Chains:
 
 @dataclass(frozen=True)
 class Contributions:
-    """The table Δ with its counts and errors.
+    """The table Δ with its counts and errors."""
 
-    Attributes
-    ----------
-    mean : (d, d[, k]) ``mean[j - 1, i]`` = Δ_j(x_i); NaN where the cell was never visited
-    counts : (d, d[, k]) how many draws a cell averages: 0 where unvisited, infinity where Δ is exact
-    evaluations : coalitions on which the game was called; by `walks`, calls of the model
-    stopped : why no more were asked for, in words
-    chains : the independent chains of draws behind the mean; None for an exact table
-    draws : one fingerprint for each stream of random draws in the table, so that `+` can refuse the same stream twice
-    cell_errors : (d, d[, k]) standard errors of the cells where the sampler knows them better than the chains tell
-    """
-
-    mean: FloatArray
-    counts: FloatArray
-    evaluations: int = 0
-    stopped: str = "exact"
-    chains: Chains | None = None
-    draws: frozenset[str] = frozenset()
-    cell_errors: FloatArray | None = None
+    mean: FloatArray  # (d, d[, k]) ``mean[j - 1, i]`` = Δ_j(x_i); NaN where the cell was never visited
+    counts: FloatArray  # (d, d[, k]) draws that a cell averages: 0 where unvisited, infinity where Δ is exact
+    evaluations: int = 0  # coalitions on which the game was called; by `walks`, calls of the model
+    stopped: str = "exact"  # why no more were asked for
+    chains: Chains | None = None  # the independent chains of draws behind the mean; None for an exact table
+    draws: frozenset[str] = frozenset()  # a fingerprint of each random stream, so that `+` can refuse one twice
+    cell_errors: FloatArray | None = None  # (d, d[, k]) where the sampler knows them better than the chains tell
 
     @property
     def adjusted(self) -> bool:

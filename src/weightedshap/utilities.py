@@ -26,22 +26,13 @@ Score = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Utility:
-    """T as a value; called as ``utility(game, f_x)`` it scores the attributions of one bound game.
-
-    Attributes
-    ----------
-    name : what it is called in results
-    score : (view of a block of n rows, phi (n, m, d, k)) → (n, m, k)
-    game : the game that it asks for; None for the one that is explained
-    of_recovery : recovery curves (n, m, d + 1, k) → (n, m, k), where these suffice; None where they do not
-    one_row : whether it is a user's function, which sees one row at a time
-    """
+    """T as a value; called as ``utility(game, f_x)`` it scores the attributions of one bound game."""
 
     name: str
-    score: Callable[[View, FloatArray], FloatArray]
-    game: str | None = None
-    of_recovery: Callable[[FloatArray], FloatArray] | None = None
-    one_row: bool = False
+    score: Callable[[View, FloatArray], FloatArray]  # (view of a block of n rows, phi (n, m, d, k)) → (n, m, k)
+    game: str | None = None  # that it asks for; None for the one that judges
+    of_recovery: Callable[[FloatArray], FloatArray] | None = None  # (n, m, d + 1, k) → (n, m, k), where curves suffice
+    one_row: bool = False  # a user's function, which sees one row at a time
 
     def __call__(self, game: Game, f_x: float) -> Score:
         """phi (m, d) → score (m,) on one bound game with one output."""

@@ -29,23 +29,14 @@ Found = tuple[FloatArray, FloatArray | None]
 
 @dataclass(frozen=True)
 class Weighing:
-    """Algorithm 1 on the rows of a call; an Explanation holds on to it, to be weighed anew.
-
-    Attributes
-    ----------
-    names : of the games that compete; one where only one is explained
-    explained : these games on all rows, whose Δ is weighted
-    judge : the game on all rows that curves are drawn on and weights are scored by
-    setting : fits the game that a utility may ask for; None where there is no model
-    kept : arrays (n, G, …, k) of what was found for each of several games, once it is known; see `assembly.BY_GAME`
-    """
+    """Algorithm 1 on the rows of a call; an Explanation holds on to it, to be weighed anew."""
 
     method: Method
-    names: tuple[str, ...]
-    explained: tuple[Rows, ...]
-    judge: Rows
-    setting: Setting | None
-    kept: Mapping[str, FloatArray] | None = None
+    names: tuple[str, ...]  # of the games that compete, or of the only one
+    explained: tuple[Rows, ...]  # these games on all rows, whose Δ is weighted
+    judge: Rows  # the game on all rows that curves are drawn on and weights are scored by
+    setting: Setting | None  # fits the game that a utility may ask for; None where there is no model
+    kept: Mapping[str, FloatArray] | None = None  # (n, G, …, k) what is known of several games, see `BY_GAME`
 
     @classmethod
     def of(cls, setting: Setting, fits: Fits, rows: Data) -> Weighing:

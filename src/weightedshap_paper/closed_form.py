@@ -29,10 +29,7 @@ PAPER_ERRORS = {"last": "9.23 ± 0.02", "Shapley": "6.16 ± 0.04", "WeightedSHAP
 
 
 def wrong_choice(beta: FloatArray, rho: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """ℰ(1) − ℰ(2) at points x (n, 2), and whether Shapley ranks the less influential feature first.
-
-    ℰ(k) = |f(x) − E[f(X) | x_k]| is what is left of the prediction when only x_k is known.
-    """
+    """ℰ(1) − ℰ(2) at points x (n, 2), ℰ(k) = |f(x) − E[f(X) | x_k]|, and whether Shapley ranks the wrong one first."""
     delta = contributions(x, beta, rho)  # (n, 2, 2)
     left = np.abs((x @ beta)[:, None] - delta[:, 0])  # v({k}) = Δ_1(x_k)
     shapley = np.abs(delta.mean(axis=1))

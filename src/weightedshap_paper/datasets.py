@@ -70,17 +70,9 @@ class Images:
 def load(name: str) -> RawTable:
     """The dataset `name` from ``WEIGHTEDSHAP_DATA``, or from OpenML where the variable is not set.
 
-    The paper keeps "only the continuous features" and drops rows with a missing value: a column of words (``sex``
-    of abalone) is left out, and so is a row where one of the numbers is missing.
-
-    Raises
-    ------
-    UnknownName
-        If no dataset has this name.
-    MissingData
-        If the directory lacks the file; or there is neither a directory nor a network.
-    ValueError
-        If a file is not the one listed in ``MANIFEST.json``, or lacks a column.
+    The paper keeps "only the continuous features" and drops rows with a missing value: a column of words (``sex`` of
+    abalone) is left out, and so is a row where one of the numbers is missing. Raises `UnknownName`, `MissingData`, or a
+    ValueError if a file is not the one listed in ``MANIFEST.json``.
     """
     one_of("dataset", name, DATASETS)
     if name == "gaussian":

@@ -36,13 +36,10 @@ def table_default(runs: Runs) -> list[str]:
     lines = []
     for judge, words in JUDGES.items():
         lines += [f"Judged by {words}, in % of the Shapley value of the paper's game (smaller is better):", ""]
-        lines += [
-            f"| | {' | '.join(words or name for name, words in METHODS.items())} |",
-            "|---|" + "---:|" * len(METHODS),
-        ]
-        lines += [
-            f"| {case.words} | {' | '.join(_share(of, judge, m) for m in METHODS)} |" for case, of in runs.items()
-        ]
+        titles = [words or name for name, words in METHODS.items()]
+        lines += [f"| | {' | '.join(titles)} |", "|---|" + "---:|" * len(METHODS)]
+        for case, of in runs.items():
+            lines.append(f"| {case.words} | {' | '.join(_share(of, judge, method) for method in METHODS)} |")
         lines.append("")
     return lines[:-1]
 

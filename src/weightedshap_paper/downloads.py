@@ -1,8 +1,4 @@
-"""The paper's datasets from OpenML, through scikit-learn: cached, and checked.
-
-scikit-learn keeps what it downloads under its data home (``SCIKIT_LEARN_DATA``, else ``~/scikit_learn_data``) and
-compares it with OpenML's MD5. Here the numbers of rows, columns and positive rows are compared with those known.
-"""
+"""The paper's datasets from OpenML, cached by scikit-learn; numbers of rows, columns and positive rows are checked."""
 
 from __future__ import annotations
 
@@ -25,25 +21,15 @@ class MissingData(OSError, ValueError):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a dataset is on OpenML, and what tells that it is the right one.
-
-    Attributes
-    ----------
-    target : name of the target column, whatever its case
-    rows, features : their numbers; features are columns of numbers
-    positive : labels of class 1; none for a regression
-    positives : rows of class 1, where known
-    subset : "" keeps all rows. "rare" keeps all rows of class 1 and draws others up to 10,000 rows, as the
-        authors' file of fraud does; "even" draws 5,000 of each class
-    """
+    """Where a dataset is on OpenML, and what tells that it is the right one."""
 
     openml: int
-    target: str
+    target: str  # name of the target column, whatever its case
     rows: int
-    features: int
-    positive: tuple[str, ...] = ()
-    positives: int | None = None
-    subset: str = ""
+    features: int  # columns of numbers
+    positive: tuple[str, ...] = ()  # labels of class 1; none for a regression
+    positives: int | None = None  # rows of class 1, where known
+    subset: str = ""  # "rare": all of class 1, others up to 10,000 rows, as the authors' fraud; "even": 5,000 of each
 
 
 SOURCES = {
@@ -99,11 +85,7 @@ def _fetched(name: str, source: Source) -> tuple[pd.DataFrame, pd.Series[Any]]:
 
 
 def _frame(name: str, source: Source) -> pd.DataFrame:
-    """The whole dataset, from the cache or from OpenML.
-
-    Types are left to pandas: OpenML lists some columns of numbers as categories, and scikit-learn's reader
-    stumbles over the names of such categories under pandas 3.1.
-    """
+    """The whole dataset. Types are left to pandas, as scikit-learn stumbles over categories that are numbers."""
     from sklearn.datasets import fetch_openml
 
     options = {"target_column": None, "as_frame": True, "parser": "pandas", "read_csv_kwargs": {"dtype": None}}

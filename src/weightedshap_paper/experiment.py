@@ -29,10 +29,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Case:
-    """What is run: a dataset or model by its name, or without one the linear-Gaussian setting by its correlation.
-
-    `game` is the game that explains it, "" where none is learned.
-    """
+    """A dataset or model by its name, else the linear-Gaussian setting; and the game that explains it, "" for none."""
 
     name: str = ""
     game: str = ""
@@ -91,33 +88,19 @@ class Claim:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure, table or number of the paper.
-
-    Attributes
-    ----------
-    title : one line
-    cases, run : what is run, and one run of it
-    draw : the figure, of all runs; None where there is none
-    claims : lines of RESULTS.md, of all runs; none where the paper says nothing
-    table : further lines of RESULTS.md, of all runs
-    headline : what the summary says of it in a few words, of all runs
-    depends : the settings that change the numbers of a run
-    game : the game where none is asked for
-    most_runs : runs beyond these are not made, whatever is asked for
-    notes : what the paper leaves open and what was chosen here
-    """
+    """One figure, table or number of the paper; `draw`, `claims`, `table` and `headline` are made of all runs."""
 
     title: str
     cases: Callable[[Settings], Sequence[Case]]
     run: Callable[[Case, Settings, np.random.Generator], Numbers]
     draw: Callable[[Runs], Figure] | None = None
-    claims: Callable[[Runs], list[Claim]] = lambda runs: []
-    table: Callable[[Runs], list[str]] = lambda runs: []
-    headline: Callable[[Runs], str] = lambda runs: ""
-    depends: tuple[str, ...] = ("seed", "rows", "quick")
-    game: str = ""
-    most_runs: int | None = None
-    notes: tuple[str, ...] = ()
+    claims: Callable[[Runs], list[Claim]] = lambda runs: []  # lines of RESULTS.md; none where the paper says nothing
+    table: Callable[[Runs], list[str]] = lambda runs: []  # further lines of RESULTS.md
+    headline: Callable[[Runs], str] = lambda runs: ""  # what the summary says of it in a few words
+    depends: tuple[str, ...] = ("seed", "rows", "quick")  # the settings that change the numbers of a run
+    game: str = ""  # where none is asked for
+    most_runs: int | None = None  # runs beyond these are not made, whatever is asked for
+    notes: tuple[str, ...] = ()  # what the paper leaves open and what was chosen here
 
     def resolved(self, settings: Settings) -> Settings:
         """The settings with the experiment's own game and number of runs: one if nothing is drawn at random."""

@@ -1,7 +1,4 @@
-"""The paper's figures, from numbers.
-
-Colours as in the paper: Δ_1 and WeightedSHAP red, Shapley green, Δ_d and MCI blue.
-"""
+"""The paper's figures, from numbers, in its colours: Δ_1 and WeightedSHAP red, Shapley green, Δ_d and MCI blue."""
 
 from __future__ import annotations
 

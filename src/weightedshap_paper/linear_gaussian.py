@@ -12,18 +12,13 @@ from weightedshap.games.gaussian import block_exchangeable_contributions
 
 @dataclass(frozen=True)
 class LinearGaussian:
-    """f(x) = β₀ + xᵀβ and X ~ N(0, Σ) with correlation ρ between any two of d features.
-
-    Attributes
-    ----------
-    beta : (d,) · X_train : (n, d) the rows that the model was fitted to · X : (m, d) held-out rows to explain
-    """
+    """f(x) = β₀ + xᵀβ and X ~ N(0, Σ) with correlation ρ between any two of d features."""
 
     rho: float
     intercept: float
-    beta: FloatArray
-    X_train: FloatArray
-    X: FloatArray
+    beta: FloatArray  # (d,)
+    X_train: FloatArray  # (n, d) the rows that the model was fitted to
+    X: FloatArray  # (m, d) held-out rows to explain
 
     @classmethod
     def drawn(cls, rho: float, rows: int, rng: np.random.Generator, *, n: int = 10_000, d: int = 100) -> LinearGaussian:
@@ -58,10 +53,7 @@ class LinearGaussian:
 
 
 def contributions(X: FloatArray, beta: FloatArray, rho: float) -> FloatArray:
-    """Δ of rows X (m, d) by Theorem 1: (m, d, d).
-
-    Δ is bilinear in x and β, so that the theorem is asked once for every unit vector in the place of x.
-    """
+    """(m, d, d) Δ of rows X (m, d) by Theorem 1, asked for unit vectors in the place of x: Δ is bilinear in x and β."""
     d = len(beta)
     of_unit = np.stack([block_exchangeable_contributions(unit, beta, [range(d)], rho).mean for unit in np.eye(d)])
     return np.asarray(np.tensordot(X, of_unit, axes=1))

@@ -66,10 +66,9 @@ class FittedImages:
 
 
 def masked_network(model: Module, X: ArrayLike, *, seed: int, epochs: int) -> Module:
-    """E[f(X) | X_S = x_S] learned by a convolutional network of the masked image and, as a second channel, the mask.
+    """E[f(X) | X_S = x_S] of the masked image and the mask: a module from (n, 2, 28, 28) to logits (n, 10).
 
-    Masks hide superpixels of 2 × 2 pixels and know a number of them that is uniform on 0..196; the loss is the
-    Kullback–Leibler divergence from the model's probabilities. A module from (n, 2, 28, 28) to logits (n, 10).
+    Masks hide superpixels of 2 × 2 pixels and know a number uniform on 0..196; the loss is the KL divergence.
     """
     torch = require("torch", "neural")
     images = models.pixels(X)

@@ -1,8 +1,4 @@
-"""Runs of experiments, kept on disk: one JSON file for each experiment, a line for each run.
-
-A run draws from its own generator, so it gives the same numbers alone, in another order, or after an interruption. The
-file is replaced as a whole when a run is finished: what is there is complete.
-"""
+"""Runs of experiments, kept on disk: a JSON file for each experiment, replaced as a whole, with a line for each run."""
 
 from __future__ import annotations
 
@@ -25,10 +21,7 @@ DIGITS = 6  # significant digits kept in the files
 
 @dataclass(frozen=True)
 class Stored:
-    """The runs of an experiment on disk: the settings they depend on, and for each case a record of each run, in order.
-
-    A record has the "numbers" of the run and the "version" of the package that made it.
-    """
+    """The runs of an experiment on disk: the settings they depend on, and "version" and "numbers" of each run."""
 
     path: Path
     configuration: Mapping[str, Any]
@@ -86,16 +79,11 @@ def stored(path: Path, wanted: Mapping[str, Any] | None = None) -> Stored:
 
 def _check_configuration(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Refuse runs of another configuration, and name the difference."""
-    differences = [
-        f"{key} is {found.get(key)!r} there and {wanted.get(key)!r} here"
-        for key in sorted({*found, *wanted})
-        if found.get(key) != wanted.get(key)
-    ]
-    if differences:
-        raise ValueError(
-            f"{path} holds runs of another configuration: {'; '.join(differences)}. "
-            "Pass the same options, or another folder with --results."
-        )
+    differ = [key for key in sorted({*found, *wanted}) if found.get(key) != wanted.get(key)]
+    told = "; ".join(f"{key} is {found.get(key)!r} there and {wanted.get(key)!r} here" for key in differ)
+    if differ:
+        said = f"{path} holds runs of another configuration: {told}."
+        raise ValueError(f"{said} Pass the same options, or another folder with --results.")
 
 
 def generator(seed: int, case: Case, run: int) -> np.random.Generator:

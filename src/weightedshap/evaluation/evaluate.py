@@ -184,27 +184,24 @@ def evaluate(
 
     Parameters
     ----------
-    explainer : an `Explainer`, or a `Setting` whose games need not be fitted; its family, utility and seed are used. A
-        dict of them, of one model and background, compares their WeightedSHAP rankings under its names; all other
-        methods are those of the first
+    explainer : an `Explainer`, or a `Setting` whose games need not be fitted. A dict of them, of one model and
+        background, compares their WeightedSHAP rankings under its names; all other methods are those of the first
     X : rows to explain; y : their true answers, for the inclusion metrics
     against : "independent", or "own" to judge on the explainer's own judge only, without fitting anew
-    judges : one kind or a list of them. "anchored" is right when all features are known: the model's own trees with a
-        learned correction, or the blend for models that cannot be read; "network" the same by a network; "surrogate"
-        the plain tree surrogate, misfit included; "independent" what the explainer itself is judged by. Or a function
-        row → game that knows the truth; several by name in a dict
+    judges : one kind or a list of them. "anchored" is right when all features are known, "network" the same by a
+        network; "surrogate" is the plain tree surrogate, misfit included; "independent" what the explainer itself is
+        judged by. Or a function row → game that knows the truth; several by name in a dict
     methods : some of `METHODS`; by default all that apply ("optimum" up to 15 features, TreeSHAP for tree ensembles)
-    metrics : some of "exclusion", "masked_inclusion" and "performance", which adds error or AUC to these two; the
-        first two by default. Recovery, and inclusion where `y` is given, are always there
+    metrics : some of "exclusion", "masked_inclusion" and "performance", which adds error or AUC to these two; the first
+        two by default. Recovery, and inclusion where `y` is given, are always there
     walks : random orders in which the MCI looks for the largest contribution, above 10 features
 
     Notes
     -----
-    "WeightedSHAP" chooses a weight for each row, "shared" one for all rows, and "one-SE" the weight nearest to
-    uniform within one standard error of the best shared one: it keeps Shapley unless another weight is better
-    beyond noise. "refined" is the local search of `Explanation.refined_orders`; it, "greedy" and "optimum" look at the
-    recovery error of the judge that chose, so they are rankings without an attribution. TreeSHAP is the Shapley value
-    of the model's own trees on the whole background.
+    "WeightedSHAP" chooses a weight for each row, "shared" one for all rows, and "one-SE" the one nearest to uniform
+    within one standard error of that. "refined", "greedy" and "optimum" look at the recovery error of the judge that
+    chose: rankings without an attribution. TreeSHAP is the Shapley value of the model's own trees on the whole
+    background.
     """
     one_of("judge", against, ("independent", "own"))
     compared = dict(explainer) if isinstance(explainer, Mapping) else {"WeightedSHAP": explainer}

@@ -19,15 +19,11 @@ Z95 = 1.959963984540054
 
 
 def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.str_]]:
-    """Values that add up: base + Σ_i φ_i = prediction, for every row and output.
+    """Values (n, d[, k]) that add up to f(x), the factor of each row (n[, k]), and what was done: "scale" or "shift".
 
     "shift" adds the same to every feature. "scale" multiplies by (f(x) − base) / Σ φ, which keeps the ranking; a row
-    whose factor falls outside (0.1, 10) is shifted instead, because a tiny, huge or negative factor would tell another
-    story than φ does.
-
-    Returns
-    -------
-    values (n, d[, k]), the factor of each row (n[, k]; 1 where shifted), and what was done (n[, k]): "scale" or "shift"
+    whose factor falls outside (0.1, 10) is shifted instead: a tiny, huge or negative one would tell another story than
+    φ does.
     """
     one_of("normalisation", how, ("scale", "shift"))
     d, whole = explanation.values.shape[1], explanation.family.d
@@ -46,18 +42,12 @@ def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArr
 
 
 def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
-    """A `shap.Explanation` that shap's plots draw.
+    """A `shap.Explanation` of the values as they are; "scale" and "shift" make them add up, see `normalized`.
 
-    Standard errors become `error_std` and, as 95 % intervals, `lower_bounds` and `upper_bounds` (those of a shift are
-    not in them). Columns that are not numbers are coded as numbers in `data`, and shown as they are by `display_data`.
-    Where features are groups of columns, or a game was explained, there is no `data`.
-
-    Parameters
-    ----------
-    normalize : None leaves the values as they are. "scale" and "shift" make them add up to the prediction, which
-        waterfall, force and decision plots take for granted; see `normalized`. What was done to each row stands in the
-        attribute `normalized_by` (n[, k]) of the result: rows that "scale" had to shift are flagged by "shift" there.
-        (shap's own slices do not carry it along.)
+    Standard errors become `error_std` and, as 95 % intervals, `lower_bounds` and `upper_bounds`. Columns that are not
+    numbers are coded in `data`, and shown as they are by `display_data`; groups of columns and games have no `data`.
+    The attribute `normalized_by` (n[, k]), which shap's slices do not carry along, flags rows that "scale" had to
+    shift.
     """
     shap = require("shap", "shap")
     values, errors, by = explanation.values, explanation.standard_errors, None

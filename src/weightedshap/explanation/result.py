@@ -43,10 +43,7 @@ class Weigher(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """WeightedSHAP attributions of n rows.
-
-    Sliced as ``explanation[rows, features, outputs]`` (see `__getitem__`), joined with `concatenate`, compared with
-    `equals`, written with `save`.
+    """WeightedSHAP attributions of n rows, sliced as ``explanation[rows, features, outputs]``, see `__getitem__`.
 
     Attributes
     ----------
@@ -64,8 +61,7 @@ class Explanation:
     n_evaluations : (n,) coalitions evaluated for Δ (curves come on top) · stopped : why no more, for each row
     game_info : what game was explained · judge_info : what game judged, and what it misses by size and at both ends
     endpoint_gaps : {"empty": game(∅) − E f, "full": game([d]) − f(x)}, each (n[, k]); NaN where unknown
-    notes : sentences the reader should know
-    replicates : (n, c, d, d[, k]) Δ from c independent chains, for the errors of other weights
+    replicates : (n, c, d, d[, k]) Δ from c independent chains · notes : sentences the reader should know
     """
 
     values: FloatArray
@@ -106,13 +102,12 @@ class Explanation:
 
         ``explanation[3]``, ``[2:5]``, ``[mask]``, ``[:, "age"]``, ``[:, ["age", "bmi"]]``, ``[..., "class"]``: rows by
         position, slice or mask; features and outputs also by name. Rows and features keep their axis even if one is
-        left (n = 1, unlike shap); a single output loses the axis k, a list of one keeps it.
+        left (unlike shap); a single output loses the axis k, a list of one keeps it.
 
-        A selection of features is a view of the same attribution, not an attribution of fewer features: Δ keeps its
-        size axis, weights, scores and curves stay those of all features, `efficiency_gap` counts features left out as
-        unexplained, and `orders` ranks the kept features among themselves. Columns of `data` are selected too where
-        each feature is one column (groups keep all of theirs). Such a selection cannot be weighed anew, as the game has
-        other players; rows and outputs can.
+        A selection of features is a view of the same attribution: Δ keeps its size axis, weights, scores and curves
+        stay those of all features, `efficiency_gap` counts features left out as unexplained, `orders` ranks the kept
+        ones among themselves, and `data` keeps all columns of groups. It cannot be weighed anew, as the game has other
+        players.
         """
         outputs = self.output_names if self.has_outputs else None
         keep = axes.as_cut(key, len(self), self.feature_names, outputs)

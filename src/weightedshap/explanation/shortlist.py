@@ -15,25 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Shortlist:
-    """The few features that suffice for one prediction, in their order: a ranking, told apart from attributions.
+    """The few features that suffice for one prediction, in their order: a ranking, told apart from attributions."""
 
-    Attributes
-    ----------
-    row : the position of the row · output : the name of the output
-    features : names of the features that suffice, first the one that brings the judge nearest
-    predictions : (k + 1,) what the judge predicts when the first 0..k of them are known
-    prediction : f(x), on the scale of the judge
-    tolerance : how near is near enough, on the same scale
-    enough : whether they suffice; if not, all features are listed
-    """
-
-    row: int
-    output: str
-    features: tuple[str, ...]
-    predictions: FloatArray
-    prediction: float
-    tolerance: float
-    enough: bool
+    row: int  # its position
+    output: str  # its name
+    features: tuple[str, ...]  # names of the k that suffice, first the one that brings the judge nearest
+    predictions: FloatArray  # (k + 1,) what the judge predicts when the first 0..k of them are known
+    prediction: float  # f(x), on the scale of the judge
+    tolerance: float  # how near is near enough, on the same scale
+    enough: bool  # whether they suffice; if not, all features are listed
 
     def __len__(self) -> int:
         return len(self.features)

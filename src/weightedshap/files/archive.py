@@ -1,9 +1,8 @@
 """Arrays, frames and JSON in one file, without pickle.
 
-A file is a zip that `numpy.load` can open too: one ``.npy`` member for each array and a member ``explanation.json``
-that says what they are. Nothing in it can run code. Members are not compressed and each array is used once, so no file
-can ask for more memory than a small multiple of its size: what a header declares is held against the bytes that are
-there before anything is allocated.
+A file is a zip that `numpy.load` can open too: one ``.npy`` member for each array and ``explanation.json``, which says
+what they are. Members are not compressed, each array is used once, and what a header declares is held against the bytes
+that are there before anything is allocated: no file can ask for more memory than a small multiple of its size.
 """
 
 import io
@@ -35,10 +34,7 @@ class UnreadableFile(ValueError):
 
 
 def write(path: str | os.PathLike[str], kind: str, version: int, content: Mapping[str, Any]) -> None:
-    """Write `content` (nested dicts, lists, tuples, numbers, text, arrays, frames) to one file.
-
-    The same content gives the same bytes. A file that is there is replaced only when the new one is complete.
-    """
+    """Write nested dicts, lists, tuples, numbers, text, arrays and frames to one file; the same give the same bytes."""
     arrays: Arrays = {}
     head = {"format": f"weightedshap {kind}", "version": version, "content": _packed(dict(content), "", arrays)}
     with replaced(path) as unfinished, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
@@ -123,10 +119,9 @@ def _bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
 
 
 def _check_head(head: Json, kind: str, version: int) -> None:
-    found = head.get("format") if isinstance(head, dict) else None
+    found, own = (head.get("format"), head.get("version")) if isinstance(head, dict) else (None, None)
     if found != f"weightedshap {kind}":
         raise UnreadableFile(f"it holds {found!r}, not 'weightedshap {kind}'.")
-    own = head.get("version")
     if not isinstance(own, int) or isinstance(own, bool) or own < 1:
         raise UnreadableFile(f"its version {own!r} is not a number.")
     if own > version:

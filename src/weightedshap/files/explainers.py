@@ -1,9 +1,7 @@
-"""A fitted explainer in a folder, without pickle: its choices, its background, and the game that was learned.
+"""A fitted explainer in a folder, without pickle: its choices, its background, and the games that were learned.
 
-``explainer.npz`` holds all of it, for the games that are weighted and for the one that judges. A learned game says
-itself what has to be kept (`Fitted.stored`), and its recipe reads it back (`restored`). Every other game is fitted
-again when it is loaded, which draws the same numbers. The model stays with the user, and so do parts that were given
-as functions.
+A learned game says itself what has to be kept (`Fitted.stored`), and its recipe reads it back (`restored`). Every other
+game is fitted again, which draws the same numbers. The model stays with the user, and so do parts given as functions.
 """
 
 import os

@@ -1,8 +1,4 @@
-"""Frames column by column, as plain arrays and JSON, for `weightedshap.files`.
-
-Each column keeps its type: numbers, bools, dates, text, categories, missing values. Text is kept as its UTF-8 bytes,
-the end of each cell, and which cells are missing.
-"""
+"""Frames column by column, each in its type, as arrays and JSON; text as UTF-8 bytes with the end of each cell."""
 
 from __future__ import annotations
 

@@ -16,13 +16,7 @@ BATCH_ROWS = 2**14  # masked rows that shap holds at once
 
 @dataclass(frozen=True)
 class FunctionGame:
-    """A user's own function of coalitions as a game.
-
-    Parameters
-    ----------
-    function : maps coalitions (m, d) bool to values (m,) or (m, k)
-    d : number of players
-    player_names : optional names, used in results
+    """A user's own function of coalitions (m, d) bool → (m,) or (m, k) as a game of d players.
 
     Examples
     --------
@@ -44,15 +38,8 @@ class FunctionGame:
 def from_shap(model: Any, masker: Any, x: Any) -> FunctionGame:
     """The game of a model under one of shap's maskers, at the row `x`: predictions averaged over its background.
 
-    Parameters
-    ----------
-    model : a function of what the masker makes (rows, texts, images)
-    masker : a shap masker, or background rows, which shap's `Independent` then takes (at most 100 of them)
-    x : what is explained, as the masker takes it: one row as a 1-D array or Series, a text, an image
-
-    Examples
-    --------
-    One game for each row, for an Explainer: ``game=lambda row: from_shap(model, masker, row)``.
+    The model is a function of what the masker makes (rows, texts, images). The masker may be background rows, of which
+    shap's `Independent` takes 100. For an Explainer: ``game=lambda row: from_shap(model, masker, row)``.
     """
     shap = require("shap", "shap")
     if not callable(model):

@@ -17,16 +17,11 @@ FittedSurrogate = FittedTreeSurrogate | FittedNeuralSurrogate
 
 @dataclass(frozen=True)
 class Auto:
-    """The tree surrogate, or the network where its held-out error is lower by at least `gain`.
+    """The tree surrogate, or the network where its held-out error is lower by at least a share `gain`.
 
     Both learn from the same rows and are judged on the same coalitions of the same held-out rows. Contributions of the
     trees are exact while those of the network are sampled, so the network has to be clearly better. Where it needs
     torch and there is none, the trees are taken. ``info["auto"]`` says which was taken and by how much the other lost.
-
-    Parameters
-    ----------
-    gain : by which share the network's error must be lower
-    tree, network : the two recipes
     """
 
     gain: float = 0.1

@@ -25,36 +25,28 @@ LOSSES, SCHEDULES, ENGINES = ("auto", "kl", "squared"), ("cycle", "plateau"), ("
 class NeuralSurrogate:
     """v(S) ≈ E[f(X) | X_S = x_S], learned by a network with two hidden layers of ELU units on [x·S, S].
 
-    Every pass shows each background row with fresh random coalitions of known players, sizes uniform on 0..d. The loss
-    is the Kullback–Leibler divergence for probabilities and the squared error for other numbers. Rows that the network
-    does not learn from tell which state is the best, when to stop, and how good the game is. One network has all
-    outputs.
+    Every pass shows each background row with fresh random coalitions, sizes uniform on 0..d. The loss is the
+    Kullback–Leibler divergence for probabilities and the squared error for other numbers. Held-out rows tell which
+    state is the best, when to stop, and how good the game is. One network has all outputs.
 
-    A category is one input for each value (a network has no use for ranks); one that the background never saw is known
-    to be none of them. A missing value is an input of its own where the background has some, next to a number of zero,
-    so that it differs from a hidden one; in a column where the background has none it counts as the column's mean.
+    A category is one input for each value; one that the background never saw is none of them. A missing value is an
+    input of its own where the background has some, next to a zero, so that it differs from a hidden one; else it counts
+    as the column's mean.
 
-    `NeuralSurrogate.paper()` is the paper's recipe. The defaults differ from it where that measured better: fewer
-    units, larger batches, a rate that rises and falls once, a shorter memory of squared gradients, standard units,
-    compiled loops.
+    `NeuralSurrogate.paper()` is the paper's recipe. The defaults differ from it where that measured better.
 
     Parameters
     ----------
-    units : in each of the two hidden layers
-    rate, batch, epochs : of Adam; an epoch shows every row `masks` times
+    units : in each of the two hidden layers · standardise : inputs and targets in standard units
+    rate, batch, epochs : of Adam; an epoch shows every row `masks` times, each time with a fresh coalition
     beta_2 : how much of the mean of squared gradients Adam keeps at each step; short trainings want less than 0.999
     max_rows : rows shown in all epochs together; large backgrounds get fewer epochs, but at least ten
-    masks : fresh coalitions for each row and epoch
-    every : epochs between two looks at the held-out loss
-    schedule : "cycle" raises the rate to `rate` and lowers it to nothing over all epochs; "plateau" starts
-        at `rate` and halves it after `plateau` epochs without a lower held-out loss
-    patience : epochs without a lower held-out loss before stopping
-    standardise : inputs and targets in standard units
+    every : epochs between two looks at the held-out loss · patience : epochs without a lower one before stopping
+    schedule : "cycle" raises the rate to `rate` and lowers it to nothing over all epochs; "plateau" starts at `rate`
+        and halves it after `plateau` epochs without a lower held-out loss
     loss : "kl", "squared", or "auto" for "kl" where the model gives probabilities
     held_out : share of the distinct rows that are held out, at least 50 rows where there are 150
-    engine : "compiled" trains by matrix products and compiled loops on one core; "torch" (extra ``neural``) does
-        the same by torch, which is slower on small networks but runs on any device
-    device : where torch trains, as "cpu" or "cuda"
+    engine : "compiled", on one core, or "torch" (extra ``neural``), on the `device` "cpu" or "cuda"
     """
 
     units: int = 64

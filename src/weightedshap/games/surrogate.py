@@ -196,20 +196,15 @@ def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator) -> Masked:
 def fit_quality(
     game: FloatArray, f_x: FloatArray, coalitions: BoolArray, f: FloatArray, weights: FloatArray
 ) -> dict[str, Any]:
-    """How well a learned game predicts f(x) of held-out rows from coalitions of their features.
+    """How well a learned game (N, k) predicts f(x) (N, k) of held-out rows from coalitions (N, d) of their features.
 
-    Parameters
-    ----------
-    game, f_x : (N, k) the game's values and the predictions behind them
-    coalitions : (N, d) what was known
-    f, weights : (n, k), (n,) predictions and weights of the whole background
+    `f` (n, k) and `weights` (n,) are those of the whole background.
 
     Returns
     -------
     held_out_error : mean squared error over coalitions whose size is uniform on 0..d
     held_out_error_by_size : (d + 1,) the same by size; NaN for a size that was not drawn
-    relative_error : over Var f. Part of it is not the game's fault: f(x) varies among rows that share x_S
-    variance : Var f
+    relative_error : over `variance`, Var f. Part of it is not the game's fault: f(x) varies among rows that share x_S
     empty_gap : game(∅) − E f · full_gap : root mean square of game([d]) − f(x); means over outputs
     """
     error = ((game - f_x) ** 2).mean(axis=1)

@@ -1,9 +1,4 @@
-"""People's tables and models in: arrays and frames as one kind of table, any model as a function of rows.
-
-A table knows its columns, the players (groups of columns that are known or hidden together), and the
-weight of each row. Hidden columns are replaced column by column with values of the same column, never
-by arithmetic, so the model always sees the types it was trained on.
-"""
+"""People's tables and models in: arrays and frames as one kind of table, any model as a function of rows."""
 
 from weightedshap.inputs.calls import feeding
 from weightedshap.inputs.columns import Column, Data, Kind, UserModel, column_of, is_frame, join_of, kind_of, part_of

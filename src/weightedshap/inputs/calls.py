@@ -1,7 +1,4 @@
-"""How each library's models are called on rows, and on which scale they answer.
-
-A call is a plain value (a bound method or a partial function), so that it travels to other processes.
-"""
+"""How each library's models are called on rows, and on which scale; a call is a plain value that can be pickled."""
 
 import json
 import sys
@@ -48,13 +45,13 @@ def how_to_call(model: UserModel, predict: Predict | None) -> Call:
             raise TypeError(f"`predict` must be a function of rows; got {type(predict).__name__}.")
         own = isinstance(predict, (MethodType, BuiltinMethodType)) and predict.__self__ is model
         return feeding(predict, model) if own else predict, "value", _classes(model)
-    library, name = library_of(model), type(model).__name__
+    library = library_of(model)
     if library == "torch":
         return partial(_torch_answer, model), "value", ()
     if library == "onnxruntime":
         output, space = _onnx_output(model)
         return partial(_onnx_answer, model, output), space, ()
-    if (library, name) in BARE:
+    if (library, type(model).__name__) in BARE:
         call = partial(_booster_answer, model) if library == "xgboost" else feeding(model.predict, model)
         return call, _space_of(library, model), ()
     return _by_method(model)
@@ -110,9 +107,9 @@ def _space_of(library: str, model: UserModel) -> str:
 
 def _booster_answer(booster: UserModel, rows: Data) -> object:
     """What a bare XGBoost booster predicts; it wants its own kind of matrix."""
-    frame = not isinstance(rows, np.ndarray)
-    names = None if frame else booster.feature_names
-    return booster.predict(require("xgboost", "dev").DMatrix(rows, feature_names=names, enable_categorical=frame))
+    array = isinstance(rows, np.ndarray)
+    named = {"feature_names": booster.feature_names if array else None, "enable_categorical": not array}
+    return booster.predict(require("xgboost", "dev").DMatrix(rows, **named))
 
 
 def feeding(call: Predict, model: UserModel) -> Predict:
@@ -155,8 +152,7 @@ def _matrix(rows: Data, dtype: npt.DTypeLike) -> Array:
 def _evaluating(module: UserModel) -> Iterator[None]:
     """`module` in eval mode; afterwards every module in it is in the mode it was in before."""
     with _SWITCHING:
-        training = [inner for inner in module.modules() if inner.training]
-        if training:
+        if training := [inner for inner in module.modules() if inner.training]:
             module.eval()
             try:
                 yield
@@ -168,10 +164,7 @@ def _evaluating(module: UserModel) -> Iterator[None]:
 
 
 def _torch_answer(module: UserModel, rows: Data) -> FloatArray:
-    """What a torch module says in eval mode, without gradients, of one tensor (n, c).
-
-    It has the floating dtype and device of the module's parameters, single precision on the processor if it has none.
-    """
+    """What a torch module says in eval mode of one tensor (n, c), in the dtype and on the device of its parameters."""
     torch = require("torch", "neural")
     plain = torch.empty(0, dtype=torch.float32, device="cpu")
     like = next((p for p in module.parameters() if p.is_floating_point()), plain)
@@ -195,9 +188,9 @@ def _onnx_answer(session: UserModel, output: str, rows: Data) -> Array:
     """What a session says that takes one matrix, or one input for each column, by name."""
     wanted, kind = session.get_inputs(), kind_of(rows)
     inputs = {wanted[0].name: rows}
+    if 1 < len(wanted) != rows.shape[1]:
+        raise ValueError(f"The ONNX session has {len(wanted)} inputs but rows have {rows.shape[1]} columns.")
     if len(wanted) > 1:
-        if rows.shape[1] != len(wanted):
-            raise ValueError(f"The ONNX session has {len(wanted)} inputs but rows have {rows.shape[1]} columns.")
         names = kind.names(rows) or [one.name for one in wanted]
         inputs = {name: kind.select(rows, [c]) for c, name in enumerate(names)}
     answer = session.run([output], {one.name: _onnx_input(inputs[one.name], one.type) for one in wanted})[0]

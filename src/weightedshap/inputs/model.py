@@ -21,10 +21,7 @@ Outputs = int | str | Sequence[int | str] | None
 
 @dataclass(frozen=True)
 class Model:
-    """A model as the games call it: ``model(rows)`` → (n, k), always finite.
-
-    The model is handed copies of the rows, in batches of bounded size.
-    """
+    """A model as the games call it: ``model(rows)`` → (n, k), always finite; it gets copies, in bounded batches."""
 
     predict: Predict
     original: UserModel
@@ -45,17 +42,16 @@ class Model:
             return np.concatenate([self(part_of(rows, slice(start, start + at_most))) for start in starts])
         raw = _answer(self.predict, rows)
         if raw.shape[1] != self.n_raw:
-            rule = "A model must return the same number of outputs for every row."
-            raise ValueError(f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before. {rule}")
+            said = f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before"
+            raise ValueError(f"{said}. A model must return the same number of outputs for every row.")
         picked = raw[:, list(self.chosen)]
         return log_odds(picked) if self.link == "logit" else picked
 
     def in_parts(self, n: int, predicted: Callable[[slice], FloatArray]) -> FloatArray:
         """(n, k) what `predicted` gives for a few thousand of n items at a time, with a bar."""
-        parts = [slice(start, min(start + PART, n)) for start in range(0, n, PART)]
         found = [np.empty((0, len(self.chosen)))]
         with bar(n, "asking the model", self.progress) as shown:
-            for part in parts:
+            for part in (slice(start, min(start + PART, n)) for start in range(0, n, PART)):
                 found.append(predicted(part))
                 shown.update(part.stop - part.start)
         return np.concatenate(found)
@@ -104,9 +100,8 @@ def trained_columns(model: object) -> list[str] | None:
 def log_odds(p: FloatArray) -> FloatArray:
     """log(p / (1 − p)) with p kept within 1e-12 of 0 and 1; of several classes, each against the rest."""
     if ((p < 0) | (p > 1)).any():
-        said = f"needs probabilities between 0 and 1, but the model returned {p.min():g}..{p.max():g}."
-        advice = "Leave `link` out, or pass `predict=` a function that returns probabilities."
-        raise ValueError(f"`link='logit'` {said} {advice}")
+        said = f"`link='logit'` needs probabilities between 0 and 1, but the model returned {p.min():g}..{p.max():g}."
+        raise ValueError(f"{said} Leave `link` out, or pass `predict=` a function that returns probabilities.")
     inside = np.clip(p, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
     return np.asarray(np.log(inside) - np.log1p(-inside))
 
@@ -115,9 +110,8 @@ def _answer(predict: Predict, rows: Data) -> FloatArray:
     """(n, k) what the model says; it gets a copy of the rows, which it may write to."""
     answer = predict(deepcopy(rows))
     if isinstance(answer, list) and answer and isinstance(answer[0], np.ndarray) and answer[0].ndim == 2:
-        said = f"The model returned a list of {len(answer)} tables, one for each of several targets."
-        one = "a function that returns one table (n, k), for example the second column of each"
-        raise ValueError(f"{said} Pass `predict=` {one}.")
+        said = f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=`"
+        raise ValueError(f"{said} a function that returns one table (n, k), for example the second column of each.")
     return with_axis(as_outputs(answer, len(rows), "The model"))
 
 

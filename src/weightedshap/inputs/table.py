@@ -65,9 +65,8 @@ class Table:
     def align(self, X: Data, who: str = "X") -> Data:
         """`X` with this table's columns in this table's order, type and dtypes.
 
-        A single row (a 1-D array, a Series or a dict) becomes a table of one row. Named columns are matched by name if
-        the background has names too, or the model has the same; others by position. A value that the dtype of the
-        background's column cannot hold (a hole or a fraction among integers) keeps its own.
+        Named columns are matched by name if the background has names too, or the model has the same; others by
+        position. A value that the dtype of the background's column cannot hold (a hole among integers) keeps its own.
         """
         in_frame, rows = self.kind is not ARRAYS, as_rows(X)
         if in_frame and isinstance(rows, np.ndarray) and rows.dtype.kind in "OUS":
@@ -78,8 +77,8 @@ class Table:
         if names is not None and (in_frame or sorted(names) == sorted(wanted)):
             rows = rows if names == wanted else kind.select(rows, _positions(names, wanted, who))
         elif rows.shape[1] != len(self.names):
-            width, wanted_width = rows.shape[1], len(self.names)
-            raise ValueError(f"`{who}` has {width} columns but the background has {wanted_width}. {IN_ORDER}")
+            widths = f"{rows.shape[1]} columns but the background has {len(self.names)}"
+            raise ValueError(f"`{who}` has {widths}. {IN_ORDER}")
         if len(rows) == 0:
             raise ValueError(f"`{who}` has no rows. Pass at least one row to explain.")
         if kind is self.kind:
@@ -93,10 +92,7 @@ class Table:
         return self.mix_each(row, 0, known[:, None], hidden, np.arange(len(hidden)))
 
     def mix_each(self, rows: Data, which: Positions, known: BoolArray, hidden: Data, whose: Positions) -> Data:
-        """Rows whose known columns (…, c) come from ``rows[which]`` and the others from ``hidden[whose]``.
-
-        `which`, `whose` and the leading axes of `known` broadcast; the rows come in the order of the common shape.
-        """
+        """``rows[which]`` where columns (…, c) are known and ``hidden[whose]`` elsewhere; all of them broadcast."""
         return self.kind.mix(rows, which, known, hidden, whose)
 
     def typical(self) -> Data:
@@ -128,13 +124,8 @@ def as_table(
 ) -> Table:
     """Wrap `data` (2-D array or DataFrame) as the background table.
 
-    Parameters
-    ----------
-    weights : (n,) row weights, non-negative; None for equal ones
-    groups : players made of several columns, as ``{"address": ["city", "zip"]}`` or a list of lists. A column in no
-        group is a player of its own.
-    order : the column names in the order in which the model was trained; a frame that has the same columns in another
-        order is put into this one
+    `weights` (n,) are of the rows. `groups` are players of several columns, as ``{"address": ["city", "zip"]}`` or
+    lists. `order` is that of the columns in the model's training, into which a frame with the same columns is put.
     """
     if isinstance(data, Table):
         return data
@@ -169,12 +160,10 @@ def _positions(given: tuple[str, ...], names: tuple[str, ...], who: str) -> list
     """Where each of `names` stands in `given`."""
     _refuse_repeated(given)
     position = {name: c for c, name in enumerate(given)}
-    missing = [name for name in names if name not in position]
-    extra = [name for name in position if name not in names]
-    if missing:
+    if missing := [name for name in names if name not in position]:
         lacks = f"lacks {len(missing)} of the background's columns: {listed(missing)}"
         raise ValueError(f"`{who}` {lacks}. Pass the columns used in training.")
-    if extra:
+    if extra := [name for name in position if name not in names]:
         has = f"has {len(extra)} columns the background does not have: {listed(extra)}"
         raise ValueError(f"`{who}` {has}. Drop them first.")
     return [position[name] for name in names]

@@ -131,9 +131,7 @@ def image(
     top: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A map of the attribution of an image whose features are superpixels (or single pixels).
-
-    Red parts raise the prediction, blue parts lower it; the weaker, the more the picture shines through.
+    """A map of the attribution of an image whose features are superpixels: red raises the prediction, blue lowers it.
 
     Parameters
     ----------

@@ -41,12 +41,8 @@ def recovery(
     """How fast the prediction is recovered: mean |f(x) − v(top k)| against k = 0..d, v on the judge.
 
     One line each for WeightedSHAP, Shapley, first and last, with 95 % bands over the rows; the legend gives the mean
-    areas, k = 1..d. A grey line marks what the judge misses by itself, when all features are known.
-
-    Parameters
-    ----------
-    curves : curves of further methods on the same rows, such as {"greedy": (n, d + 1)}; with an axis k where the
-        explanation has one, or of the output drawn
+    areas, k = 1..d. A grey line marks what the judge misses by itself, when all features are known. `curves` are those
+    of further methods on the same rows, {"greedy": (n, d + 1[, k])}.
     """
     one, title = reading.one_output(explanation, output)
     drawn = reading.own_curves(one)
