@@ -51,11 +51,9 @@ class Target:
 class Network:
     """v(S) at x = target(W3ᵀ·ELU(W2ᵀ·ELU(W1ᵀ·[x·S, S] + b1) + b2) + b3).
 
-    At a fixed row only the first layer sees the coalition, as b1 + Σ_{i∈S} vectors[i]. That sum is carried from one
-    coalition to the next, in double precision: in a walk it is one vector for each step. The second layer is a matrix
-    product in single precision, whose last digits depend on the place of a coalition in its batch. `parameters` are W1
-    (p + d, h), b1 (h,), W2 (h, h), b2 (h,), W3 (h, k), b3 (k,); the first p rows of W1 belong to inputs, the other d to
-    the players' masks.
+    At a row only the first layer sees the coalition, as b1 + Σ_{i∈S} vectors[i], carried from one coalition to the next
+    in double precision. The second is a matrix product in single precision, whose last digits depend on the place in a
+    batch. `parameters` are W1 (p + d, h), of inputs and then of masks, b1 (h,), W2 (h, h), b2 (h,), W3 (h, k), b3 (k,).
     """
 
     parameters: Mapping[str, Single]
