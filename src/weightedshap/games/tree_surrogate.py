@@ -49,9 +49,11 @@ Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray,
 class TreeSurrogate:
     """v(S) ≈ E[f(X) | X_S = x_S], learned by LightGBM; Δ is exact for the learned game.
 
-    Background rows are repeated with random coalitions of known players, sizes uniform on 0..d; hidden columns
-    are set to NaN, and the trees are fitted to f(x) by squared error. Held-out rows tell when to stop and how good the
-    game is. Each leaf is an indicator of two small sets of players, so Δ needs no sampling.
+    Background rows are repeated with random coalitions of known players, sizes uniform on 0..d; the
+    columns of hidden players are set to NaN, and the trees are fitted to f(x) by squared error. Rows
+    that the trees do not see tell when to stop and how good the game is. At a row every split sends
+    "known" and "hidden" one way or the other, so each leaf is an indicator of two small sets of players
+    and Δ needs no sampling.
 
     A missing value in the data is information, not a hidden feature: it is coded as a number below all
     others of its column, and only hidden features are NaN. Categories become ranks by their mean prediction; the trees
@@ -62,13 +64,15 @@ class TreeSurrogate:
     to the model's (see `Footing`), and h(s) = (1 − s/d)^¼ falls to zero there. The trees learn only c, what the base
     leaves, by squared error of v: on (f(x) − g(base)) / h with weight h². Where g is the identity Δ is exact as before.
 
-    ``benchmarks/surrogate_recipes.py`` repeats the study of recipes on the paper's datasets behind the defaults.
+    The defaults were found by measuring recipes on the paper's datasets; the study is in the
+    documentation, and ``benchmarks/surrogate_recipes.py`` repeats it.
 
     Parameters
     ----------
     base : None, or what the game is anchored to: a name of `GAMES`, a recipe, or a fitted game that is exact at [d]
     fits : how many times to learn, each time from other rows and coalitions; the game is the mean
-    masks : coalitions per row; fewer, but at least one, where the enlarged table would exceed `max_rows`
+    masks : coalitions per row; fewer where the enlarged table would exceed `max_rows`, but never fewer
+        than one: background rows are not dropped
     max_rows : rows of the enlarged table, unless the background itself has more
     trees, leaves, rate, bins : of LightGBM
     patience : trees without a lower held-out error before stopping
