@@ -153,10 +153,6 @@ def path_games(ensembles: Sequence[Ensemble], d: int) -> Callable[[FloatArray], 
 
 
 def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:
-    """The game whose value of a coalition is what ensembles trained on 0/1 masks predict for it.
-
-    Player i is column i; known players are 1 and hidden ones 0. Its Δ is exact, so an ensemble fitted to
-    sampled evaluations of a costly game can be read out at once.
-    """
+    """The game of ensembles trained on 0/1 masks, column i being 1 where player i is known; its Δ is exact."""
     games = leaf_games(ensembles, np.zeros((1, d)), np.ones(1), d)
     return ExactGame(games(np.ones((1, d))), axis=False)

@@ -26,15 +26,13 @@ class TreeModel:
 
     Parameters
     ----------
-    removal : "interventional" averages over background rows z the prediction for (x_S, z_{[d]∖S}), as
-        the marginal game does; "path" follows both sides of every split on a hidden feature, weighted
-        by the training rows that went there.
+    removal : "interventional" averages the prediction for (x_S, z_{[d]∖S}) over background rows z, as the marginal game
+        does; "path" follows both sides of splits on hidden features, weighted by the training rows that went there.
 
     Notes
     -----
-    Trees add up on the model's raw scale: the margin (log-odds) of a boosted classifier, the
-    probability of a forest, the value of a regression. ``space`` on the fitted game says which, and
-    predictions and curves are on that scale.
+    Predictions and curves are on the scale on which trees add up, the fitted game's ``space``: the margin (log-odds) of
+    a boosted classifier, the probability of a forest, the value of a regression.
     """
 
     removal: str = "interventional"
@@ -64,8 +62,7 @@ def readable(model: Model, table: Table) -> FittedPath | None:
 def _explained(model: Model, table: Table) -> ReadModel:
     """The model as read, with only the outputs explained, on the players of the table.
 
-    A boosted classifier of two classes has one margin, that of its second class; the first class has
-    the same with the other sign.
+    Two classes share one margin, that of the second; the first class has the other sign.
     """
     from weightedshap.trees.readers import UnreadableModel, read_model
 

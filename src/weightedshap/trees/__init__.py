@@ -1,4 +1,1 @@
-"""Ensembles of trees: as flat arrays, read from people's models, and the compiled loops over them.
-
-All of it is imported when the first tree game is made, not with the library: numba takes long to load.
-"""
+"""Ensembles of trees, readers and compiled loops; imported with the first tree game, because numba loads slowly."""

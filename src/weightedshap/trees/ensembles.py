@@ -1,8 +1,7 @@
 """Ensembles of trees as flat arrays, and what the games need of them.
 
-Three games share this: hidden features take the missing-value side (the tree surrogate), hidden
-features take the values of background rows (interventional), and splits on hidden features are
-averaged by cover (path-dependent).
+Hidden features take the missing-value side (tree surrogate) or the values of background rows (interventional), or
+splits on them are averaged by cover (path-dependent).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +25,9 @@ PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on
 
 @dataclass(frozen=True)
 class Tree:
-    """One tree; node 0 is the root, a leaf has ``left = −1``.
+    """One tree; node 0 is the root, a leaf has ``left = −1``. Numbers up to the threshold go left.
 
-    A number goes left if it is at most the threshold; ``categories[node]`` are the codes that go left
-    (or right, where ``categories_left`` is False) at a categorical node.
+    ``categories[node]`` are the codes that go left, or right where ``categories_left`` is False.
     """
 
     left: npt.ArrayLike
@@ -57,10 +55,7 @@ class Paths(NamedTuple):
 
 
 class Programme(NamedTuple):
-    """The inner nodes of all trees from the leaves up, as steps that hold few intermediate values at once.
-
-    The children of a node are its first and second, in the order in which they are worked through.
-    """
+    """The inner nodes from the leaves up, as steps that hold few values at once; children in the order of work."""
 
     node: Int32  # (I,) as all up to `is_root`
     special: BoolArray  # whether the node does more than compare numbers
@@ -253,10 +248,7 @@ class Ensemble:
 
 
 def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ensemble:
-    """The nodes of `trees`, leaf values times `scale`.
-
-    Inner ones come first, so that arrays about splits have no room for leaves, and ``node < len(left)`` parts them.
-    """
+    """The nodes of `trees`, leaf values times `scale`; inner ones come first, so ``node < len(left)`` parts them."""
     sizes = np.array([np.size(tree.left) for tree in trees], dtype=np.intp)
     roots = np.cumsum(sizes) - sizes
 
@@ -341,9 +333,8 @@ class Absent:
 def coefficient_table(d: int, widest: int) -> FloatArray:
     """K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1), the share of a leaf that size j sees, for 1 ≤ t ≤ s ≤ `widest`.
 
-    K(s, t) is row ``level(s) + t − 1``, see `leaf_kernels.level`. Built as a product of ratios at most one,
-    K(s, t) = K(s−1, t) · (d−j−s+t+1) / (d−s+1) and K(s, s) = K(s−1, s−1) · (j−s+1) / (d−s+1), so it neither
-    overflows nor loses digits at any d.
+    K(s, t), row ``level(s) + t − 1``, is a product of ratios at most one, exact at any d without overflow:
+    K(s, t) = K(s−1, t) · (d−j−s+t+1) / (d−s+1) and K(s, s) = K(s−1, s−1) · (j−s+1) / (d−s+1).
     """
     table = np.ones((leaf_kernels.level(widest + 1), d))
     j = np.arange(1, d + 1, dtype=np.float64)

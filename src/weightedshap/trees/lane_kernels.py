@@ -1,9 +1,7 @@
 """Compiled loops over many coalitions at once, the lanes: path-dependent values from the leaves up.
 
-At a split a known player goes the row's way, and a hidden one both ways by their shares of the cover. So the value of a
-node is a mix of those of its children, found for all lanes in one flat loop.
-
-Functions that only one loop calls are compiled as a part of it.
+At a split a known player goes the row's way, and a hidden one both ways by their shares of the cover: the value of a
+node is a mix of those of its children, found in one flat loop. Functions that only one loop calls are a part of it.
 """
 
 import numpy as np
@@ -16,10 +14,7 @@ LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a sta
 
 @njit(nogil=True, cache=True)
 def parents_first(roots, left, right, left_last):
-    """(I,) all inner nodes, each before its children, and one child with all below it before the other.
-
-    Trees come from the last to the first, and the left child of a node after the right one where `left_last` (I,) says.
-    """
+    """(I,) inner nodes from the last tree on, parents first; left children last where `left_last` (I,) says."""
     order, waiting = np.empty(left.shape[0], np.int32), np.empty(left.shape[0] + 2, np.int32)
     found = 0
     for root in roots[::-1]:
@@ -48,8 +43,7 @@ def count_lines(children_first, left, right, need):
 def masked_values(X, row, coalition, splits, programme, out):
     """Path-dependent: add to ``out[t]`` the value of coalition t (N, d) at row ``X[row[t]]``.
 
-    Loops over lanes have no branches: a hidden player mixes the children by their shares, a known one picks the child
-    that its value answers for. Answers of special splits are found one by one, and stand in for values.
+    Loops over lanes have no branches; answers of special splits are found one by one, and stand in for values.
     """
     column, player, nan_left, cat_slot, cat_start, cat_words, member_left = splits
     node, special, limit, left_first, inner, share, leaf, is_root, lines = programme
@@ -150,8 +144,7 @@ def values(x_left, programme, player, coalitions, out):
 def along(x_left, programme, groups, orders, out):
     """Path-dependent: add to ``out[r, q, k]`` the value when the first k players of order q are known.
 
-    Trees are worked through in groups, and only the players of a group count for it: the first players of all
-    orders of a row are the same few sets again and again, and each distinct one is a lane.
+    For a group of trees only its players count: their first ones are the same few sets again and again, each a lane.
     """
     player, first_step, first_player, who, widest = groups
     m, d = orders.shape[1], orders.shape[2]
@@ -202,10 +195,7 @@ def along(x_left, programme, groups, orders, out):
 
 @njit(inline="always")
 def sort_by_rank(players, rank, order, place):
-    """``order[q, j]``, the position in `players` of the j-th of them in order q, and the inverse ``place[q, i]``.
-
-    An order begins as the one before it, which is often nearly the same.
-    """
+    """Sort positions in `players`, by order q from the one before on, into ``order[q, j]``; ``place[q, i]`` inverts."""
     size = players.shape[0]
     keys = np.empty(size, np.int64)
     for q in range(rank.shape[0]):
@@ -225,9 +215,8 @@ def sort_by_rank(players, rank, order, place):
 def distinct_sets(order, place, size, table, seen, lane, of_order, of_size):
     """Number the distinct sets among the first 0..size players of all orders; how many there are.
 
-    ``lane[q, j]`` is the number of the first j players of order q, and set s is the first ``of_size[s]`` players of
-    order ``of_order[s]``. Sets are looked up in `table` by a word, ``seen[s]``: up to 64 players are its bits, and of
-    more it is a mixture, so that sets with the same word are compared. The table is left as it came, with −1 only.
+    ``lane[q, j]`` numbers the first j players of order q; set s is the first ``of_size[s]`` of order ``of_order[s]``.
+    `table`, left with −1 only, is looked up by a word, ``seen[s]``: the bits of up to 64 players, else a mixture.
     """
     mask, n_sets = np.uint64(table.shape[0] - 1), 0
     for q in range(order.shape[0]):

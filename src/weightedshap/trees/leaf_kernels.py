@@ -1,16 +1,13 @@
 """Compiled loops over trees: leaves that are alive at a row, and what is read off them.
 
-A split sends the explained row x one way and the absent value (hidden, or a background row) the same or
-the other way. Where the ways part, the player of the split decides: known → x's way, hidden → the other.
-So every leaf is an indicator ``1[A ⊆ S, B ∩ S = ∅]``, where A holds the players that must be known for
-the leaf to be reached and B those that must be hidden. The leaves that can be reached at all are listed
-once for each row; Δ, values along orders, and values of coalitions are sums over that list.
+Where a split parts the explained row x from the absent one, its player decides: known → x's way, hidden → the other.
+So every leaf is an indicator ``1[A ⊆ S, B ∩ S = ∅]`` of players A that must be known and B that must be hidden. The
+leaves that can be reached are listed once for each row; Δ and values are sums over that list.
 
-Leaves of n rows are stored one after another: row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has
-value ``c[l]`` and members ``member[start[l] : start[l + 1]]``, the first ``n_known[l]`` of which are A.
+Row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has value ``c[l]`` and members
+``member[start[l] : start[l + 1]]``, the first ``n_known[l]`` of which are A.
 
-Inner nodes of all trees are numbered first, then the leaves: a node is a leaf if it is not smaller than
-``n_inner = left.shape[0]``, and its value is ``value[node − n_inner]``.
+Inner nodes are numbered before leaves: from ``n_inner = left.shape[0]`` on a node has ``value[node − n_inner]``.
 """
 
 import numpy as np
@@ -23,8 +20,7 @@ KNOWN, HIDDEN = 1, 2
 def directions(X, column, threshold, nan_left, special, cat_slot, cat_start, cat_words, member_left):
     """(n, nodes): whether each row goes left at each inner node.
 
-    All nodes compare numbers at first, in a loop without branches; then those in `special` are set right, which ask
-    about categories or take LightGBM's zero (at most 1e-35) for missing.
+    All compare numbers, without branches; then `special` ones are set right: categories, and zero (≤ 1e-35) as missing.
     """
     out = np.empty((X.shape[0], column.shape[0]), np.bool_)
     for r in range(X.shape[0]):
@@ -80,10 +76,7 @@ def grown(array, size):
 
 @njit(nogil=True, cache=True)
 def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_players, depth):
-    """The living leaves of every explained row against every absent row, values times `z_weight`.
-
-    `x_left` (n, nodes) and `z_left` (B, nodes) tell which rows go left at each inner node.
-    """
+    """The living leaves of explained rows, directions `x_left` (n, nodes), against absent ones, `z_left` (B, nodes)."""
     n, n_inner = x_left.shape[0], left.shape[0]
     side = np.zeros(n_players, np.uint8)
     path, known, other_way = np.empty(depth, np.int32), np.empty(depth, np.int64), np.empty(depth, np.int32)
@@ -136,9 +129,8 @@ def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_p
 def semivalues(first, c, n_known, start, member, table, out):
     """``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
-    A leaf with a known and b hidden members, s = a + b, gives each known member +c · K(s, a) and each
-    hidden member −c · K(s, a + 1), where K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1) and row
-    ``level(s) + t − 1`` of `table` is K(s, t) times the weight vectors.
+    A leaf with s members, a of them known, gives each known one +c · K(s, a) and each hidden one −c · K(s, a + 1), with
+    K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1); row ``level(s) + t − 1`` of `table` is K(s, t) times the weight vectors.
     """
     d = out.shape[2]
     gathered, slot, met = np.zeros((table.shape[0], d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
@@ -172,9 +164,8 @@ def level(s):
 def spread(gathered, widest, table, slot, met, out):
     """``out[q, met[i]] = Σ_{s,t} gathered[level(s) + t − 1, i] · table[level(s) + t − 1, q]``, 0 for others.
 
-    Column i of `gathered` and ``slot[p] = i`` are those of the i-th player p that was met, ``met[i]``; they are left
-    as before the first one, 0 and −1. By Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1), so all that was
-    gathered is first carried up to the widest leaf, and only its rows of the table are needed.
+    The i-th player met is p = ``met[i]``, with ``slot[p] = i``; `gathered` and `slot` are left as they began, 0 and −1.
+    All is first carried up to the widest leaf by Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1).
     """
     n_met = met.shape[0]
     line = np.empty(n_met)

@@ -1,7 +1,6 @@
 """Compiled loops over the ways to leaves: path-dependent games, and backgrounds written as patterns.
 
-The way to every leaf is listed once for an ensemble, its splits grouped by player. At a row only one question
-is left for each player of a leaf: does the row pass all its splits?
+The way to every leaf is listed once, its splits grouped by player; a row either passes all splits of a player or not.
 """
 
 import numpy as np
@@ -72,10 +71,9 @@ def passes(goes, edge, begin, end):
 
 @njit(nogil=True, cache=True)
 def background_patterns(z_left, z_weight, start, edge_start, edge, most):
-    """For every leaf, which of its members the background rows pass, as bit masks with their weights.
+    """(first, mask, weight): bit masks ``first[l] … first[l + 1] − 1`` tell which members of leaf l rows pass.
 
-    Returns (first, mask, weight), patterns of leaf l being ``first[l] … first[l + 1] − 1``; an empty list
-    with first = [-1] where more than `most` patterns would be needed.
+    ``first[0]`` is −1 where more than `most` masks would be needed.
     """
     n_leaves = start.shape[0] - 1
     first = np.zeros(n_leaves + 1, np.int64)
@@ -164,8 +162,7 @@ def list_pattern_leaves(x_left, value, path_start, path_member, edge_start, edge
 def divide(product, degree, r, out):
     """Coefficients of ``product / (r + y)``, a polynomial of degree `degree` with roots in (−∞, 0].
 
-    The coefficients are positive and log-concave, so from below the quotient can be read without
-    cancellation while r·q_t ≥ q_{t−1}, and from above for all the rest.
+    They are positive and log-concave: nothing cancels from below while r·q_t ≥ q_{t−1}, and from above for the rest.
     """
     last = -1
     if r > 0:
@@ -186,10 +183,9 @@ def divide(product, degree, r, out):
 def semivalues(x_left, value, start, member, ratio, edge_start, edge, widest, table, out):
     """Path-dependent: ``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
-    A leaf with p members multiplies, for each member k, a_k (1 if x passes its splits) when k is known and
-    the cover ratio r_k when it is hidden. With q the coefficients of Π_{k≠i} (r_k + a_k y),
-    Δ_j(i) gains c (a_i − r_i) Σ_t q_t K(p, t + 1)[j]. Only members with a_k = 1 carry y; of the others
-    only the product of their r_k is needed, because a_i − r_i = −r_i completes it.
+    Each of the p members k of a leaf multiplies it by a_k (1 if x passes its splits) if known, else by the cover ratio
+    r_k. With q the coefficients of Π_{k≠i} (r_k + a_k y), Δ_j(i) gains c (a_i − r_i) Σ_t q_t K(p, t + 1)[j]. Of members
+    with a_k = 0 only the product of their r_k is needed, because a_i − r_i = −r_i completes it.
     """
     d = out.shape[2]
     gathered, slot, met = np.zeros((table.shape[0], d)), np.full(d, -1, np.int32), np.empty(d, np.int32)

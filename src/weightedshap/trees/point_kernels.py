@@ -4,12 +4,10 @@ Let every player be known with probability q, independently. The gain by knowing
 g_i(q) = Σ_j C(d−1, j−1) q^{j−1} (1−q)^{d−j} Δ_j(x_i), on a tree a polynomial of lower degree than a leaf has members.
 So as many points tell all Δ_j of a tree, and each φ_w is a weighted sum of g_i over the points.
 
-A node mixes its children, with shares a and b of the cover and values u and v, for a hidden player to a u + b v; for a
-known player it has the value of the child that the row goes to. The difference of the two is the node's gap. Where an
-earlier split on the way down asked the same player, and sent the row and its share r of the cover this way, the player
-is known with probability c = q / (q + r (1 − q)); where it sent the row elsewhere, the player must be hidden.
-
-Functions that only one loop calls are compiled as a part of it.
+A node with shares a and b of the cover and children's values u and v is a u + b v for a hidden player, and the value of
+the row's child for a known one; the difference is its gap. Where an earlier split asked the same player, and sent the
+row and its share r of the cover this way, the player is known with probability c = q / (q + r (1 − q)); where it sent
+the row elsewhere, the player must be hidden. Functions that only one loop calls are compiled as a part of it.
 """
 
 import numpy as np
@@ -47,10 +45,8 @@ def find_ancestors(player, inner, share, is_root, way, waiting, level, turn, abo
 def add_gains(x_left, descent, player, first_step, first_point, points, lift, depth, lines, out):
     """Add to ``out[p, t, s]`` the gain g_p(q_t) of row s.
 
-    On the way down `reach` is the weight of a node among all that could be reached. On the way back a node's value is
-    mixed from those of its children, and reach times gap is the gain of its player. For one that was asked before that
-    is weighted by r / (q + r (1 − q))²: the reach already holds q + r (1 − q) for it, and the gap only what is left.
-
+    On the way down `reach` is the weight of a node; on the way back its value is mixed, and reach times gap is the gain
+    of its player, for one asked before times r / (q + r (1 − q))²: reach already holds q + r (1 − q), gap what is left.
     Groups of narrow trees are read at fewer points, and `lift` takes the gains from there to the points of the last.
     """
     node, left_first, inner, share, leaf, level, turn, above, ratio = descent
@@ -141,10 +137,7 @@ def add_lifted(gain, lift, begin, n_points, out):
 
 @njit(nogil=True, cache=True)
 def weigh(gains, weights, players, out):
-    """``out[s, w, players[p]] = Σ_t gains[p, t, s] · weights[t, w]``, always added up in the same order.
-
-    Players are taken by eights, which stand side by side in `out`.
-    """
+    """``out[s, w, players[p]] = Σ_t gains[p, t, s] · weights[t, w]``, in one order; players by eights, as in `out`."""
     n, few = gains.shape[2], np.empty((8, gains.shape[2]))
     for begin in range(0, gains.shape[0], 8):
         end = min(begin + 8, gains.shape[0])

@@ -30,8 +30,7 @@ def legendre(x: LongArray, n: int) -> LongArray:
 def legendre_by_size(d: int, n: int) -> LongArray:
     """(n, d) the numbers Δ_1 … Δ_d whose g(q) = Σ_j C(d−1, j−1) q^{j−1} (1−q)^{d−j} Δ_j is P_k(1 − 2q), for k < n ≤ d.
 
-    They are orthogonal polynomials of j, those of Hahn for uniform weights, and follow from each other like
-    Legendre's.
+    They are Hahn's orthogonal polynomials of j for uniform weights, and follow from each other like Legendre's.
     """
     H, last = np.ones((n, d), dtype=np.longdouble), d - 1
     x = last - 2 * np.arange(d, dtype=np.longdouble)
@@ -50,9 +49,8 @@ def gauss(n: int) -> tuple[FloatArray, FloatArray]:
 def read_at_points(values: LongArray, n: int) -> FloatArray:
     """(n, m) weights of the n points of Gauss that give the linear functionals of all polynomials of lower degree.
 
-    Row k of `values` (at least n, m) holds the functionals of P_k(1 − 2q). The part of P_k in a polynomial g is
-    (2k + 1) Σ_t ω_t P_k(1 − 2 q_t) g(q_t), so there is no system to solve; weights are corrected once for what the
-    rounding of the points leaves.
+    Row k of `values` (at least n, m) holds those of P_k(1 − 2q), whose part in g is
+    (2k + 1) Σ_t ω_t P_k(1 − 2 q_t) g(q_t): no system is solved. Weights are corrected once for rounded points.
     """
     q, omega = gauss(n)
     P = legendre(1 - 2 * q.astype(np.longdouble), n)

@@ -1,8 +1,7 @@
 """People's tree ensembles as flat arrays: LightGBM, XGBoost, CatBoost and scikit-learn.
 
-Each library is read through its public dump, and the sum of the trees is compared with the library's own
-raw prediction on background rows, so a model that cannot be read exactly is refused and never
-explained wrongly.
+Each is read through its public dump, and the sum of the trees is compared with the library's own raw prediction on
+background rows, so a model that cannot be read exactly is refused and never explained wrongly.
 """
 
 from __future__ import annotations
@@ -223,10 +222,7 @@ def _xgboost_margin(booster: XGBooster, iterations: int, rows: Data) -> FloatArr
 
 
 def _xgboost_categories(columns: Sequence[Mapping[str, Any]]) -> dict[int, Sequence[Any]]:
-    """The categories of training by column, which XGBoost keeps from 3.1 on: numbers, or bytes of text and its ends.
-
-    Text beyond ASCII is left out: XGBoost counts its letters and cuts its bytes.
-    """
+    """Categories by column, kept from XGBoost 3.1 on: numbers, or ASCII text (other text it cuts within letters)."""
     found: dict[int, Sequence[Any]] = {}
     for c, column in enumerate(columns):
         values, ends = column["values"], column.get("offsets")
