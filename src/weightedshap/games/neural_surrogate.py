@@ -26,17 +26,14 @@ class NeuralSurrogate:
     """v(S) ≈ E[f(X) | X_S = x_S], learned by a network with two hidden layers of ELU units on [x·S, S].
 
     Every pass shows each background row with fresh random coalitions of known players, sizes uniform on 0..d. The loss
-    is the Kullback–Leibler divergence for probabilities and the squared error for other numbers. Rows that the network
-    does not learn from tell which state is the best, when to stop, and how good the game is. One network has all
-    outputs.
+    is the Kullback–Leibler divergence for probabilities and the squared error for other numbers. Held-out rows tell
+    which state is the best, when to stop, and how good the game is. One network has all outputs.
 
-    A category is one input for each value (a network has no use for ranks); one that the background never saw is known
-    to be none of them. A missing value is an input of its own where the background has some, next to a number of zero,
-    so that it differs from a hidden one; in a column where the background has none it counts as the column's mean.
+    A category is one input for each value (a network has no use for ranks); an unseen one is none of them. A missing
+    value is an input of its own where the background has some, so that it differs from a hidden one; in a column where
+    it has none it counts as the column's mean.
 
-    `NeuralSurrogate.paper()` is the paper's recipe. The defaults differ from it where that measured better: fewer
-    units, larger batches, a rate that rises and falls once, a shorter memory of squared gradients, standard units,
-    compiled loops.
+    `NeuralSurrogate.paper()` is the paper's recipe. The defaults differ from it where that measured better.
 
     Parameters
     ----------
@@ -46,14 +43,13 @@ class NeuralSurrogate:
     max_rows : rows shown in all epochs together; large backgrounds get fewer epochs, but at least ten
     masks : fresh coalitions for each row and epoch
     every : epochs between two looks at the held-out loss
-    schedule : "cycle" raises the rate to `rate` and lowers it to nothing over all epochs; "plateau" starts
-        at `rate` and halves it after `plateau` epochs without a lower held-out loss
+    schedule : "cycle" raises the rate to `rate` and lowers it to nothing; "plateau" halves it after `plateau` epochs
+        without a lower held-out loss
     patience : epochs without a lower held-out loss before stopping
     standardise : inputs and targets in standard units
     loss : "kl", "squared", or "auto" for "kl" where the model gives probabilities
     held_out : share of the distinct rows that are held out, at least 50 rows where there are 150
-    engine : "compiled" trains by matrix products and compiled loops on one core; "torch" (extra ``neural``) does
-        the same by torch, which is slower on small networks but runs on any device
+    engine : "compiled" loops on one core; "torch" (extra ``neural``) is slower on small networks, on any device
     device : where torch trains, as "cpu" or "cuda"
     """
 
@@ -87,14 +83,12 @@ class NeuralSurrogate:
 
     @classmethod
     def paper(cls, device: str = "cpu") -> NeuralSurrogate:
-        """The paper's recipe, by torch: Adam at 1e-3, batches of 64, up to 100 epochs, one mask per row and epoch.
+        """The paper's recipe, by torch: Adam at 1e-3, batches of 64, up to 100 epochs, inputs and targets as they come.
 
-        The rate is halved when the held-out loss stops falling, and training ends when it has not fallen
-        for 20 epochs (the paper names no figures for these two). Inputs and targets are taken as they come.
+        It names no figures for when the rate is halved, and when training ends, without a lower held-out loss.
         """
-        adam = cls(units=128, rate=1e-3, beta_2=0.999, batch=64, epochs=100, max_rows=None, masks=1, every=1)
-        stopping = replace(adam, schedule="plateau", plateau=5, patience=20)
-        return replace(stopping, standardise=False, engine="torch", device=device)
+        adam = cls(units=128, rate=1e-3, beta_2=0.999, batch=64, epochs=100, max_rows=None, every=1, standardise=False)
+        return replace(adam, schedule="plateau", plateau=5, patience=20, engine="torch", device=device)
 
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedNeuralSurrogate:
         """Learn one network for all outputs. Ctrl-C keeps the best state so far, and ``info["stopped"]`` says so."""
@@ -169,10 +163,7 @@ class NeuralSurrogate:
 
 @dataclass(frozen=True)
 class Inputs:
-    """How rows become the network's inputs (n, p), float32: a number is one, a category one for each of its values.
-
-    A column with missing values in the background has one more, which tells them.
-    """
+    """How rows become inputs (n, p), float32: a number is one, a category one for each value, and one tells holes."""
 
     encoding: Encoding  # how rows become columns of numbers (n, c)
     player_of_column: IntArray  # (c,)
@@ -241,16 +232,10 @@ class FittedNeuralSurrogate(FittedOnTable):
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        return {
-            "game": "neural_surrogate",
-            "space": self.space,
-            "background_rows": len(self.background),
-            "weights": sum(array.size for array in self.network.parameters.values()),
-            **self.quality,
-        }
+        weights = sum(array.size for array in self.network.parameters.values())
+        return {**super().info, "game": "neural_surrogate", "weights": weights, **self.quality}
 
     def block(self, rows: Data) -> NetworkBlock:
-        """The games of aligned rows."""
         vectors = np.stack([self.network.vectors(z) for z in self.inputs(rows)])
         return NetworkBlock(self.background.d, len(vectors), self.network, vectors)
 
