@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import weightedshap as ws
 from tests.games.trees import assert_reads_out
 from weightedshap.games import DistilledTrees
-from weightedshap.games.distilled import Mixtures
+from weightedshap.games.distilled import mixtures
 from weightedshap.games.surrogate import Split
 from weightedshap.games.wrappers import ExactGame, wrapped
 from weightedshap.inputs import as_table
@@ -120,7 +120,7 @@ def test_copies_of_a_row_are_never_on_both_sides():
     X = np.repeat(rows(40), 5, axis=0)
     model, table, rng = wrapped(f, X, 0)
     split = Split.of(model, table, 0.15, rng)
-    seen, held = (Mixtures.of(model, table, split, 2.0, rng, part) for part in (split.train, split.test))
+    seen, held = (mixtures(model, table, split, 2.0, rng, part)[0] for part in (split.train, split.test))
     for column in range(D):
         assert not set(seen.X[:, column]) & set(held.X[:, column])
 
@@ -128,10 +128,10 @@ def test_copies_of_a_row_are_never_on_both_sides():
 def test_mixtures_hold_the_models_own_predictions():
     model, table, rng = wrapped(f, rows(), 0)
     split = Split.of(model, table, 0.15, rng)
-    mixed = Mixtures.of(model, table, split, 3.0, rng, split.train)
+    mixed, calls = mixtures(model, table, split, 3.0, rng, split.train)
     assert len(mixed.X) == 4 * len(split.train)
-    np.testing.assert_allclose(mixed.f[:, 0], f(mixed.X), atol=1e-12)
-    assert mixed.calls == pytest.approx(2 * 4 / 6 * len(split.train), rel=0.1)  # neither none nor all columns of one
+    np.testing.assert_allclose(mixed.target[:, 0], f(mixed.X), atol=1e-12)
+    assert calls == pytest.approx(2 * 4 / 6 * len(split.train), rel=0.1)  # neither none nor all columns of one
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -93,9 +93,7 @@ def estimated(block: Block, found: Contributions, family: WeightFamily) -> Estim
 def errors_of(replicates: FloatArray | None, phi: FloatArray, full: WeightFamily) -> FloatArray | None:
     """(n, M, d, k) standard errors of φ (n, M, d, k) under the weights `full`, None without chains (n, c, d, d, k).
 
-    They are the spread over the chains that visited all cells a weight uses; NaN with fewer than two.
-
-    Chains count alike. Their walks differ by one at most, so this is at most a little too careful.
+    They are the spread over the chains, which count alike, that visited all cells a weight uses; NaN with fewer than 2.
     """
     if replicates is None:
         return None

@@ -17,8 +17,7 @@ REPEATS = 3  # coalitions that are evaluated a second time
 def noise(game: CheckedGame, coalitions: BoolArray, values: FloatArray) -> FloatArray | None:
     """([k]) variance of the values that the game gives for one coalition, None if they repeat themselves.
 
-    The last few coalitions are evaluated a second time. Networks in single precision may differ in the last digits
-    from batch to batch: that is not noise.
+    The last few are evaluated a second time. Last digits of networks in single precision are not noise.
     """
     gap = game(coalitions[-REPEATS:]) - values[-REPEATS:]
     rounding = 1e-4 * np.ptp(values, axis=0) + 1e-6 * np.abs(values).max(axis=0)
@@ -28,9 +27,8 @@ def noise(game: CheckedGame, coalitions: BoolArray, values: FloatArray) -> Float
 def with_noise(table: Contributions, variance: FloatArray | None) -> Contributions:
     """`table` with errors widened by the noise of the game, and a warning that tells its size.
 
-    The sampled cells show the noise in their spread already. Those read off whole sizes do not: each is a
-    difference of two means, and its variance is at most twice that of one value. The chains of these cells
-    are spread accordingly, so that the error of every φ_w is widened too.
+    Sampled cells show the noise in their spread. One read off whole sizes is a difference of two means, with at most
+    twice the variance of one value; its chains are spread accordingly, so that the error of every φ_w is widened too.
     """
     if variance is None:
         return table

@@ -44,9 +44,8 @@ def permutation(
         max(20,000, 20·d²) evaluations
     evaluations : a hard budget, joined to `stop` (or alone if `stop` is None)
     chains : independent chains, compared by Gelman–Rubin and for the standard errors
-    orders : "cyclic" walks all d cyclic shifts of each drawn order, so that every cell gets the same number of draws;
-        "independent" walks each drawn order once; "per_feature" draws a fresh order of the others for every feature,
-        which doubles the evaluations of a draw.
+    orders : "cyclic" walks all d cyclic shifts of each drawn order, so that all cells get as many draws; "independent"
+        each drawn order once; "per_feature" a fresh order of the others for every feature, at twice the evaluations
 
     Notes
     -----
@@ -54,8 +53,8 @@ def permutation(
     authors' program is `estimators.authors`: one order for all features, and Gelman–Rubin on each feature's draws
     pooled over sizes. If the game raises, the error carries what was sampled before as ``error.contributions``.
 
-    Where the budget has room for six more evaluations, they tell whether the game repeats itself. The spread of the
-    chains holds the noise of a game that does not; only Δ_1 and Δ_d, which are evaluated once, get wider errors.
+    Six more evaluations, where the budget has room, tell whether the game repeats itself. If not, the spread of the
+    chains holds its noise; only Δ_1 and Δ_d, which are evaluated once, get wider errors.
     """
     game, rng = checked(game), as_generator(rng)
     d, one = game.d, look_up("kind of orders", orders, ORDERS)(game.d)
@@ -121,16 +120,12 @@ class Ends:
 
 @dataclass(frozen=True)
 class Orders:
-    """What one draw in one chain consists of, at d players.
-
-    `draw` gives the orders of n chains and the player that each step adds, (n · walks, d) or (n · walks, 1); `walk`
-    gives the steps along orders.
-    """
+    """What one draw in one chain consists of, at d players."""
 
     walks: int  # orders
     cost: int  # evaluations
-    draw: Callable[[int, int, np.random.Generator], tuple[IntArray, IntArray]]
-    walk: Callable[[CheckedGame, Ends, IntArray], FloatArray]
+    draw: Callable[[int, int, np.random.Generator], tuple[IntArray, IntArray]]  # n → orders, players that steps add
+    walk: Callable[[CheckedGame, Ends, IntArray], FloatArray]  # the steps along orders
     at_once: int = MOST_STEPS  # chains that one call of the game may serve: one that raises loses the call's draws
 
 
@@ -151,8 +146,7 @@ def each_apart(n: int, d: int, rng: np.random.Generator) -> tuple[IntArray, IntA
 def walk(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     """(m, d) orders → (m, d[, k]): step t adds ``orders[:, t]`` to the t players before it.
 
-    A game with its own ``along`` walks itself. Either way the d − 3 coalitions of a walk that the ends do not hold
-    are counted.
+    A game with its own ``along`` walks itself; either way the d − 3 coalitions that the ends do not hold are counted.
     """
     if game.along is None:
         return np.diff(_values_along(game, ends, orders), axis=1)

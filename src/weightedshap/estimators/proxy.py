@@ -32,8 +32,7 @@ def proxy(
     3. Both know their Δ exactly: the trees by their leaves 1[A ⊆ S, B ∩ S = ∅].
     4. Add Δ of the remainder by the means of the fold; average the folds.
 
-    Trees find a few strong interactions of any order among many features, where a polynomial of order 2 has
-    too many terms or too low an order. What `stratified` says of bias and standard errors holds here too.
+    Trees find a few strong interactions of any order among many features. Bias and errors are those of `stratified`.
 
     Parameters
     ----------
@@ -41,10 +40,8 @@ def proxy(
     trees, leaves, rate : of LightGBM; fewer trees where the error on a part of the others stops falling
     """
     game, rng = checked(game), as_generator(rng)
-    budget = budget_of(evaluations, game.d, "the proxy")
-    return estimate(
-        game, budget, rng, rough=Parities(rounds=0), crossfit=BoostedTrees(trees, leaves, rate), who="proxy"
-    )
+    budget, boosted = budget_of(evaluations, game.d, "the proxy"), BoostedTrees(trees, leaves, rate)
+    return estimate(game, budget, rng, rough=Parities(rounds=0), crossfit=boosted, who="proxy")
 
 
 @dataclass(frozen=True)

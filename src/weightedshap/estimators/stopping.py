@@ -50,8 +50,7 @@ class Rule:
     decide : Progress → reason in words, or None to go on
     budget : evaluations that must not be exceeded, or None
     chains : how many chains the rule wants to see, or None
-    every : the rule need not be asked unless the number of orders walked is a multiple of this; 0 where the
-        budget alone decides
+    every : the rule is asked when the number of orders walked is a multiple of this; 0 where the budget alone decides
     """
 
     decide: Callable[[Progress], str | None]
@@ -92,10 +91,7 @@ def as_rule(rule: Any) -> Rule:
 
 
 def visited(every: int = 1) -> Rule:
-    """Stop when every cell Δ_j(i) has a draw, so that no weight has to be given up.
-
-    Joined with another rule: ``gelman_rubin(pooled=True, every=100) & visited(every=100)``.
-    """
+    """Stop when every cell Δ_j(i) has a draw, so that no weight is given up; join it to another rule by ``&``."""
 
     def decide(progress: Progress) -> str | None:
         counts = progress.chains.counts.sum(axis=0)[1:-1]  # Δ_1 and Δ_d are exact
@@ -107,8 +103,7 @@ def visited(every: int = 1) -> Rule:
 def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = False, every: int = 1) -> Rule:
     """Stop when the largest R̂ over all cells Δ_j(i) is below `threshold`: the rule of the paper.
 
-    The draws are independent, so R̂ − 1 falls with their number alone, whatever the size of the error;
-    `standard_error` is the rule that tells how good the numbers are.
+    R̂ − 1 of independent draws falls with their number, whatever the error: `standard_error` tells how good they are.
 
     Parameters
     ----------
@@ -154,8 +149,7 @@ def rhat(chains: Chains) -> FloatArray:
 def standard_error(tolerance: float = 0.01, weights: WeightFamily | None = None) -> Rule:
     """Stop when the largest standard error of φ is at most `tolerance` times the range of φ.
 
-    φ is taken under uniform weights, or under every vector of `weights`. A constant φ of which the
-    error is zero counts as reached.
+    φ is taken under uniform weights, or under every vector of `weights`. A constant φ without error counts as reached.
     """
     if not tolerance > 0:
         raise ValueError(f"`tolerance` must be positive; got {tolerance!r}.")

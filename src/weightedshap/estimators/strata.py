@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,9 +32,6 @@ BORROWED = 3  # draws of the average feature behind the error of every feature
 FLOOR, WINDOW = 0.05, 0.05  # of the mean variance, and of d: for the spread by size
 
 
-Array = TypeVar("Array", BoolArray, FloatArray)
-
-
 @dataclass(frozen=True)
 class Plan:
     """How many coalitions of each size are evaluated."""
@@ -46,9 +43,8 @@ class Plan:
     def of(cls, d: int, budget: int) -> Self:
         """Share `budget` out over the sizes.
 
-        Sizes 0, 1, d − 1 and d are always taken whole. The variance of Δ is Σ_s σ_s² d (1/s + 1/(d−s)) / n_s, so
-        the others get shares n_s ∝ √(1/s + 1/(d−s)); a size whose share comes near the number of its
-        coalitions is taken whole as well, which leaves no error. Sizes s and d − s are treated alike.
+        Sizes 0, 1, d − 1 and d are taken whole. The variance of Δ is Σ_s σ_s² d (1/s + 1/(d−s)) / n_s, so the others
+        get n_s ∝ √(1/s + 1/(d−s)); one whose share comes near all its coalitions is taken whole, which leaves no error.
         """
         sizes = np.arange(d // 2 + 1)
         every = np.array([min(comb(d, s), 2**62) / (1 + (2 * s == d)) for s in sizes.tolist()])  # pairs, as all below
@@ -62,23 +58,22 @@ class Plan:
                 break
             whole[s] = True
         pairs = np.where(whole, every, 0.0)
-        if not whole.all():
-            pairs[~whole] = _rounded(share[~whole], int(left))
+        if not whole.all():  # whole numbers of at least three
+            pairs[~whole] = np.maximum(np.floor(share[~whole]), FEWEST_FOLDS)
+            while pairs[~whole].sum() > left:
+                pairs[np.where(whole, 0, pairs).argmax()] -= 1
         return cls(*(mirrored(half, d) for half in (pairs.astype(np.intp), whole)))
 
     def pilot(self) -> Self:
         """The first quarter of the draws, if it has ten of every size; else all of them."""
         few = self.pairs[~self.whole] // PILOT
-        return self if len(few) == 0 or few.min() < MOST_FOLDS else self.drawing(self.pairs // PILOT)
-
-    def drawing(self, pairs: IntArray) -> Self:
-        return replace(self, pairs=np.where(self.whole, self.pairs, pairs))
+        return self if len(few) == 0 or few.min() < MOST_FOLDS else replace(self, pairs=self.pairs // PILOT)
 
     def rest(self, pilot: Self, spread: FloatArray) -> Self:
         """What is to be drawn after the pilot, so that in all n_s ∝ σ_s (1/s + 1/(d−s)).
 
-        The best for Δ as a whole would be the root of the last factor. Without it the small and large sizes, on which
-        the weights of most families dwell, get more, at hardly a loss for Δ.
+        The root of the last factor would be best for Δ as a whole. Without it the small and large sizes, on which most
+        families' weights dwell, get more, at hardly a loss.
         """
         half = ~self.whole & (2 * np.arange(self.d + 1) <= self.d)
         wanted = half * need(self.d) ** 2 * np.sqrt(spread**2 + spread[::-1] ** 2)
@@ -87,7 +82,7 @@ class Plan:
         pairs = np.maximum(total * wanted / wanted.sum() - pilot.pairs, 0) * half
         left = total - pilot.pairs[half].sum()
         pairs = np.floor(pairs * left / pairs.sum()).astype(np.intp)
-        return self.drawing(mirrored(pairs[: self.d // 2 + 1], self.d))
+        return replace(self, pairs=mirrored(pairs[: self.d // 2 + 1], self.d))
 
     @property
     def d(self) -> int:
@@ -116,7 +111,8 @@ class Plan:
         s = np.arange(self.d + 1)
         half = ~self.whole & (2 * s <= self.d)
         for fold in range(folds):
-            first = _random(half * ((self.pairs + (fold + s) % folds) // folds), rng)
+            sizes = np.repeat(s, half * ((self.pairs + (fold + s) % folds) // folds))
+            first = rng.random((len(sizes), self.d)).argsort(axis=1).argsort(axis=1) < sizes[:, None]
             yield np.concatenate([first, ~first])
 
 
@@ -129,21 +125,6 @@ def need(d: int) -> FloatArray:
     """(d + 1,) √(1/s + 1/(d−s)): how the error of Δ depends on the size of the coalitions."""
     s = np.arange(d + 1)
     return np.asarray(np.sqrt(1 / np.maximum(s, 1) + 1 / np.maximum(d - s, 1)))
-
-
-def _random(counts: IntArray, rng: np.random.Generator) -> BoolArray:
-    """(Σ counts, d) so many random coalitions of each size."""
-    sizes = np.repeat(np.arange(len(counts)), counts)
-    rank = rng.random((len(sizes), len(counts) - 1)).argsort(axis=1).argsort(axis=1)
-    return np.asarray(rank < sizes[:, None])
-
-
-def _rounded(share: FloatArray, total: int) -> IntArray:
-    """Whole numbers of at least three near `share`, adding up to at most `total`."""
-    counts = np.maximum(np.floor(share).astype(np.intp), FEWEST_FOLDS)
-    while counts.sum() > total:
-        counts[counts.argmax()] -= 1
-    return counts
 
 
 def budget_of(evaluations: int | None, d: int, who: str) -> int:
@@ -261,14 +242,10 @@ def estimate(
 
 def _gathered(calls: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray) -> tuple[Sample, FloatArray]:
     """The coalitions and values (n[, k]) of all calls of the game, with their folds: complements in the second half."""
-    folds, coalitions, values = zip(*calls, strict=True)
-    fold = np.tile(np.repeat(folds, [len(called) // 2 for called in coalitions]), 2)
-    return Sample(_halves(coalitions), fold, whole), _halves(values)
-
-
-def _halves(called: Sequence[Array]) -> Array:
-    """The first halves of all arrays, then the second ones."""
-    return np.concatenate([half for side in (0, 1) for half in (np.split(array, 2)[side] for array in called)])
+    folds, *called = zip(*calls, strict=True)
+    fold = np.tile(np.repeat(folds, [len(values) // 2 for values in called[1]]), 2)
+    coalitions, values = (np.concatenate([np.split(a, 2)[side] for side in (0, 1) for a in one]) for one in called)
+    return Sample(coalitions, fold, whole), values
 
 
 def _table(

@@ -23,17 +23,15 @@ def stratified(
     """Estimate every Δ_j(x_i) from coalitions drawn size by size, with a sparse model as control variate.
 
     1. Evaluate all coalitions of sizes 0, 1, d − 1 and d, and of every other size that the budget covers.
-    2. Draw coalitions of the remaining sizes with their complements, n_s ∝ √(1/s + 1/(d−s)) of size s, in ten folds.
-       With forty or more for every size, draw only a quarter so, and the rest where the spread σ_s that an additive
-       model leaves is large: n_s ∝ σ_s (1/s + 1/(d−s)).
-    3. For every fold fit a model g to the other folds, to the odd and to the even part of the game apart: single
-       features, and the parities of several that explain most of the rest (see `parities`).
+    2. Draw coalitions of the other sizes with their complements, n_s ∝ √(1/s + 1/(d−s)) of size s, in ten folds. With
+       forty or more for every size, draw but a quarter so, and the rest by the spread σ_s that an additive model
+       leaves: n_s ∝ σ_s (1/s + 1/(d−s)).
+    3. For every fold fit a model g to the other folds: single features, and parities of several (see `parities`).
     4. Δ = Δ(g), which is known, + Δ(v − g) by the means of the fold's remainders; average the folds.
 
-    Every evaluation informs all features, so at the same accuracy far fewer are needed than by walks. A fold never
-    meets a model fitted to it. That the first quarter decides how many more are drawn, and the errors of other folds'
-    models how many terms are taken, leaves a bias of order 1/n_s, small beside the standard error. If the budget covers
-    all 2^d coalitions, Δ is exact.
+    Every evaluation informs all features, so far fewer are needed than by walks. A fold never meets a model fitted to
+    it. That the first quarter decides on the rest, and errors of other folds' models on the number of terms, leaves a
+    bias of order 1/n_s, small beside the standard error. If the budget covers all 2^d coalitions, Δ is exact.
 
     Parameters
     ----------
@@ -42,8 +40,7 @@ def stratified(
 
     Notes
     -----
-    A feature that never matters gets zero up to the standard errors, not exactly: the coalitions with it and
-    those without it are different ones. `permutation` gives exact zeros.
+    A feature that never matters gets zero up to the standard errors; `permutation` gives exact zeros.
 
     Examples
     --------

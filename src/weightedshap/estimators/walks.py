@@ -24,11 +24,8 @@ def walks(game: Any, *, evaluations: int | None = None, rng: np.random.Generator
 
     1. Draw Latin squares of orders, order_r[t] = π[(z_t + r) mod d] for r < d with random π and z: in the d orders of a
        square every feature stands at every place once.
-    2. Draw a part b for every order, by weight and evenly over the range of v_b(∅), so that those of a square are a
-       fair sample of all.
-    3. Walk: the step that adds x_i to j − 1 features is one draw of Δ_j(x_i). Both ends of a walk are known, so it
-       costs d − 1 calls of the model.
-
+    2. Draw a part b for every order, by weight and evenly over the range of v_b(∅): a square has a fair sample.
+    3. Walk: the step that adds x_i to j − 1 features is one draw of Δ_j(x_i), at d − 1 calls for each walk.
     4. Take off what b tells of its steps: they are regressed on the place and on the values of x_i's columns in b,
        whose mean over all b is known, square by square on the steps of the others (`corrected`).
 
@@ -43,8 +40,7 @@ def walks(game: Any, *, evaluations: int | None = None, rng: np.random.Generator
 
     Parameters
     ----------
-    evaluations : a hard budget of calls of the model; by default 100 walks or more, as many as fill whole squares, and
-        two squares at least
+    evaluations : a hard budget of calls of the model; by default as many whole squares as 100 walks fill, at least two
     """
     game, rng = checked(game), as_generator(rng)
     parts, d = game.parts, game.d
@@ -82,15 +78,13 @@ def corrected(steps: FloatArray, orders: IntArray, traits: FloatArray) -> FloatA
     """Steps (m, d[, k]) along orders, less what the traits (m, d, q) of the parts tell of them: step − β·traits.
 
     β is found for every player by least squares over the steps of the *other* squares, on the place, the traits, and
-    place × first trait. Traits have mean 0 over all parts, and β never saw the steps that it corrects, so that no bias
-    comes of it; a step that is always the same stays what it is.
+    place × first trait. Traits have mean 0 over all parts, so that no bias comes of it.
     """
     (m, d), place = orders.shape, np.argsort(orders, axis=1)
     y = np.take_along_axis(steps.reshape(m, d, -1), place[..., None], axis=1)  # (m, d, k) by player
     u = (2 * place / (d - 1) - 1)[..., None]
-    X = np.concatenate([np.ones_like(u), u, traits, u * traits[..., :1]], axis=-1).reshape(
-        -1, d, d, traits.shape[-1] + 3
-    )
+    X = np.concatenate([np.ones_like(u), u, traits, u * traits[..., :1]], axis=-1)
+    X = X.reshape(-1, d, d, X.shape[-1])
     by_square = y.reshape(-1, d, d, y.shape[-1])  # (squares, d walks, d players, k)
     gram, cross = np.einsum("swip,swiq->sipq", X, X), np.einsum("swip,swik->sipk", X, by_square)
     ridge = np.diag([0.0, 0.0] + [RIDGE] * (X.shape[-1] - 2))

@@ -45,31 +45,29 @@ class Boosting(Protocol):
 
 
 class Examples(NamedTuple):
-    """N rows to learn from, for one output."""
+    """N rows to learn from."""
 
     X: FloatArray  # (N, c)
-    target: FloatArray  # (N,)
+    target: FloatArray  # (N, k)
     share: FloatArray  # (N,) weights
 
 
-def boost(recipe: Boosting, seen: Examples, held: Examples, rng: np.random.Generator, **further: int | bool) -> Booster:
-    """Boosted trees for one output, stopped by the error on held-out rows."""
+def boost(
+    recipe: Boosting, seen: Examples, held: Examples, offset: FloatArray, rng: np.random.Generator, **more: int | bool
+) -> tuple[Booster, ...]:
+    """Trees for each output less its offset (k,), as labels are in single precision; held-out errors stop them."""
     import lightgbm
 
-    parameters = {
-        **LEARNING,
-        **BINNING,
-        "learning_rate": recipe.rate,
-        "num_leaves": recipe.leaves,
-        "max_bin": recipe.bins,
-        "seed": int(rng.integers(2**31)),
-        "num_threads": recipe.n_jobs or (1 if seen.X.size < SMALL else 0),
-        **further,
-    }
-    data = lightgbm.Dataset(seen.X, seen.target, weight=seen.share, params=parameters)
-    check = lightgbm.Dataset(held.X, held.target, weight=held.share, reference=data)
-    stop = lightgbm.early_stopping(recipe.patience, verbose=False)
-    return lightgbm.train(parameters, data, recipe.trees, valid_sets=[check], callbacks=[stop])
+    jobs = recipe.n_jobs or (1 if seen.X.size < SMALL else 0)
+    grown = {"learning_rate": recipe.rate, "num_leaves": recipe.leaves, "max_bin": recipe.bins, "num_threads": jobs}
+    boosters = []
+    for target, held_target in zip((seen.target - offset).T, (held.target - offset).T, strict=True):
+        parameters = {**LEARNING, **BINNING, **grown, "seed": int(rng.integers(2**31)), **more}
+        data = lightgbm.Dataset(seen.X, target, weight=seen.share, params=parameters)
+        check = lightgbm.Dataset(held.X, held_target, weight=held.share, reference=data)
+        stop = lightgbm.early_stopping(recipe.patience, verbose=False)
+        boosters.append(lightgbm.train(parameters, data, recipe.trees, valid_sets=[check], callbacks=[stop]))
+    return tuple(boosters)
 
 
 @dataclass(frozen=True)
@@ -91,14 +89,8 @@ class Boosted(FittedOnTable, ExactFitted):
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        return {
-            "game": self.name,
-            "space": self.space,
-            "background_rows": len(self.background),
-            "trees": sum(len(e.roots) for e in self.ensembles),
-            "leaves": sum(len(e.value) for e in self.ensembles),
-            **self.quality,
-        }
+        trees, leaves = (sum(map(len, parts)) for parts in zip(*((e.roots, e.value) for e in self.ensembles)))
+        return {**super().info, "game": self.name, "trees": trees, "leaves": leaves, **self.quality}
 
     @cached_property
     def ensembles(self) -> tuple[Ensemble, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up
-from weightedshap.games.protocols import Anchor, Block, ExactBlock, ExactFitted, Recipe
+from weightedshap.games.protocols import Anchor, ExactBlock, ExactFitted, Recipe
 from weightedshap.games.surrogate import Masked
-from weightedshap.games.wrappers import ExactGame, FittedOnTable, WalkingGame
+from weightedshap.games.wrappers import ExactGame, FittedOnTable, JoinedBlock
 from weightedshap.inputs import Data, Model, Table
 
 if TYPE_CHECKING:
@@ -67,58 +67,34 @@ class Link:
             return np.asarray(softmax(raw, axis=-1)[..., list(self.picked)])
         return np.asarray(expit(raw)) if self.name == "sigmoid" else raw
 
-    def output(self, base: Block, index: int) -> tuple[Block, Link]:
-        """The base and the link of one output: a softmax needs every class."""
-        if self.name == "softmax":
-            return base, replace(self, picked=self.picked[index : index + 1])
-        return base.output(index), self
-
 
 @dataclass(frozen=True)
-class AnchoredBlock:
-    """The games g(base) + h·c of n rows."""
+class AnchoredBlock(JoinedBlock):
+    """The games g(base) + h·c of n rows; the parts are base and c."""
 
-    base: Block
     link: Link
-    correction: Block
     h: FloatArray  # (d + 1,)
 
-    @property
-    def d(self) -> int:
-        return self.base.d
-
-    @property
-    def n(self) -> int:
-        return self.base.n
-
-    def values(self, coalitions: BoolArray) -> FloatArray:
-        h = self.h[coalitions.sum(axis=1), None]
-        return np.asarray(self.link(self.base.values(coalitions)) + h * self.correction.values(coalitions))
-
-    def along(self, orders: IntArray) -> FloatArray:
-        return np.asarray(self.link(self.base.along(orders)) + self.h[:, None] * self.correction.along(orders))
-
-    def ends(self) -> FloatArray:
-        return np.asarray(self.link(self.base.ends()) + self.h[[0, -1], None] * self.correction.ends())
+    def joined(self, found: Sequence[FloatArray], size: IntArray) -> FloatArray:
+        return np.asarray(self.link(found[0]) + self.h[size, None] * found[1])
 
     def output(self, index: int) -> Self:
-        base, link = self.link.output(self.base, index)
-        return replace(self, base=base, link=link, correction=self.correction.output(index))
-
-    def alone(self) -> WalkingGame:
-        return WalkingGame(self, cost="cheap")
+        whole = self.link.name == "softmax"  # which needs every class
+        base, link = self.parts[0], self.link
+        parts = (base if whole else base.output(index), self.parts[1].output(index))
+        return replace(self, parts=parts, link=replace(link, picked=link.picked[index : index + 1]) if whole else link)
 
 
 @dataclass(frozen=True)
 class ExactAnchoredBlock(AnchoredBlock):
     """Where g is the identity and the base knows its Δ, so does the sum."""
 
-    base: ExactBlock
-    correction: ExactBlock
+    parts: tuple[ExactBlock, ...]
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
-        delta = faded(self.correction.semivalues(np.eye(self.d)), self.correction.ends()[:, 0], self.h)
-        return np.asarray(self.base.semivalues(vectors) + np.einsum("mj,njik->nmik", vectors, delta))
+        base, c = self.parts
+        delta = faded(c.semivalues(np.eye(self.d)), c.ends()[:, 0], self.h)
+        return np.asarray(base.semivalues(vectors) + np.einsum("mj,njik->nmik", vectors, delta))
 
     def alone(self) -> ExactGame:
         return ExactGame(self)
@@ -169,7 +145,7 @@ class FittedAnchored(FittedOnTable):
         return np.asarray(start + self.h[coalitions.sum(axis=1), None] * self.correction.masked(rows, coalitions))
 
     def block(self, rows: Data) -> AnchoredBlock:
-        return AnchoredBlock(self.base.block(rows), self.link, self.correction.block(rows), self.h)
+        return AnchoredBlock((self.base.block(rows), self.correction.block(rows)), self.link, self.h)
 
 
 class ExactAnchored(FittedAnchored, ExactFitted):
@@ -177,7 +153,7 @@ class ExactAnchored(FittedAnchored, ExactFitted):
 
     def block(self, rows: Data) -> ExactAnchoredBlock:
         assert isinstance(self.base, ExactFitted)
-        return ExactAnchoredBlock(self.base.block(rows), self.link, self.correction.block(rows), self.h)
+        return ExactAnchoredBlock((self.base.block(rows), self.correction.block(rows)), self.link, self.h)
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
+from weightedshap.checks import FloatArray, IntArray, positive_integer
 from weightedshap.coalitions import random_coalitions
 from weightedshap.games.boosting import Boosted, Examples, boost
 from weightedshap.games.surrogate import Split
@@ -65,15 +65,13 @@ class DistilledTrees:
         split = Split.of(model, table, self.held_out, rng)
         X = split.encoding.cross_fitted(split.X, split.f, table.weights, rng)
         most = min(positive_integer("rows", self.rows), PER_ROW * len(table), MOST_CELLS // len(table.names))
-        draw = partial(Mixtures.of, model, table, replace(split, X=X), most / len(table), rng)
-        seen, held = draw(split.train), draw(split.test)
-        offset = table.weights @ split.f  # labels of LightGBM are in single precision
-        each = zip(seen.examples(offset), held.examples(offset), strict=True)
-        boosters = tuple(boost(self, *both, rng, min_data_in_leaf=self.least) for both in each)
+        draw = partial(mixtures, model, table, replace(split, X=X), most / len(table), rng)
+        (seen, calls), (held, more) = draw(split.train), draw(split.test)
+        offset = table.weights @ split.f
+        boosters = boost(self, seen, held, offset, rng, min_data_in_leaf=self.least)
         t = offset + np.stack([booster.predict(X[split.test]) for booster in boosters], axis=1)
         error = _left(split.f[split.test], t, table.weights[split.test])
-        calls = {"fit": len(table) + seen.calls + held.calls}
-        quality = {"distillation_error": error, "calls": calls}
+        quality = {"distillation_error": error, "calls": {"fit": len(table) + calls + more}}
         return FittedDistilled(model, table, split.encoding, boosters, offset, quality)
 
     @classmethod
@@ -82,40 +80,26 @@ class DistilledTrees:
         return FittedDistilled.restored(content, model, background)
 
 
-class Mixtures(NamedTuple):
-    """Background rows, and rows mixed from two of them, with their predictions: N in all."""
+def mixtures(
+    model: Model, table: Table, split: Split, drawn: float, rng: np.random.Generator, rows: IntArray
+) -> tuple[Examples, int]:
+    """Rows of the background, `drawn` times as many mixed from two of them, drawn by weight; and calls of the model."""
+    n, weights = int(np.ceil(drawn * len(rows))), table.weights[rows]
+    chance = weights / weights.sum() if weights.any() else None
+    one, other = rng.choice(rows, (2, n), p=chance)
+    coalitions = random_coalitions(n, table.d, rng)
+    coalitions[rng.random(n) < WHOLE] = True
+    known, some, whole = table.known_columns(coalitions), coalitions.any(axis=1), coalitions.all(axis=1)
+    f, at = split.f[np.where(some, one, other)], np.flatnonzero(some & ~whole)
 
-    X: FloatArray  # (N, c) encoded
-    f: FloatArray  # (N, k)
-    share: FloatArray  # (N,) weights
-    calls: int  # of the model
+    def predicted(part: slice) -> FloatArray:
+        t = at[part]
+        return model(table.mix_each(table.data, one[t], known[t], table.data, other[t]))
 
-    @classmethod
-    def of(
-        cls, model: Model, table: Table, split: Split, drawn: float, rng: np.random.Generator, rows: IntArray
-    ) -> Mixtures:
-        """The given rows of the background, and `drawn` times as many mixed from them; rows are drawn by weight."""
-        n, weights = int(np.ceil(drawn * len(rows))), table.weights[rows]
-        chance = weights / weights.sum() if weights.any() else None
-        one, other = rng.choice(rows, (2, n), p=chance)
-        coalitions = random_coalitions(n, table.d, rng)
-        coalitions[rng.random(n) < WHOLE] = True
-        known, some, whole = table.known_columns(coalitions), coalitions.any(axis=1), coalitions.all(axis=1)
-        f, at = split.f[np.where(some, one, other)], np.flatnonzero(some & ~whole)
-        mix = partial(_mixed, table, one, known, other)
-        f[at] = model.in_parts(len(at), lambda part: model(mix(at[part])))
-        X = np.concatenate([split.X[rows], np.where(known, split.X[one], split.X[other])])
-        share = np.concatenate([np.ones(len(rows)) if chance is None else chance * len(rows), np.ones(n)])
-        return cls(X, np.concatenate([split.f[rows], f]), share, len(at))
-
-    def examples(self, offset: FloatArray) -> list[Examples]:
-        """What the trees of each output are to give beside its offset (k,)."""
-        return [Examples(self.X, label, self.share) for label in (self.f - offset).T]
-
-
-def _mixed(table: Table, one: IntArray, known: BoolArray, other: IntArray, at: IntArray) -> Data:
-    """Some of the rows that have the known columns (n, c) of one row of the table and the rest of the other."""
-    return table.mix_each(table.data, one[at], known[at], table.data, other[at])
+    f[at] = model.in_parts(len(at), predicted)
+    X = np.concatenate([split.X[rows], np.where(known, split.X[one], split.X[other])])
+    share = np.concatenate([np.ones(len(rows)) if chance is None else chance * len(rows), np.ones(n)])
+    return Examples(X, np.concatenate([split.f[rows], f]), share), len(at)
 
 
 def _left(f: FloatArray, t: FloatArray, weights: FloatArray) -> float:

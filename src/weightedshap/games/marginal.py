@@ -23,12 +23,10 @@ BATCH_BYTES = 2**26  # mixed rows held at once
 class Marginal:
     """v(S) = Σ_b weight_b · f(x_S, b_{[d]∖S}) over background rows b.
 
-    Coalitions × background rows are streamed through the model in batches of at most `batch_bytes`;
-    no background row is ever dropped. The answer does not depend on the batches: the predictions of one
-    coalition are summed in one go. The model is not asked again for v(∅), the mean prediction, and once for v([d]).
-
-    v is the mean of one game v_b for each background row, and Δ is linear in the game. So the bound game offers these
-    `parts`, by which `weightedshap.estimators.walks` finds Δ of the mean over all rows without computing a mean.
+    Coalitions × background rows are streamed through the model in batches of at most `batch_bytes`, on which the answer
+    does not depend: the predictions of one coalition are summed in one go. v(∅), the mean prediction, is known, and
+    v([d]) takes one call. v is the mean of one game v_b for each background row: the bound game offers these `parts`,
+    by which `weightedshap.estimators.walks` finds Δ without computing a mean.
 
     Parameters
     ----------
@@ -79,8 +77,7 @@ class FittedMarginal(FittedOnTable, Anchor):
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        facts = {"game": "marginal", "space": self.space, "background_rows": len(self.background)}
-        return facts if self.drawn is None else {**facts, "rows": len(self.averaged)}
+        return super().info if self.drawn is None else {**super().info, "rows": len(self.averaged)}
 
     @property
     def calls(self) -> int:
@@ -110,10 +107,7 @@ class FittedMarginal(FittedOnTable, Anchor):
         return np.argsort(centred @ axis, kind="stable")
 
     def draw(self, n: int, rng: np.random.Generator) -> IntArray:
-        """(n,) rows to be averaged over, each by its weight, evenly spaced in the order of their predictions.
-
-        No row is drawn twice before all are drawn once, if they weigh the same.
-        """
+        """(n,) rows to be averaged over, each by its weight, evenly spaced in the order of their predictions."""
         weights = self.averaged.weights[self.by_prediction].cumsum()
         spaced = (np.arange(n) + rng.random()) / n * weights[-1]
         return np.asarray(self.by_prediction[np.searchsorted(weights, spaced, side="right")])

@@ -79,14 +79,12 @@ class NeuralSurrogate:
 
     @classmethod
     def paper(cls, device: str = "cpu") -> NeuralSurrogate:
-        """The paper's recipe, by torch: Adam at 1e-3, batches of 64, up to 100 epochs, one mask per row and epoch.
+        """The paper's recipe, by torch: Adam at 1e-3, batches of 64, up to 100 epochs, inputs and targets as they come.
 
-        The rate is halved when the held-out loss stops falling, and training ends when it has not fallen
-        for 20 epochs (the paper names no figures for these two). Inputs and targets are taken as they come.
+        It names no figures for when the rate is halved, and when training ends, without a lower held-out loss.
         """
-        adam = cls(units=128, rate=1e-3, beta_2=0.999, batch=64, epochs=100, max_rows=None, masks=1, every=1)
-        stopping = replace(adam, schedule="plateau", plateau=5, patience=20)
-        return replace(stopping, standardise=False, engine="torch", device=device)
+        adam = cls(units=128, rate=1e-3, beta_2=0.999, batch=64, epochs=100, max_rows=None, every=1, standardise=False)
+        return replace(adam, schedule="plateau", plateau=5, patience=20, engine="torch", device=device)
 
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedNeuralSurrogate:
         """Learn one network for all outputs. Ctrl-C keeps the best state so far, and ``info["stopped"]`` says so."""
@@ -161,10 +159,7 @@ class NeuralSurrogate:
 
 @dataclass(frozen=True)
 class Inputs:
-    """How rows become the network's inputs (n, p), float32: a number is one, a category one for each of its values.
-
-    A column with missing values in the background has one more, which tells them.
-    """
+    """How rows become inputs (n, p), float32: a number is one, a category one for each value, and one tells holes."""
 
     encoding: Encoding  # how rows become columns of numbers (n, c)
     player_of_column: IntArray  # (c,)
@@ -233,16 +228,10 @@ class FittedNeuralSurrogate(FittedOnTable):
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        return {
-            "game": "neural_surrogate",
-            "space": self.space,
-            "background_rows": len(self.background),
-            "weights": sum(array.size for array in self.network.parameters.values()),
-            **self.quality,
-        }
+        weights = sum(array.size for array in self.network.parameters.values())
+        return {**super().info, "game": "neural_surrogate", "weights": weights, **self.quality}
 
     def block(self, rows: Data) -> NetworkBlock:
-        """The games of aligned rows."""
         vectors = np.stack([self.network.vectors(z) for z in self.inputs(rows)])
         return NetworkBlock(self.background.d, len(vectors), self.network, vectors)
 

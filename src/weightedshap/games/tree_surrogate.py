@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,25 +22,6 @@ if TYPE_CHECKING:
     from weightedshap.games.tree_blocks import LeafBlock
 
 
-class Lesson(NamedTuple):
-    """N masked rows to learn from: the game there is to be start + h·c, and c is learned."""
-
-    X: FloatArray  # (N, c) encoded, NaN where hidden
-    f: FloatArray  # (N, k) what the game is to give
-    start: FloatArray  # (N, k) what it gives without c
-    h: FloatArray  # (N, 1)
-    share: FloatArray  # (N,) weights, those of the rows times h²: errors of c are h times as large in the game
-
-    @property
-    def target(self) -> FloatArray:
-        """(N, k) what c is to give; 0 where it has no part in the game."""
-        return np.divide(self.f - self.start, self.h, out=np.zeros_like(self.f), where=self.h > 0)
-
-    def examples(self, offset: FloatArray) -> list[Examples]:
-        """What c − offset (k,) is to give, for each output: labels of LightGBM are in single precision."""
-        return [Examples(self.X, label, self.share) for label in (self.target - offset).T]
-
-
 Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray, BoolArray], int]
 """Boosters and offset of each output; the game, f(x) and coalitions of held-out rows; calls of the model."""
 
@@ -49,30 +30,26 @@ Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray,
 class TreeSurrogate:
     """v(S) ≈ E[f(X) | X_S = x_S], learned by LightGBM; Δ is exact for the learned game.
 
-    Background rows are repeated with random coalitions of known players, sizes uniform on 0..d; the
-    columns of hidden players are set to NaN, and the trees are fitted to f(x) by squared error. Rows
-    that the trees do not see tell when to stop and how good the game is. At a row every split sends
-    "known" and "hidden" one way or the other, so each leaf is an indicator of two small sets of players
-    and Δ needs no sampling.
+    Background rows are repeated with random coalitions of known players, sizes uniform on 0..d; hidden columns are NaN,
+    and the trees are fitted to f(x) by squared error. Rows that they do not see tell when to stop and how good the game
+    is. At a row every split sends "known" and "hidden" one way or the other, so each leaf is an indicator of two small
+    sets of players and Δ needs no sampling.
 
-    A missing value in the data is information, not a hidden feature: it is coded as a number below all
-    others of its column, and only hidden features are NaN. Categories become ranks by their mean prediction; the trees
-    learn the rare ones from ranks of other rows, see `Encoding.cross_fitted`.
+    A missing value is information, not a hidden feature: it is coded as a number below all others of its column.
+    Categories become ranks by their mean prediction, rare ones by that of other rows (`Encoding.cross_fitted`).
 
     With a `base` the game is anchored: v(x, S) = g(base(x, S)) + h(|S|)·c(x_S), where the base gives the prediction
     itself when all players are known (the path-dependent game of the model's own trees), g is the link from its scale
     to the model's (see `Footing`), and h(s) = (1 − s/d)^¼ falls to zero there. The trees learn only c, what the base
     leaves, by squared error of v: on (f(x) − g(base)) / h with weight h². Where g is the identity Δ is exact as before.
 
-    The defaults were found by measuring recipes on the paper's datasets; the study is in the
-    documentation, and ``benchmarks/surrogate_recipes.py`` repeats it.
+    The defaults were measured on the paper's datasets: see the documentation, and ``benchmarks/surrogate_recipes.py``.
 
     Parameters
     ----------
     base : None, or what the game is anchored to: a name of `GAMES`, a recipe, or a fitted game that is exact at [d]
     fits : how many times to learn, each time from other rows and coalitions; the game is the mean
-    masks : coalitions per row; fewer where the enlarged table would exceed `max_rows`, but never fewer
-        than one: background rows are not dropped
+    masks : coalitions per row; fewer where the table would exceed `max_rows`, but at least one: no row is dropped
     max_rows : rows of the enlarged table, unless the background itself has more
     trees, leaves, rate, bins : of LightGBM
     patience : trees without a lower held-out error before stopping
@@ -139,26 +116,30 @@ class TreeSurrogate:
         least = max(20, len(seen.row) // len(split.train))
         if footing is not None:
             seen = seen.take(np.flatnonzero(~seen.coalition.all(axis=1)))
-        to_learn, to_check = (_lesson(table, split, masked, footing) for masked in (seen, held))
-        target = to_learn.target
-        offset = np.zeros(target.shape[1]) if footing is None else np.average(target, axis=0, weights=to_learn.share)
-        each = zip(to_learn.examples(offset), to_check.examples(offset), strict=True)
+        (to_learn, *_), (to_check, start, h) = (_lesson(table, split, masked, footing) for masked in (seen, held))
         extra = footing is not None
-        boosters = tuple(boost(self, *both, rng, min_data_in_leaf=least, extra_trees=extra) for both in each)
+        offset = np.average(to_learn.target, axis=0, weights=to_learn.share) if extra else np.zeros(split.f.shape[1])
+        boosters = boost(self, to_learn, to_check, offset, rng, min_data_in_leaf=least, extra_trees=extra)
         c = offset + np.stack([booster.predict(to_check.X) for booster in boosters], axis=1)
-        told = to_check.start + to_check.h * c, to_check.f, held.coalition
+        told = start + h * c, split.f[held.row], held.coalition
         return boosters, offset, told, 0 if footing is None else footing.calls(seen, held)
 
 
-def _lesson(table: Table, split: Split, masked: Masked, footing: Footing | None) -> Lesson:
-    """Masked rows with what the game is to give there, and what it gives without c."""
+def _lesson(
+    table: Table, split: Split, masked: Masked, footing: Footing | None
+) -> tuple[Examples, FloatArray, FloatArray]:
+    """N masked rows with what c is to give there, and start (N, k) and h (N, 1): the game is to be start + h·c.
+
+    Weights are those of the rows times h², as errors of c are h times as large in the game; where h is 0, so is c.
+    """
     X = split.X[masked.row]
     X[~table.known_columns(masked.coalition)] = np.nan  # in place: the table is large
     f, weight = split.f[masked.row], table.weights[masked.row] * len(table)
     if footing is None:
-        return Lesson(X, f, np.zeros((1, 1)), np.ones((1, 1)), weight)
-    h = fading(table.d)[masked.coalition.sum(axis=1), None]
-    return Lesson(X, f, footing.start(table.data, masked), h, weight * h[:, 0] ** 2)
+        return Examples(X, f, weight), np.zeros((1, 1)), np.ones((1, 1))
+    start, h = footing.start(table.data, masked), fading(table.d)[masked.coalition.sum(axis=1), None]
+    target = np.divide(f - start, h, out=np.zeros_like(f), where=h > 0)
+    return Examples(X, target, weight * h[:, 0] ** 2), start, h
 
 
 @dataclass(frozen=True)

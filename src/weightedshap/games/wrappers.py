@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -175,6 +175,41 @@ class ExactGame(WalkingGame):
 
 
 @dataclass(frozen=True)
+class JoinedBlock(ABC):
+    """A `Block` whose values are those of other blocks of the same rows, joined."""
+
+    cost: ClassVar[str | None] = "cheap"
+    parts: tuple[Block, ...]
+
+    @property
+    def d(self) -> int:
+        return self.parts[0].d
+
+    @property
+    def n(self) -> int:
+        return self.parts[0].n
+
+    @abstractmethod
+    def joined(self, found: Sequence[FloatArray], size: IntArray) -> FloatArray:
+        """(n, …, m, k) from what each part gives, at coalitions of sizes (m,)."""
+
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        return self.joined([part.values(coalitions) for part in self.parts], coalitions.sum(axis=1))
+
+    def along(self, orders: IntArray) -> FloatArray:
+        return self.joined([part.along(orders) for part in self.parts], np.arange(self.d + 1))
+
+    def ends(self) -> FloatArray:
+        return self.joined([part.ends() for part in self.parts], np.array([0, self.d]))
+
+    def output(self, index: int) -> Self:
+        return replace(self, parts=tuple(part.output(index) for part in self.parts))
+
+    def alone(self) -> Game:
+        return WalkingGame(self, cost=self.cost)
+
+
+@dataclass(frozen=True)
 class FittedOnTable(Fitted):
     """The model and background behind a fitted game; `block` is given by subclasses."""
 
@@ -189,7 +224,7 @@ class FittedOnTable(Fitted):
     def output_names(self) -> tuple[str, ...]:
         return self.model.output_names
 
-    @cached_property
+    @property
     def info(self) -> Mapping[str, Any]:
         name = type(self).__name__.removeprefix("Fitted").lower()
         return {"game": name, "space": self.space, "background_rows": len(self.background)}
