@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -26,8 +26,7 @@ from weightedshap.games.wrappers import CheckedGame
 FEWEST_FOLDS, MOST_FOLDS = 3, 10  # three: to fit, to stop the fit, and to read; ten tell an error well enough
 WORTH_ALL = 0.6  # of a size's coalitions: rather than so many draws, all are taken
 PILOT = 4  # one draw in four
-FEW_GROUPS = 5  # models that are fitted beyond so many rows, whatever the number of folds
-SMALL = 2_500
+MOST_GROUPS = 5  # models that are fitted, whatever the number of folds
 BORROWED = 3  # draws of the average feature behind the error of every feature
 FLOOR, WINDOW = 0.05, 0.05  # of the mean variance, and of d: for the spread by size
 
@@ -36,89 +35,86 @@ FLOOR, WINDOW = 0.05, 0.05  # of the mean variance, and of d: for the spread by 
 class Plan:
     """How many coalitions of each size are evaluated."""
 
-    pairs: IntArray  # (d + 1,) pairs of a coalition of each size and its complement; the same for s and d − s
+    counts: IntArray  # (d + 1,) coalitions of each size
     whole: BoolArray  # (d + 1,) whether these are all coalitions of that size
 
     @classmethod
     def of(cls, d: int, budget: int) -> Self:
         """Share `budget` out over the sizes.
 
-        Sizes 0, 1, d − 1 and d are taken whole. The variance of Δ is Σ_s σ_s² d (1/s + 1/(d−s)) / n_s, so the others
-        get n_s ∝ √(1/s + 1/(d−s)); one whose share comes near all its coalitions is taken whole, which leaves no error.
+        Sizes 0, 1, d − 1 and d are always taken whole. The variance of Δ is Σ_s σ_s² d (1/s + 1/(d−s)) / n_s, so
+        the others get shares n_s ∝ √(1/s + 1/(d−s)); a size whose share comes near the number of its
+        coalitions is taken whole as well, which leaves no error.
         """
-        sizes = np.arange(d // 2 + 1)
-        every = np.array([min(comb(d, s), 2**62) / (1 + (2 * s == d)) for s in sizes.tolist()])  # pairs, as all below
-        needed, whole = need(d)[sizes] / (1 + (2 * sizes == d)), sizes <= 1
+        every = np.array([min(comb(d, s), 2**62) for s in range(d + 1)], dtype=np.float64)
+        sizes, needed = np.arange(d + 1), need(d)
+        whole = (sizes <= 1) | (sizes >= d - 1)
         while not whole.all():
-            left = budget // 2 - every[whole].sum()
+            left = budget - every[whole].sum()
             share = left * np.where(whole, 0, needed) / needed[~whole].sum()
             covered = np.where(whole, 0, share / every)
             s = int(covered.argmax())
             if covered[s] < WORTH_ALL or every[s] > left - FEWEST_FOLDS * ((~whole).sum() - 1):
                 break
             whole[s] = True
-        pairs = np.where(whole, every, 0.0)
-        if not whole.all():  # whole numbers of at least three
-            pairs[~whole] = np.maximum(np.floor(share[~whole]), FEWEST_FOLDS)
-            while pairs[~whole].sum() > left:
-                pairs[np.where(whole, 0, pairs).argmax()] -= 1
-        return cls(*(mirrored(half, d) for half in (pairs.astype(np.intp), whole)))
+        counts = np.where(whole, every, 0.0)
+        if not whole.all():
+            counts[~whole] = _rounded(share[~whole], int(left))
+        return cls(counts.astype(np.intp), whole)
 
     def pilot(self) -> Self:
         """The first quarter of the draws, if it has ten of every size; else all of them."""
-        few = self.pairs[~self.whole] // PILOT
-        return self if len(few) == 0 or few.min() < MOST_FOLDS else replace(self, pairs=self.pairs // PILOT)
+        few = self.counts[~self.whole] // PILOT
+        return self if len(few) == 0 or few.min() < MOST_FOLDS else self.drawing(self.counts // PILOT)
+
+    def drawing(self, counts: IntArray) -> Self:
+        return replace(self, counts=np.where(self.whole, self.counts, counts))
 
     def rest(self, pilot: Self, spread: FloatArray) -> Self:
         """What is to be drawn after the pilot, so that in all n_s ∝ σ_s (1/s + 1/(d−s)).
 
-        The root of the last factor would be best for Δ as a whole. Without it the small and large sizes, on which most
-        families' weights dwell, get more, at hardly a loss.
+        The best for Δ as a whole would be the root of the last factor. Without it the small and large sizes, on which
+        the weights of most families dwell, get more, at hardly a loss for Δ.
         """
-        half = ~self.whole & (2 * np.arange(self.d + 1) <= self.d)
-        wanted = half * need(self.d) ** 2 * np.sqrt(spread**2 + spread[::-1] ** 2)
-        wanted[2 * np.arange(self.d + 1) == self.d] /= 2
-        total = self.pairs[half].sum()
-        pairs = np.maximum(total * wanted / wanted.sum() - pilot.pairs, 0) * half
-        left = total - pilot.pairs[half].sum()
-        pairs = np.floor(pairs * left / pairs.sum()).astype(np.intp)
-        return replace(self, pairs=mirrored(pairs[: self.d // 2 + 1], self.d))
+        drawn = ~self.whole
+        wanted = np.where(drawn, need(self.d) ** 2 * spread, 0.0)
+        total = self.counts[drawn].sum()
+        counts = np.maximum(total * wanted / wanted.sum() - pilot.counts, 0) * drawn
+        left = total - pilot.counts[drawn].sum()
+        return self.drawing(np.floor(counts * left / counts.sum()).astype(np.intp))
 
     @property
     def d(self) -> int:
-        return len(self.pairs) - 1
+        return len(self.counts) - 1
 
     @property
     def folds(self) -> int:
         """As many as every size can fill, at most ten; 0 if nothing is drawn."""
-        drawn = self.pairs[~self.whole]
+        drawn = self.counts[~self.whole]
         return int(min(MOST_FOLDS, drawn.min())) if len(drawn) else 0
 
     def whole_sizes(self) -> BoolArray:
-        """(2m, d) all coalitions of the sizes that are taken whole, then their complements."""
-        small = [s for s in np.flatnonzero(self.whole).tolist() if 2 * s <= self.d]
-        sets = [members for s in small for members in combinations(range(self.d), s) if 2 * s < self.d or 0 in members]
+        """(m, d) all coalitions of the sizes that are taken whole."""
+        sets = [members for s in np.flatnonzero(self.whole) for members in combinations(range(self.d), int(s))]
         coalitions = np.zeros((len(sets), self.d), dtype=np.bool_)
         for row, members in zip(coalitions, sets, strict=True):
             row[list(members)] = True
-        return np.concatenate([coalitions, ~coalitions])
+        return coalitions
 
-    def drawn(self, rng: np.random.Generator, folds: int) -> Iterator[BoolArray]:
-        """The coalitions of one fold after the other, drawn uniformly within each size, then their complements.
+    def drawn(self, rng: np.random.Generator, folds: int, paired: bool) -> Iterator[BoolArray]:
+        """The coalitions of one fold after the other, drawn uniformly within each size.
 
-        Complements free symmetric weights from the error of all interactions of even order.
+        Draws are independent, except that with `paired` each brings its complement, which frees symmetric weights from
+        the error of all interactions of even order.
         """
-        s = np.arange(self.d + 1)
-        half = ~self.whole & (2 * s <= self.d)
+        d, s = self.d, np.arange(self.d + 1)
         for fold in range(folds):
-            sizes = np.repeat(s, half * ((self.pairs + (fold + s) % folds) // folds))
-            first = rng.random((len(sizes), self.d)).argsort(axis=1).argsort(axis=1) < sizes[:, None]
-            yield np.concatenate([first, ~first])
-
-
-def mirrored(half: IntArray | BoolArray, d: int) -> Any:
-    """(d + 1,) by size, from the values of sizes up to d/2."""
-    return np.concatenate([half, half[: (d + 1) // 2][::-1]])
+            counts = np.where(self.whole, 0, (self.counts + (fold + np.minimum(s, d - s)) % folds) // folds)
+            pairs = np.where(2 * s < d - 1, np.minimum(counts, counts[::-1]), 0)
+            pairs[s == d / 2] = counts[s == d / 2] // 2
+            pairs *= paired
+            first = _random(pairs, rng)
+            yield np.concatenate([first, ~first, _random(counts - pairs - pairs[::-1], rng)])
 
 
 def need(d: int) -> FloatArray:
@@ -127,23 +123,38 @@ def need(d: int) -> FloatArray:
     return np.asarray(np.sqrt(1 / np.maximum(s, 1) + 1 / np.maximum(d - s, 1)))
 
 
+def _random(counts: IntArray, rng: np.random.Generator) -> BoolArray:
+    """(Σ counts, d) so many random coalitions of each size."""
+    sizes = np.repeat(np.arange(len(counts)), counts)
+    rank = rng.random((len(sizes), len(counts) - 1)).argsort(axis=1).argsort(axis=1)
+    return np.asarray(rank < sizes[:, None])
+
+
+def _rounded(share: FloatArray, total: int) -> IntArray:
+    """Whole numbers of at least three near `share`, adding up to at most `total`."""
+    counts = np.maximum(np.floor(share).astype(np.intp), FEWEST_FOLDS)
+    while counts.sum() > total:
+        counts[counts.argmax()] -= 1
+    return counts
+
+
 def budget_of(evaluations: int | None, d: int, who: str) -> int:
     """`evaluations`, or max(2,000, 100 d); an error names the least budget where they are fewer."""
     budget = max(2_000, 100 * d) if evaluations is None else positive_integer("evaluations", evaluations)
     if budget < (least := least_budget(d)):
-        needed = f"{least:,}, all coalitions of sizes 0, 1, d − 1 and d and three of every other size, with complements"
+        needed = f"{least:,}, all coalitions of sizes 0, 1, d − 1 and d and three of every other size"
         raise ValueError(f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {needed}.")
     return budget
 
 
 def least_budget(d: int) -> int:
     """The fewest evaluations with which every Δ_j(x_i) and its error can be estimated."""
-    return int(min(2**d, 2 * d + 2 + 2 * FEWEST_FOLDS * max((d - 2) // 2, 0)))
+    return int(min(2**d, 2 * d + 2 + FEWEST_FOLDS * max(d - 3, 0)))
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Coalitions and the folds they belong to: the complement of row r is row r + n/2."""
+    """Coalitions and the folds they belong to."""
 
     coalitions: BoolArray  # (n, d)
     fold: IntArray  # (n,), −1 for the coalitions of a size taken whole
@@ -179,13 +190,9 @@ class Sample:
 
     @cached_property
     def groups(self) -> list[IntArray]:
-        """Rows of the sizes known in full, then of every group of folds."""
-        group = np.where(self.fold >= 0, self.group_of(self.fold), -1)
-        return [np.flatnonzero(group == g) for g in range(-1, int(group.max()) + 1)]
-
-    def group_of(self, fold: IntArray) -> IntArray:
-        """The group that is left out of the model of a fold: the fold itself, but five groups of folds in many rows."""
-        return fold if len(self.coalitions) <= SMALL else fold % FEW_GROUPS
+        """Rows of the sizes known in full, then of every group of folds; fold c is in group c mod 5."""
+        group = np.where(self.fold >= 0, self.fold % MOST_GROUPS, -1)
+        return [np.flatnonzero(group == g) for g in range(-1, min(self.folds, MOST_GROUPS))]
 
 
 @dataclass(frozen=True)
@@ -198,7 +205,7 @@ class Fit:
     def remainder(self, sample: Sample, y: FloatArray) -> FloatArray:
         """(m,) what the models leave of the values y (n,) in the folds."""
         rows = sample.drawn
-        return np.asarray(y[rows] - self.predicted[sample.group_of(sample.fold[rows]), rows])
+        return np.asarray(y[rows] - self.predicted[sample.fold[rows] % MOST_GROUPS, rows])
 
 
 Crossfit = Callable[[Sample, FloatArray], Fit]
@@ -230,10 +237,10 @@ def estimate(
             with keep_partial(table if len(calls) > FEWEST_FOLDS else None):
                 calls.append((fold, coalitions, game(coalitions)))
 
-    evaluate(pilot.drawn(rng, folds))
+    evaluate(pilot.drawn(rng, folds, paired=True))
     if pilot is not plan:
         spread = _spread_by_size(*_gathered(calls, plan.whole), rough)
-        evaluate(plan.rest(pilot, spread).drawn(rng, folds))
+        evaluate(plan.rest(pilot, spread).drawn(rng, folds, paired=False))
     sample, values = _gathered(calls, plan.whole)
     room = budget - (game.evaluations - before) >= REPEATS
     variance = noise(game, sample.coalitions, values) if room else None
@@ -241,11 +248,10 @@ def estimate(
 
 
 def _gathered(calls: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray) -> tuple[Sample, FloatArray]:
-    """The coalitions and values (n[, k]) of all calls of the game, with their folds: complements in the second half."""
-    folds, *called = zip(*calls, strict=True)
-    fold = np.tile(np.repeat(folds, [len(values) // 2 for values in called[1]]), 2)
-    coalitions, values = (np.concatenate([np.split(a, 2)[side] for side in (0, 1) for a in one]) for one in called)
-    return Sample(coalitions, fold, whole), values
+    """The coalitions and values (n[, k]) of all calls of the game, each with its fold."""
+    folds, coalitions, values = zip(*calls, strict=True)
+    fold = np.repeat(folds, [len(called) for called in coalitions])
+    return Sample(np.concatenate(coalitions), fold, whole), np.concatenate(values)
 
 
 def _table(
@@ -278,8 +284,8 @@ def _spread_by_size(sample: Sample, values: FloatArray, crossfit: Crossfit) -> F
 def _fold_deltas(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
     """(c, d, d) Δ(g) + Δ(v − g), the remainder taken from each fold and from the sizes known in full."""
     deltas = []
-    for c, g in enumerate(sample.group_of(np.arange(sample.folds))):
-        seen = (sample.fold == c) | (sample.fold < 0)
+    for c in range(sample.folds):
+        seen, g = (sample.fold == c) | (sample.fold < 0), c % MOST_GROUPS
         deltas.append(fit.delta[g] + _means(sample.take(seen), (y - fit.predicted[g])[seen]))
     return np.stack(deltas)
 
@@ -330,7 +336,6 @@ def _errors(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
     first, squares = _sums(part, remainder), _sums(part, remainder**2)
     d, s, n = sample.d, np.arange(sample.d + 1), first[2]
     by_fold = np.stack([np.bincount(part.sizes[part.fold == c], minlength=d + 1) for c in range(part.folds)])
-    partner = np.roll(remainder, len(remainder) // 2)
     variances = []
     with np.errstate(divide="ignore", invalid="ignore"):
         per_draw = (1 / by_fold).mean(axis=0) / part.folds * n / (n - 1)
@@ -340,9 +345,4 @@ def _errors(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
             square = (squares[side] + BORROWED * share[:, None] * average) / (n + BORROWED)[:, None]
             variance = (square - mean**2) * (per_draw / share**2)[:, None]
             variances.append(np.where(sample.whole[:, None], 0.0, variance))
-        variance = variances[0][1:] + variances[1][:-1]
-        if d % 2:  # the two sizes in the middle are each other's complements
-            j, together = (d + 1) // 2, _sums(part, remainder * partner)[0]
-            covariance = together[j] / n[j] - first[0][j] * first[1][j - 1] / n[j] ** 2
-            variance[j - 1] -= np.where(sample.whole[j], 0.0, 2 * covariance * per_draw[j] * (d / j) ** 2)
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+    return np.asarray(np.sqrt(np.maximum(variances[0][1:] + variances[1][:-1], 0.0)))
