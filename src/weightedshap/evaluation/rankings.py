@@ -101,11 +101,6 @@ def _by(values: Callable[[Side], FloatArray]) -> Ranking:
     return Ranking(lambda side: order_of(values(side).reshape(len(side.explained), side.d, -1), axis=1))
 
 
-def _by_order(orders: Callable[[Side], IntArray]) -> Ranking:
-    """By orders (n, d) or (n, d, k) themselves."""
-    return Ranking(lambda side: orders(side).reshape(len(side.explained), side.d, -1))
-
-
 def _shared(side: Side, how: str) -> FloatArray:
     """(n, d, k) under one weight for all rows."""
     return side.explanation.reweight(None, side.setting.method.utility, how).values
@@ -203,7 +198,7 @@ METHODS: Mapping[str, Ranking] = {
     "WeightedSHAP shared": _by(partial(_shared, how="shared")),
     "WeightedSHAP one-SE": _by(partial(_shared, how="one_standard_error")),
     "WeightedSHAP wide": _by(lambda side: side.explanation.reweight("wide", side.setting.method.utility).values),
-    "refined": _by_order(lambda side: side.explanation.refined_orders()),
+    "refined": Ranking(lambda side: side.explanation.refined_orders().reshape(len(side.explained), side.d, -1)),
     "Shapley": _by(lambda side: side.explanation.shapley),
     "first": _by(lambda side: side.delta[:, 0]),
     "last": _by(lambda side: side.delta[:, -1]),
