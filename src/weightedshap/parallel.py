@@ -33,10 +33,7 @@ class Workers(Protocol):
 def each_block(
     work: Callable[[slice], Result], parts: Sequence[slice], workers: Workers, description: str
 ) -> Iterator[Result]:
-    """``work(part)`` for every block of rows, in order, with a bar; by threads, or the backend that joblib is told.
-
-    While several workers run, BLAS keeps to one thread in each: its own threads would fight with them.
-    """
+    """``work(part)`` for every block in order, with a bar; several workers keep BLAS to one thread each."""
     n_jobs = None if workers.n_jobs in (None, 1) or len(parts) == 1 else workers.n_jobs
     sizes = [part.stop - part.start for part in parts]
     quiet_blas = nullcontext() if n_jobs is None else threadpool_limits(1, "blas")

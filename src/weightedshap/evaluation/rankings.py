@@ -149,11 +149,7 @@ def greedy(game: Game, f_x: float) -> IntArray:
 
 
 def optimum(game: Game, f_x: float) -> IntArray:
-    """(d,) the order with the smallest possible AUP (Equation 4), for d ≤ 15.
-
-    The shortest path from ∅ to [d] over all subsets, where reaching S costs |f(x) − v(S)|:
-    best(S) = |f(x) − v(S)| + min_{i ∈ S} best(S ∖ i).
-    """
+    """(d,) the order with the smallest AUP (Equation 4): best(S) = |f(x) − v(S)| + min_{i ∈ S} best(S ∖ i), d ≤ 15."""
     d = game.d
     if d > MOST_PLAYERS:
         raise ValueError(f"The true optimum looks at all 2^d subsets, for at most {MOST_PLAYERS} players; got {d}.")
@@ -174,10 +170,7 @@ def optimum(game: Game, f_x: float) -> IntArray:
 
 
 def mci(values: FloatArray, walks: IntArray) -> FloatArray:
-    """(…, d) max_S v(S ∪ i) − v(S), the MCI of each feature i (Catav et al. 2021), for `values` of `sampled_values`.
-
-    Of one row's game it is the local form; of minus the mean squared error of many rows, the global one.
-    """
+    """(…, d) max_S v(S ∪ i) − v(S), the MCI (Catav et al. 2021); global where v is minus the mean squared error."""
     d = walks.shape[1]
     if d > ENUMERATED:
         place = np.broadcast_to(np.argsort(walks, axis=-1), (*values.shape[:-1], d))  # (…, m, d) of each feature

@@ -145,10 +145,7 @@ class Explanation:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:
-        """The explanation that `save` wrote, also by an older version; without its game it cannot be weighed anew.
-
-        Nothing in a file can run code. A damaged, hostile or newer one is refused with a ValueError.
-        """
+        """What `save` wrote, also in an older version; a file that is damaged, hostile or newer is a ValueError."""
         return cls(**stored.load(path, field_names()))
 
     @property

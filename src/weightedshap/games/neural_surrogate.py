@@ -81,8 +81,7 @@ class NeuralSurrogate:
     def paper(cls, device: str = "cpu") -> NeuralSurrogate:
         """The paper's recipe, by torch: Adam at 1e-3, batches of 64, up to 100 epochs, one mask per row and epoch.
 
-        The rate is halved when the held-out loss stops falling, and training ends when it has not fallen
-        for 20 epochs (the paper names no figures for these two). Inputs and targets are taken as they come.
+        It names no figures for when the rate is halved, or when training ends (20 epochs without a lower loss, here).
         """
         adam = cls(units=128, rate=1e-3, beta_2=0.999, batch=64, epochs=100, max_rows=None, masks=1, every=1)
         stopping = replace(adam, schedule="plateau", plateau=5, patience=20)
@@ -161,10 +160,7 @@ class NeuralSurrogate:
 
 @dataclass(frozen=True)
 class Inputs:
-    """How rows become the network's inputs (n, p), float32: a number is one, a category one for each of its values.
-
-    A column with missing values in the background has one more, which tells them.
-    """
+    """Rows as inputs (n, p), float32: of a number one, of a category one for each value, and one that tells holes."""
 
     encoding: Encoding  # how rows become columns of numbers (n, c)
     player_of_column: IntArray  # (c,)
