@@ -46,7 +46,10 @@ class Assembled:
 
     def fields(self, names: Sequence[str], axis: bool) -> dict[str, Any]:
         """The fields of an Explanation, of games with these names; here the axis k is dropped, unless it is seen."""
-        self._settle()
+        if self.waiting:  # for the weight that all rows share
+            shared = shared_index(np.concatenate([one.scores for _, one in self.waiting]), self.family, self.how)
+            for part, one in self.waiting:
+                self.put(part, vars(select(one, self.family, np.tile(shared, (len(one.scores), 1)))))
         game = self.arrays["index"] // (len(self.family) // self.games)  # (n, k) which one won
         won = {name: _of_winner(array, game) for name, array in self.by_game().items()}
         rest = {name: array for name, array in self.arrays.items() if name not in BY_GAME}
@@ -59,15 +62,6 @@ class Assembled:
         if "empty" in found:
             found["endpoint_gaps"] = {end: found.pop(end) for end in ("empty", "full")}
         return {"standard_errors": None, "shapley_errors": None, **found}
-
-    def _settle(self) -> None:
-        """Choose the weight that all rows share."""
-        if self.waiting:
-            scores = np.concatenate([found.scores for _, found in self.waiting])
-            index = shared_index(scores, self.family, self.how)
-            for part, found in self.waiting:
-                shared = np.broadcast_to(index, (len(found.scores), len(index)))
-                self.put(part, vars(select(found, self.family, shared)))
 
 
 def _of_winner(array: FloatArray, game: IntArray) -> FloatArray:

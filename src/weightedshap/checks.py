@@ -50,10 +50,8 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
-        raise ImportError(
-            f'{package} is needed for this and is not installed. Run: pip install "weightedshap[{extra}]"'
-        ) from error
+        said = f"{module.partition('.')[0]} is needed for this and is not installed."
+        raise ImportError(f'{said} Run: pip install "weightedshap[{extra}]"') from error
 
 
 def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
@@ -72,20 +70,16 @@ def as_outputs(values: Any, n: int, who: str) -> FloatArray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"{who} must return numbers; got {type(values).__name__} that cannot be turned into floats "
-            f"({error}). Pass `predict=` a function that returns probabilities or values."
-        ) from error
+        said = f"{who} must return numbers; got {type(values).__name__} that cannot be turned into floats ({error})."
+        raise TypeError(f"{said} Pass `predict=` a function that returns probabilities or values.") from error
     if array.ndim not in (1, 2) or array.shape[0] != n:
-        raise ValueError(
-            f"{who} must return one value, or one row of outputs, for each of {n} inputs; got shape {array.shape}."
+        wanted = f"one value, or one row of outputs, for each of {n} inputs"
+        raise ValueError(f"{who} must return {wanted}; got shape {array.shape}.")
+    if bad := int(array.size - np.isfinite(array).sum()):
+        said = (
+            f"{who} returned {bad} NaN or infinite value{'s' if bad > 1 else ''} out of {array.size}. An explanation of"
         )
-    if not np.isfinite(array).all():
-        bad = int(array.size - np.isfinite(array).sum())
-        raise ValueError(
-            f"{who} returned {bad} NaN or infinite value{'s' if bad > 1 else ''} out of {array.size}. "
-            "An explanation of such values would be meaningless; check the model on the rows it was given."
-        )
+        raise ValueError(f"{said} such values would be meaningless; check the model on the rows it was given.")
     return array
 
 

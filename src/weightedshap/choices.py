@@ -111,8 +111,7 @@ class Setting:
 
     def but(self, **changes: Any) -> Setting:
         """The same with other choices, none of which the fitted games depend on."""
-        fixed = [name for name in NEED_A_FIT if name in changes]
-        if fixed:
+        if fixed := [name for name in NEED_A_FIT if name in changes]:
             raise ValueError(f"The fitted games depend on `{fixed[0]}`. Make a new Explainer for it.")
         choices = self.choices.but(**changes)
         return replace(self, choices=choices, method=choices.method(self.background.d))
@@ -157,10 +156,8 @@ class Setting:
         for what, chosen in (("game", self.choices.game), ("judge", self.choices.judge)):
             given = chosen if isinstance(chosen, (list, tuple)) else [chosen]
             if not all(isinstance(one, (str, Recipe)) for one in given):
-                raise ValueError(
-                    f"The {what} was given as a fitted one or as a function, so it cannot be fitted on other rows. "
-                    "Give its name or a recipe."
-                )
+                said = f"The {what} was given as a fitted one or as a function, so it cannot be fitted on other rows."
+                raise ValueError(f"{said} Give its name or a recipe.")
         other = replace(self, background=background)
         return other, other.fit()
 

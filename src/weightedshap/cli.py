@@ -44,7 +44,11 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
     model, background, X = _trained_model(rows, seed)
     explainer = ws.Explainer(model, background, random_state=seed, progress=False if quiet else "auto")
     explanation = explainer(X)
-    _figure(explanation).savefig(output, dpi=150)
+    figure = Figure(figsize=(9.6, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
+    recovery(explanation, ax=left).set_title("How fast the prediction is recovered", fontsize="medium")
+    weights(explanation, ax=right).set_title("Which weights were chosen", fontsize="medium")
+    figure.savefig(output, dpi=150)
     if not quiet:
         click.echo("WeightedSHAP on the breast cancer data of scikit-learn, LightGBM classifier")
         for text in (repr(explanation) + ASK_ANOTHER, shares(explanation), _one_row(explanation)):
@@ -89,14 +93,6 @@ def _trained_model(rows: int, seed: int) -> tuple[object, Data, Data]:
     X_train, X_test, y_train, _ = train_test_split(X, y, test_size=171, random_state=seed, stratify=y)
     model = LGBMClassifier(n_estimators=60, n_jobs=1, random_state=seed, verbose=-1).fit(X_train, y_train)
     return model, X_train, X_test.iloc[:rows]
-
-
-def _figure(explanation: ws.Explanation) -> Figure:
-    figure = Figure(figsize=(9.6, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
-    recovery(explanation, ax=left).set_title("How fast the prediction is recovered", fontsize="medium")
-    weights(explanation, ax=right).set_title("Which weights were chosen", fontsize="medium")
-    return figure
 
 
 def shares(explanation: ws.Explanation) -> str:

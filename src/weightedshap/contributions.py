@@ -137,8 +137,7 @@ class Contributions:
     def standard_error_of(self, w: npt.ArrayLike) -> FloatArray:
         """(d[, k]) standard error of φ_w = Σ_j w_j Δ_j, by its spread over c chains: c − 1 degrees of freedom.
 
-        Cells are not independent, as one walk fills many; chains are. NaN where fewer than two visited all cells
-        that w uses.
+        Cells are not independent, as one walk fills many; chains are. NaN where fewer than two visited all that w uses.
         """
         w = np.asarray(w, dtype=np.float64)
         sampled = ~np.isinf(self.counts.reshape(self.d, -1)).all(axis=1) & (w > 0)
@@ -183,10 +182,7 @@ class Contributions:
 
 
 def weighted_error(estimates: FloatArray, share: FloatArray) -> FloatArray:
-    """Standard error of Σ_c share_c · estimates[c] from the spread of c independent estimates.
-
-    With share ∝ draws and σ² the variance of one, E Σ share (estimate − mean)² = σ² (c − 1), Var(mean) = σ² / Σ draws.
-    """
+    """Standard error of Σ_c share_c · estimates[c], share ∝ draws: E Σ share (estimate − mean)² = σ² (c − 1)."""
     mean = np.einsum("c,c...->...", share, estimates)
     spread = np.einsum("c,c...->...", share, (estimates - mean) ** 2)
     return np.asarray(np.sqrt(spread / (len(share) - 1)))

@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol, TypeVar
 
@@ -11,7 +11,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
@@ -34,24 +33,16 @@ class Workers(Protocol):
 def each_block(
     work: Callable[[slice], Result], parts: Sequence[slice], workers: Workers, description: str
 ) -> Iterator[Result]:
-    """``work(part)`` for every block of rows, in order, with a bar; by threads, or the backend that joblib is told.
-
-    While several workers run, BLAS keeps to one thread in each: its own threads would fight with them.
-    """
+    """``work(part)`` for every block in order, with a bar; several workers keep BLAS to one thread each."""
     n_jobs = None if workers.n_jobs in (None, 1) or len(parts) == 1 else workers.n_jobs
     sizes = [part.stop - part.start for part in parts]
     quiet_blas = nullcontext() if n_jobs is None else threadpool_limits(1, "blas")
+    pool = None if n_jobs is None else joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     with bar(sum(sizes), description, workers.progress) as shown, quiet_blas:
-        for size, result in zip(sizes, _results(work, parts, n_jobs), strict=True):
+        results = map(work, parts) if pool is None else pool(joblib.delayed(work)(part) for part in parts)
+        for size, result in zip(sizes, results, strict=True):
             shown.update(size)
             yield result
-
-
-def _results(function: Callable[[Task], Result], tasks: Sequence[Task], n_jobs: int | None) -> Iterable[Result]:
-    if n_jobs is None:
-        return map(function, tasks)
-    workers = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    return workers(joblib.delayed(function)(task) for task in tasks)  # type: ignore[no-any-return]
 
 
 def bar(total: int | None, description: str, progress: bool | str, unit: str = "row") -> Any:

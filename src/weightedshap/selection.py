@@ -109,10 +109,7 @@ def shared_weight(scores: FloatArray, family: WeightFamily) -> int:
 
 
 def careful_weight(scores: FloatArray, family: WeightFamily) -> int:
-    """Index of the weight nearest to uniform whose mean score is within one standard error of the highest.
-
-    The error is that of the paired difference: Shapley stays unless another is better beyond noise, or of a single row.
-    """
+    """Index of the weight nearest to uniform whose mean score is within one standard error of the best, paired."""
     usable = ~np.isnan(scores).any(axis=0)
     best = shared_weight(scores, family)
     behind = scores[:, [best]] - scores  # (n, m)

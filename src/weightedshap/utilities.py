@@ -1,8 +1,4 @@
-"""T: how good an attribution is. Larger is better.
-
-To people it is a function ``(game, f_x) → (phi[m, d] → score[m])`` of one output of one row; inside, a small value that
-scores blocks of rows. To add one, write how it scores and add one line to `UTILITIES`.
-"""
+"""T: how good an attribution is, larger is better: to people a function ``(game, f_x) → (phi[m, d] → score[m])``."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,11 +60,7 @@ masked_inclusion = Utility("masked_inclusion", _by_recovery, game="baseline")
 The paper prints this sum without the minus; its text asks for it to be small.
 """
 
-UTILITIES: Mapping[str, Utility] = {
-    "aup": aup,
-    "exclusion": exclusion,
-    "masked_inclusion": masked_inclusion,
-}
+UTILITIES: Mapping[str, Utility] = {"aup": aup, "exclusion": exclusion, "masked_inclusion": masked_inclusion}
 
 
 def as_utility(utility: Any) -> Utility:

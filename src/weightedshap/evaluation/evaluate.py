@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from weightedshap.checks import FloatArray, IntArray, field_values, look_up, name_of, one_of, positive_integer
-from weightedshap.choices import JUDGES_STREAM, Fits, Setting
+from weightedshap.choices import JUDGES_STREAM, Setting
 from weightedshap.curves import mean_interval, misfit
 from weightedshap.evaluation.metrics import Labels, as_labels, points
 from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, TREESHAP_ROWS, Side
@@ -210,9 +210,11 @@ def evaluate(
     rows = setting.background.align(X)
     chosen = _methods(methods, setting.background.d)
     costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
-    drawn = _walks(setting, walks)
+    orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
+    drawn = _rng(setting, 2).permuted(orders, axis=1)  # (m, d) at random
     if against == "own":
-        fitted = {name: [(settings[name], _fits(one))] for name, one in compared.items()}
+        own = {name: one.fit() if isinstance(one, Setting) else one.fits for name, one in compared.items()}
+        fitted = {name: [(settings[name], fits)] for name, fits in own.items()}
     else:
         cut = halves(setting.background, _rng(setting, 1))
         fitted = {name: [one.refit(half) for half in cut] for name, one in settings.items()}
@@ -221,7 +223,8 @@ def evaluate(
     labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
     shared, notes = _of_model(replace(first[0], setting=setting), chosen)
     kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
-    ranked = [_ranked(side, kept, shared) for side in first]  # (n, M, d, k) each
+    known = [{one: METHODS[one].rank(side) for one in kept if one not in shared} | shared for side in first]
+    ranked = [np.stack([of[method] for method in kept], axis=1) for of in known]  # (n, M, d, k) each
     if isinstance(explainer, Mapping):
         kept, ranked = _with_others(kept, ranked, sides)
     performance = labels if "performance" in costly else None
@@ -233,11 +236,11 @@ def evaluate(
     for judge, games in judging.items():
         both = []
         for game, order, more in zip(games, ranked, masked, strict=True):
-            known = labels if labels is None or labels.fits(game) else None
-            found = points(game, order, "recovery", known, setting.method)
+            told = labels if labels is None or labels.fits(game) else None
+            found = points(game, order, "recovery", told, setting.method)
             if "exclusion" in costly:
-                told = performance if known is not None else None
-                found |= points(game, order, "exclusion", told, setting.method, backwards=True)
+                more_told = None if told is None else performance
+                found |= points(game, order, "exclusion", more_told, setting.method, backwards=True)
             both.append(found | more)
         scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
     common = [metric for metric in next(iter(scored.values())) if all(metric in of for of in scored.values())]
@@ -253,21 +256,9 @@ def _settings(compared: Mapping[str, Explained]) -> dict[str, Setting]:
     for name, other in settings.items():
         tables = first.background, other.background
         if tables[0].player_names != tables[1].player_names or not same(tables[0].data, tables[1].data):
-            raise ValueError(
-                f"The explainer {name!r} has another background than the first. Make all of them with the same "
-                "background, so that they learn from the same halves."
-            )
+            said = f"The explainer {name!r} has another background than the first."
+            raise ValueError(f"{said} Make all of them with the same one, so that they learn from the same halves.")
     return settings
-
-
-def _fits(explainer: Explained) -> Fits:
-    return explainer.fit() if isinstance(explainer, Setting) else explainer.fits
-
-
-def _walks(setting: Setting, walks: int) -> IntArray:
-    """(m, d) random orders."""
-    orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
-    return _rng(setting, 2).permuted(orders, axis=1)
 
 
 def _judges(judges: Judges, sides: Sequence[Side]) -> dict[str, list[Rows]]:
@@ -327,11 +318,6 @@ def _of_model(side: Side, methods: Sequence[str]) -> tuple[dict[str, IntArray], 
         return {method: METHODS[method].rank(side) for method in wanted}, tuple(notes)
     except (TypeError, ValueError) as error:
         return {}, (f"TreeSHAP is left out, as trees of the model cannot be read: {error}",)
-
-
-def _ranked(side: Side, methods: Sequence[str], shared: Mapping[str, IntArray]) -> IntArray:
-    """(n, M, d, k) the ranking of every method; those that both sides share are there already."""
-    return np.stack([shared[one] if one in shared else METHODS[one].rank(side) for one in methods], axis=1)
 
 
 def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:

@@ -101,11 +101,6 @@ def _by(values: Callable[[Side], FloatArray]) -> Ranking:
     return Ranking(lambda side: order_of(values(side).reshape(len(side.explained), side.d, -1), axis=1))
 
 
-def _by_order(orders: Callable[[Side], IntArray]) -> Ranking:
-    """By orders (n, d) or (n, d, k) themselves."""
-    return Ranking(lambda side: orders(side).reshape(len(side.explained), side.d, -1))
-
-
 def _shared(side: Side, how: str) -> FloatArray:
     """(n, d, k) under one weight for all rows."""
     return side.explanation.reweight(None, side.setting.method.utility, how).values
@@ -154,11 +149,7 @@ def greedy(game: Game, f_x: float) -> IntArray:
 
 
 def optimum(game: Game, f_x: float) -> IntArray:
-    """(d,) the order with the smallest possible AUP (Equation 4), for d ≤ 15.
-
-    The shortest path from ∅ to [d] over all subsets, where reaching S costs |f(x) − v(S)|:
-    best(S) = |f(x) − v(S)| + min_{i ∈ S} best(S ∖ i).
-    """
+    """(d,) the order with the smallest AUP (Equation 4): best(S) = |f(x) − v(S)| + min_{i ∈ S} best(S ∖ i), d ≤ 15."""
     d = game.d
     if d > MOST_PLAYERS:
         raise ValueError(f"The true optimum looks at all 2^d subsets, for at most {MOST_PLAYERS} players; got {d}.")
@@ -179,10 +170,7 @@ def optimum(game: Game, f_x: float) -> IntArray:
 
 
 def mci(values: FloatArray, walks: IntArray) -> FloatArray:
-    """(…, d) max_S v(S ∪ i) − v(S), the MCI of each feature i (Catav et al. 2021), for `values` of `sampled_values`.
-
-    Of one row's game it is the local form; of minus the mean squared error of many rows, the global one.
-    """
+    """(…, d) max_S v(S ∪ i) − v(S), the MCI (Catav et al. 2021); global where v is minus the mean squared error."""
     d = walks.shape[1]
     if d > ENUMERATED:
         place = np.broadcast_to(np.argsort(walks, axis=-1), (*values.shape[:-1], d))  # (…, m, d) of each feature
@@ -203,7 +191,7 @@ METHODS: Mapping[str, Ranking] = {
     "WeightedSHAP shared": _by(partial(_shared, how="shared")),
     "WeightedSHAP one-SE": _by(partial(_shared, how="one_standard_error")),
     "WeightedSHAP wide": _by(lambda side: side.explanation.reweight("wide", side.setting.method.utility).values),
-    "refined": _by_order(lambda side: side.explanation.refined_orders()),
+    "refined": Ranking(lambda side: side.explanation.refined_orders().reshape(len(side.explained), side.d, -1)),
     "Shapley": _by(lambda side: side.explanation.shapley),
     "first": _by(lambda side: side.delta[:, 0]),
     "last": _by(lambda side: side.delta[:, -1]),

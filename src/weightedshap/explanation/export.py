@@ -21,9 +21,8 @@ Z95 = 1.959963984540054
 def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.str_]]:
     """Values (n, d[, k]) that add up to f(x), the factor of each row (n[, k]), and what was done: "scale" or "shift".
 
-    "shift" adds the same to every feature. "scale" multiplies by (f(x) − base) / Σ φ, which keeps the ranking; a row
-    whose factor falls outside (0.1, 10) is shifted instead: a tiny, huge or negative one would tell another story than
-    φ does.
+    "shift" adds the same to every feature. "scale" multiplies by (f(x) − base) / Σ φ, which keeps the ranking, unless
+    that is outside (0.1, 10): a tiny, huge or negative factor would tell another story than φ does.
     """
     one_of("normalisation", how, ("scale", "shift"))
     d, whole = explanation.values.shape[1], explanation.family.d
@@ -45,9 +44,8 @@ def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
     """A `shap.Explanation` of the values as they are; "scale" and "shift" make them add up, see `normalized`.
 
     Standard errors become `error_std` and, as 95 % intervals, `lower_bounds` and `upper_bounds`. Columns that are not
-    numbers are coded in `data`, and shown as they are by `display_data`; groups of columns and games have no `data`.
-    The attribute `normalized_by` (n[, k]), which shap's slices do not carry along, flags rows that "scale" had to
-    shift.
+    numbers are coded in `data`, and shown by `display_data`; groups and games have no `data`. `normalized_by` (n[, k]),
+    which shap's slices do not carry along, flags rows that "scale" had to shift.
     """
     shap = require("shap", "shap")
     values, errors, by = explanation.values, explanation.standard_errors, None

@@ -145,10 +145,7 @@ class Explanation:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:
-        """The explanation that `save` wrote, also by an older version; without its game it cannot be weighed anew.
-
-        Nothing in a file can run code. A damaged, hostile or newer one is refused with a ValueError.
-        """
+        """What `save` wrote, also in an older version; a file that is damaged, hostile or newer is a ValueError."""
         return cls(**stored.load(path, field_names()))
 
     @property
@@ -179,11 +176,9 @@ class Explanation:
         if self.standard_errors is None:
             return np.zeros_like(self.base_values)
         dof = np.inf if self.replicates is None else self.replicates.shape[1] - 1
-        shape = self.values.shape
-        rows = np.moveaxis(self.values, 1, -1).reshape(-1, shape[1])
-        errors = np.moveaxis(self.standard_errors, 1, -1).reshape(-1, shape[1])
-        changes = [_change(value, error, k, dof) for value, error in zip(rows, errors, strict=True)]
-        return np.reshape(changes, (shape[0], *shape[2:]))
+        pairs = (np.moveaxis(of, 1, -1).reshape(-1, of.shape[1]) for of in (self.values, self.standard_errors))
+        changes = [_change(phi, error, k, dof) for phi, error in zip(*pairs, strict=True)]
+        return np.reshape(changes, self.base_values.shape)
 
     def to_frame(self, kind: str = "tidy") -> pd.DataFrame:
         """The values as a DataFrame.
@@ -192,7 +187,11 @@ class Explanation:
         "wide": one row for each explained row (and output; these are the index), one column for each feature.
         """
         if one_of("kind of frame", kind, ("tidy", "wide")) == "wide":
-            return self._wide()
+            rows: Data = pd.RangeIndex(len(self), name="row")
+            if self.has_outputs:
+                rows = pd.MultiIndex.from_product([range(len(self)), self.output_names], names=["row", "output"])
+            values = np.moveaxis(self.values, 1, -1).reshape(-1, self.values.shape[1])
+            return pd.DataFrame(values, index=rows, columns=pd.Index(self.feature_names, name="feature"))
         n, d = self.values.shape[:2]
         k = self.values.shape[2] if self.has_outputs else 1
         rank = np.argsort(self.orders, axis=1) + 1
@@ -205,14 +204,6 @@ class Explanation:
             columns["standard_error"] = self.standard_errors.ravel()
         columns["weight"] = self.weight_labels.reshape(n, k)[row, output]
         return pd.DataFrame(columns)
-
-    def _wide(self) -> pd.DataFrame:
-        n, d = self.values.shape[:2]
-        rows: Data = pd.RangeIndex(n, name="row")
-        if self.has_outputs:
-            rows = pd.MultiIndex.from_product([range(n), self.output_names], names=["row", "output"])
-        values = np.moveaxis(self.values, 1, -1).reshape(-1, d)
-        return pd.DataFrame(values, index=rows, columns=pd.Index(self.feature_names, name="feature"))
 
     to_shap = export.to_shap
     to_shapiq = export.to_shapiq

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import IntArray, one_of
-from weightedshap.inputs import Data, Kind, is_frame, kind_of, part_of
+from weightedshap.inputs import Kind, is_frame, kind_of, part_of
 
 AXES: Mapping[str, tuple[str, ...]] = {
     "values": ("row", "feature", "output"),
@@ -97,12 +97,14 @@ def cut(fields: Mapping[str, Any], keep: Cut) -> dict[str, Any]:
     """The fields of an Explanation that a cut changes."""
     made = {name: _cut_field(fields[name], axes, keep) for name, axes in AXES.items()}
     made["orders"] = _cut_field(fields["orders"], ("row", "rank", "output"), keep)
-    made["data"] = _cut_data(fields["data"], keep, len(fields["feature_names"]))
+    made["data"] = None if fields["data"] is None else part_of(fields["data"], keep.rows)
     made["stopped"] = tuple(fields["stopped"][row] for row in keep.rows)
     if keep.features is not None:
         ranks = np.argsort(made["orders"], axis=1)
         made["orders"] = np.argsort(ranks[:, keep.features], axis=1)  # kept features, ranked among themselves
         made["feature_names"] = tuple(fields["feature_names"][i] for i in keep.features)
+        if made["data"] is not None and made["data"].shape[1:] == (len(fields["feature_names"]),):  # else groups
+            made["data"] = kind_of(made["data"]).select(made["data"], keep.features)
     if keep.outputs is not None:
         made["output_names"] = tuple(fields["output_names"][o] for o in np.atleast_1d(keep.outputs))
     return made
@@ -118,16 +120,6 @@ def _cut_field(value: Any, axes: tuple[str, ...], keep: Cut) -> Any:
         if (positions := kept.get(axis)) is not None:
             value = np.take(value, positions, axis=place)
     return value
-
-
-def _cut_data(data: Data | None, keep: Cut, d: int) -> Data | None:
-    """Rows, and columns where each feature is one column; groups of columns stay as they are."""
-    if data is None:
-        return None
-    rows = part_of(data, keep.rows)
-    if keep.features is None or rows.shape[1:] != (d,):
-        return rows
-    return kind_of(rows).select(rows, keep.features)
 
 
 def shape_of(name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:

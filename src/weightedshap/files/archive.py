@@ -12,7 +12,7 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +47,22 @@ def write(path: str | os.PathLike[str], kind: str, version: int, content: Mappin
 def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
     """What `write` was given, from a file of this version or an older one; an `UnreadableFile` says what is wrong."""
     with open(path, "rb") as file, damage(path):
-        return _read(file, kind, version)
+        size = file.seek(0, os.SEEK_END)
+        try:
+            archive = zipfile.ZipFile(file)
+        except zipfile.BadZipFile as error:
+            raise UnreadableFile("it is not a zip file, or it is truncated.") from error
+        with archive:
+            members = _members(archive, size)
+            if HEAD not in members:
+                raise UnreadableFile(f"it holds no {HEAD}; it was not written by `save`.")
+            head = json.loads(_bytes(archive, members.pop(HEAD)))
+            _check_head(head, kind, version)
+            arrays = {n.removesuffix(".npy"): _array(n, _bytes(archive, info)) for n, info in members.items()}
+        unpacked = _unpacked(head["content"], arrays)
+        if not isinstance(unpacked, dict):
+            raise UnreadableFile("its content is not a table of fields.")
+        return unpacked
 
 
 @contextmanager
@@ -65,25 +80,6 @@ def damage(path: str | os.PathLike[str]) -> Iterator[None]:
 def unfitting(path: str | os.PathLike[str], names: Sequence[str]) -> UnreadableFile:
     """The error for a file whose fields contradict each other."""
     return UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {', '.join(names)} do not fit together.")
-
-
-def _read(file: IO[bytes], kind: str, version: int) -> dict[str, Any]:
-    size = file.seek(0, os.SEEK_END)
-    try:
-        archive = zipfile.ZipFile(file)
-    except zipfile.BadZipFile as error:
-        raise UnreadableFile("it is not a zip file, or it is truncated.") from error
-    with archive:
-        members = _members(archive, size)
-        if HEAD not in members:
-            raise UnreadableFile(f"it holds no {HEAD}; it was not written by `save`.")
-        head = json.loads(_bytes(archive, members.pop(HEAD)))
-        _check_head(head, kind, version)
-        arrays = {n.removesuffix(".npy"): _array(n, _bytes(archive, info)) for n, info in members.items()}
-    unpacked = _unpacked(head["content"], arrays)
-    if not isinstance(unpacked, dict):
-        raise UnreadableFile("its content is not a table of fields.")
-    return unpacked
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:

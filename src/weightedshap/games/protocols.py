@@ -1,7 +1,4 @@
-"""What a game is: to people, at one row; and inside, at a block of rows with the outputs' axis always there.
-
-A game is on the model's output scale with nothing subtracted: the paper's v(S) of Equation 1 is ``game(S) − game(∅)``.
-"""
+"""What a game is, to people and inside. Nothing is subtracted: the v(S) of Equation 1 is ``game(S) − game(∅)``."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -18,10 +15,8 @@ from weightedshap.inputs import Data, part_of
 class Game(Protocol):
     """v(S) at one row: a callable on coalitions of d players.
 
-    A game may also have ``along(orders)`` (predictions along orders of the players) and ``contributions()`` (its own
-    exact Δ). Where it has not, both are built from the call: by `weightedshap.curves.along` and by
-    `weightedshap.estimators.exact`. An attribute ``cost``, "cheap" or "costly", tells `weightedshap.estimators.auto`
-    what an evaluation costs. A game that is the mean of simpler ones may offer them as ``parts``, see `Parts`.
+    It may also have ``along(orders)``, its own exact ``contributions()``, which are else built from the call, ``parts``
+    that it is the mean of, and the ``cost`` of an evaluation, "cheap" or "costly", for `weightedshap.estimators.auto`.
     """
 
     @property

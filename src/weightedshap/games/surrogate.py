@@ -18,10 +18,9 @@ RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means ar
 class Encoding:
     """How each column becomes a float column without NaN.
 
-    Numbers and booleans stay as they are. Categories (strings, categories of pandas and polars) become ranks, ordered
-    by the mean prediction among the background rows that have them, so that one threshold can part the high ones from
-    the low ones. A category that the background never saw stands between the two middle ranks: neither high nor low,
-    and equal to none. A missing value becomes a number below all others of its column.
+    Categories become ranks, ordered by the mean prediction among the background rows that have them, so that one
+    threshold can part the high ones from the low ones. One that the background never saw stands between the two middle
+    ranks: neither high nor low, and equal to none. A missing value becomes a number below all others of its column.
     """
 
     missing: FloatArray  # (c,) the number that stands for a missing value
@@ -69,10 +68,9 @@ class Encoding:
     def cross_fitted(self, X: FloatArray, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
         """(n, c) the encoded background to learn from: rare categories stand where *other* rows put them.
 
-        The mean prediction of a category with few rows repeats their own predictions, and trees that learn from such
-        ranks take them for knowledge. So the rows are cut into parts, copies of one row together, and a row with a
-        category of fewer than `RARE` distinct rows gets the place that the mean of the other parts has among all
-        categories. One that no other part has is treated as never seen.
+        The mean prediction of a category with few rows repeats their own predictions, and trees would take such ranks
+        for knowledge. So the rows are cut into parts, copies together, and a category of fewer than `RARE` distinct
+        rows gets the place that the mean of the other parts has among all; one that no other has counts as unseen.
         """
         if not self.ranks:
             return X

@@ -1,7 +1,4 @@
-"""The kinds of tables, what all of them can do, and the plain form in which columns travel between them.
-
-In the plain form numbers and booleans are float64 with NaN for missing values, categories are objects with None.
-"""
+"""Kinds of tables, and columns in the plain form: float64 with NaN (numbers, booleans) or objects with None."""
 
 from __future__ import annotations
 

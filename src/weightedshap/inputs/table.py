@@ -122,11 +122,7 @@ class Table:
 def as_table(
     data: Data, weights: npt.ArrayLike | None = None, groups: Groups | None = None, order: Sequence[str] | None = None
 ) -> Table:
-    """Wrap `data` (2-D array or DataFrame) as the background table.
-
-    `weights` (n,) are of the rows. `groups` are players of several columns, as ``{"address": ["city", "zip"]}`` or
-    lists. `order` is that of the columns in the model's training, into which a frame with the same columns is put.
-    """
+    """Wrap `data` as the background table; `groups` are as ``{"address": ["city", "zip"]}``, `order` is of training."""
     if isinstance(data, Table):
         return data
     rows = as_rows(data)

@@ -1,8 +1,4 @@
-"""Figures of an Explanation.
-
-Each function draws on `ax`, or on a new figure, and returns the Axes. Nothing is shown, and no setting of matplotlib
-is changed. Colours are those of Okabe and Ito, which colour-blind readers can tell apart; lines differ in dashes too.
-"""
+"""Figures of an Explanation, drawn on `ax` or a new figure, in the colours of Okabe and Ito, which all tell apart."""
 
 from __future__ import annotations
 

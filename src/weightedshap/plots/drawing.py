@@ -46,11 +46,7 @@ def axes(ax: Axes | None, height: float = HEIGHT) -> Axes:
 def bar_axes(
     ax: Axes | None, names: Sequence[str], slot: float = 0.26, head: float = 0, total: int = 0
 ) -> tuple[Axes, FloatArray]:
-    """Axes with names for horizontal bars, the first on top; and where each bar stands: 0, 1, … if names are short.
-
-    Long names are set in lines, and their bars get more height. A new figure has `slot` inches for a bar, and `head`
-    for a legend above them. Where there are more features in `total`, the Axes say so.
-    """
+    """Axes with names, set in lines, for horizontal bars, the first on top; and where each stands: 0, 1, … if short."""
     texts = [in_lines(name) for name in names]
     room = np.array([max(1.0, 0.62 * (text.count("\n") + 1)) for text in texts])
     places = np.cumsum(room) - room / 2 - 0.5

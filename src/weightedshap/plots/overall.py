@@ -117,11 +117,9 @@ def weights(explanation: Explanation, output: int | str = 0, ax: Axes | None = N
 def weight_vectors(
     explanation: Explanation, output: int | str = 0, max_display: int = 10, ax: Axes | None = None
 ) -> Axes:
-    """The weight vectors that rows chose against the size j; the more rows chose one, the stronger its line.
+    """The `max_display` weight vectors that most rows chose against the size j, from small coalitions to large ones.
 
     Drawn is d·w_j, how many times the weight of Shapley (dashes), on a log scale that leaves out what is below 1/50.
-    The `max_display` most frequent are shown, from small coalitions (dark) to large ones (orange); those of games that
-    compete together.
     """
     explanation, title = reading.one_output(explanation, output)
     games, family, shares = reading.shares_by_game(explanation)
