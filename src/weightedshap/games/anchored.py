@@ -138,6 +138,7 @@ class Anchored:
     """
 
     fits: int = 2
+    hints: int = 8
     rows: int = 1
     masks: int = 32
     network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
@@ -160,7 +161,7 @@ class Anchored:
 
     def of_trees(self, path: FittedPath) -> TreeSurrogate:
         """The recipe for trees that have been read."""
-        return TreeSurrogate(masks=self.masks, base=path, fits=self.fits)
+        return TreeSurrogate(masks=self.masks, base=path, fits=self.fits, hints=self.hints)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedBlend:

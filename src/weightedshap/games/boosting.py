@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from weightedshap.checks import FloatArray
-from weightedshap.games.protocols import ExactFitted
+from weightedshap.checks import FloatArray, IntArray
+from weightedshap.games.protocols import Block, ExactFitted
 from weightedshap.games.surrogate import Encoding
 from weightedshap.games.wrappers import FittedOnTable
 from weightedshap.inputs import Data, Model, Table
@@ -71,8 +71,8 @@ def boost(
 
 
 @dataclass(frozen=True)
-class Boosted(FittedOnTable, ExactFitted):
-    """A game read off learned trees; a subclass says what becomes of splits on hidden features."""
+class Boosted(FittedOnTable):
+    """A game of learned trees; a subclass says what becomes of splits on hidden features."""
 
     encoding: Encoding = field(repr=False)
     boosters: tuple[Booster, ...] = field(repr=False)  # one for each output, of each fit
@@ -84,8 +84,13 @@ class Boosted(FittedOnTable, ExactFitted):
 
     @property
     @abstractmethod
-    def games(self) -> Callable[[FloatArray], TreeBlock]:
+    def games(self) -> Callable[[FloatArray], Block]:
         """Encoded rows (n, c) → their games."""
+
+    @property
+    def owner(self) -> IntArray:
+        """The player that each column of the trees belongs to."""
+        return self.background.player_of_column
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
@@ -97,15 +102,18 @@ class Boosted(FittedOnTable, ExactFitted):
         """The boosters as flat arrays."""
         from weightedshap.trees.readers import lightgbm_mean
 
-        k, owner = len(self.offset), self.background.player_of_column
-        means = [lightgbm_mean([b.dump_model() for b in self.boosters[output::k]]) for output in range(k)]
-        return tuple(replace(e.of_players(owner), offset=float(o)) for e, o in zip(means, self.offset, strict=True))
+        k = len(self.offset)
+        means = [
+            lightgbm_mean([b.dump_model() for b in self.boosters[output::k]]).of_players(self.owner)
+            for output in range(k)
+        ]
+        return tuple(replace(e, offset=float(o)) for e, o in zip(means, self.offset, strict=True))
 
     def ready(self) -> Self:
         _ = self.games, self.row_bytes
         return super().ready()
 
-    def block(self, rows: Data) -> TreeBlock:
+    def block(self, rows: Data) -> Block:
         return self.games(self.encoding(rows))
 
     def stored(self) -> dict[str, Any]:
@@ -114,8 +122,8 @@ class Boosted(FittedOnTable, ExactFitted):
         return {"recipe": self.recipe, **learned, "quality": dict(self.quality)}
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> Self:
-        """The game that `stored` wrote."""
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table, **further: Any) -> Self:
+        """The game that `stored` wrote, with fields of a subclass."""
         import lightgbm
 
         offset = content.get("offset", np.zeros(len(content["boosters"])))
@@ -126,4 +134,16 @@ class Boosted(FittedOnTable, ExactFitted):
             )
         boosters = tuple(lightgbm.Booster(model_str=text) for text in content["boosters"])
         encoding = Encoding.restored(content["encoding"], background.names)
-        return cls(model, background, encoding, boosters, offset, content["quality"])
+        return cls(model, background, encoding, boosters, offset, content["quality"], **further)
+
+
+@dataclass(frozen=True)
+class ReadOff(Boosted, ExactFitted):
+    """Learned trees whose Δ is read off."""
+
+    @property
+    @abstractmethod
+    def games(self) -> Callable[[FloatArray], TreeBlock]: ...
+
+    def block(self, rows: Data) -> TreeBlock:
+        return self.games(self.encoding(rows))

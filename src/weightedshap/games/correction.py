@@ -19,7 +19,7 @@ from weightedshap.inputs import Data, Model, Table
 if TYPE_CHECKING:
     from lightgbm import Booster
 
-    from weightedshap.games.tree_surrogate import FittedTreeSurrogate
+    from weightedshap.games.tree_surrogate import FittedTrees
 
 POWER = 0.25  # of 1 − s/d
 LOOKED_AT = 100  # background rows on which a base is held against the model
@@ -107,7 +107,7 @@ class FittedAnchored(FittedOnTable):
     at_once: ClassVar[bool] = True
     base: Anchor = field(repr=False)
     link: Link
-    correction: FittedTreeSurrogate = field(repr=False)
+    correction: FittedTrees = field(repr=False)
     h: FloatArray = field(repr=False)  # (d + 1,)
 
     @property
@@ -153,6 +153,7 @@ class ExactAnchored(FittedAnchored, ExactFitted):
 
     def block(self, rows: Data) -> ExactAnchoredBlock:
         assert isinstance(self.base, ExactFitted)
+        assert isinstance(self.correction, ExactFitted)
         return ExactAnchoredBlock((self.base.block(rows), self.correction.block(rows)), self.link, self.h)
 
 
@@ -204,10 +205,10 @@ class Footing:
         size = np.concatenate([one.coalition.sum(axis=1) for one in masked])
         return self.base.calls * int(np.count_nonzero((size > 0) & (size < masked[0].coalition.shape[1])))
 
-    def game(self, model: Model, table: Table, correction: FittedTreeSurrogate, h: FloatArray) -> FittedAnchored:
+    def game(self, model: Model, table: Table, correction: FittedTrees, h: FloatArray) -> FittedAnchored:
         """The game with what was learned."""
-        exact = self.link.name == "identity" and isinstance(self.base, ExactFitted)
-        made = ExactAnchored if exact else FittedAnchored
+        known = all(isinstance(part, ExactFitted) for part in (self.base, correction))
+        made = ExactAnchored if known and self.link.name == "identity" else FittedAnchored
         return made(model, table, self.base, self.link, correction, h)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray, positive_integer
 from weightedshap.coalitions import random_coalitions
-from weightedshap.games.boosting import Boosted, Examples, boost
+from weightedshap.games.boosting import Examples, ReadOff, boost
 from weightedshap.games.surrogate import Split
 from weightedshap.games.wrappers import wrapped
 from weightedshap.inputs import Data, Model, Table
@@ -110,7 +110,7 @@ def _left(f: FloatArray, t: FloatArray, weights: FloatArray) -> float:
 
 
 @dataclass(frozen=True)
-class FittedDistilled(Boosted):
+class FittedDistilled(ReadOff):
     """The distilled trees; splits on hidden features are averaged by cover."""
 
     name: ClassVar[str] = "distilled_trees"

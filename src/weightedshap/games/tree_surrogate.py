@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, positive_integer
-from weightedshap.games.boosting import Boosted, Examples, boost
+from weightedshap.games.boosting import Examples, ReadOff, boost
 from weightedshap.games.correction import FittedAnchored, Footing, fading
+from weightedshap.games.hints import FittedHinted, Hints, columns_that_matter
 from weightedshap.games.surrogate import Masked, Split, fit_quality, split_rows
 from weightedshap.games.wrappers import wrapped
 from weightedshap.inputs import Data, Model, Table
@@ -43,12 +44,16 @@ class TreeSurrogate:
     to the model's (see `Footing`), and h(s) = (1 − s/d)^¼ falls to zero there. The trees learn only c, what the base
     leaves, by squared error of v: on (f(x) − g(base)) / h with weight h². Where g is the identity Δ is exact as before.
 
+    With `hints` the trees see more of x_S than its columns: guesses at the hidden ones, see `Hints`. The game is
+    nearer to the truth, and its Δ has to be sampled.
+
     The defaults were measured on the paper's datasets: see the documentation, and ``benchmarks/surrogate_recipes.py``.
 
     Parameters
     ----------
     base : None, or what the game is anchored to: a name of `GAMES`, a recipe, or a fitted game that is exact at [d]
     fits : how many times to learn, each time from other rows and coalitions; the game is the mean
+    hints : at how many columns the known ones are made to guess; 0 keeps Δ exact
     masks : coalitions per row; fewer where the table would exceed `max_rows`, but at least one: no row is dropped
     max_rows : rows of the enlarged table, unless the background itself has more
     trees, leaves, rate, bins : of LightGBM
@@ -59,6 +64,7 @@ class TreeSurrogate:
 
     base: Any = None
     fits: int = 1
+    hints: int = 0
     masks: int = 32
     max_rows: int = 200_000
     trees: int = 150
@@ -71,7 +77,7 @@ class TreeSurrogate:
 
     def fit(
         self, model: Any, background: Data, rng: np.random.Generator | int | None = None
-    ) -> FittedTreeSurrogate | FittedAnchored:
+    ) -> FittedTrees | FittedAnchored:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
         split = Split.of(model, table, self.held_out, rng)
@@ -84,39 +90,46 @@ class TreeSurrogate:
 
     def fit_split(
         self, model: Model, table: Table, split: Split, rng: np.random.Generator, footing: Footing | None = None
-    ) -> FittedTreeSurrogate:
+    ) -> FittedTrees:
         """Learn from rows that are split already; with a footing, only what it leaves."""
+        hints = None
+        if self.hints:
+            guessed = columns_that_matter(split.X, split.f, table.weights, self.hints)
+            hints = Hints.of(split.X, table, guessed)
         split = replace(split, X=split.encoding.cross_fitted(split.X, split.f, table.weights, rng))
-        fits = [self._learn(table, split, rng, footing)]
+        fits = [self._learn(table, split, rng, footing, hints)]
         for _ in range(1, positive_integer("fits", self.fits)):
             train, test = split_rows(split.X, self.held_out, rng)
-            fits.append(self._learn(table, replace(split, train=train, test=test), rng, footing))
+            fits.append(self._learn(table, replace(split, train=train, test=test), rng, footing, hints))
         boosters, offsets, told, calls = zip(*fits, strict=True)
         game, f_x, coalitions = (np.concatenate(parts) for parts in zip(*told, strict=True))
         quality, offset = fit_quality(game, f_x, coalitions, split.f, table.weights), np.mean(offsets, axis=0)
         if footing is not None and footing.base.calls:
             quality["calls"] = {"fit": sum(calls), "ranking": footing.base.calls * (table.d - 1)}
-        return FittedTreeSurrogate(model, table, split.encoding, sum(boosters, ()), offset, quality)
+        learned = model, table, split.encoding, sum(boosters, ()), offset, quality
+        return FittedTreeSurrogate(*learned) if hints is None else FittedHinted(*learned, hints=hints)
 
     @classmethod
-    def restored(
-        cls, content: Mapping[str, Any], model: Model, background: Table
-    ) -> FittedTreeSurrogate | FittedAnchored:
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedTrees | FittedAnchored:
         """The game that `FittedTreeSurrogate.stored` or `FittedAnchored.stored` wrote."""
-        learned = FittedTreeSurrogate.restored(content, model, background)
+        made = FittedHinted if "guessed" in content else FittedTreeSurrogate
+        learned = made.restored(content, model, background)
         if "anchored" not in content:
             return learned
         footing = Footing.restored(content["anchored"], model, background)
         return footing.game(model, background, learned, content["anchored"]["h"])
 
-    def _learn(self, table: Table, split: Split, rng: np.random.Generator, footing: Footing | None) -> Learned:
+    def _learn(
+        self, table: Table, split: Split, rng: np.random.Generator, footing: Footing | None, hints: Hints | None
+    ) -> Learned:
         """One ensemble for each output, and what the game gives for held-out rows."""
         seen = Masked.of(split.train, table.d, self.masks, self.max_rows, rng)
         held = Masked.of(split.test, table.d, self.masks // 2, self.max_rows // 10, rng)
         least = max(20, len(seen.row) // len(split.train))
         if footing is not None:
             seen = seen.take(np.flatnonzero(~seen.coalition.all(axis=1)))
-        (to_learn, *_), (to_check, start, h) = (_lesson(table, split, masked, footing) for masked in (seen, held))
+        lessons = (_lesson(table, split, masked, footing, hints) for masked in (seen, held))
+        (to_learn, *_), (to_check, start, h) = lessons
         extra = footing is not None
         offset = np.average(to_learn.target, axis=0, weights=to_learn.share) if extra else np.zeros(split.f.shape[1])
         boosters = boost(self, to_learn, to_check, offset, rng, min_data_in_leaf=least, extra_trees=extra)
@@ -126,14 +139,16 @@ class TreeSurrogate:
 
 
 def _lesson(
-    table: Table, split: Split, masked: Masked, footing: Footing | None
+    table: Table, split: Split, masked: Masked, footing: Footing | None, hints: Hints | None
 ) -> tuple[Examples, FloatArray, FloatArray]:
     """N masked rows with what c is to give there, and start (N, k) and h (N, 1): the game is to be start + h·c.
 
     Weights are those of the rows times h², as errors of c are h times as large in the game; where h is 0, so is c.
     """
-    X = split.X[masked.row]
-    X[~table.known_columns(masked.coalition)] = np.nan  # in place: the table is large
+    X, known = split.X[masked.row], table.known_columns(masked.coalition)
+    X[~known] = np.nan  # in place: the table is large
+    if hints is not None:
+        X = np.concatenate([X, hints.pairs(split.X, masked.row, known)], axis=1)
     f, weight = split.f[masked.row], table.weights[masked.row] * len(table)
     if footing is None:
         return Examples(X, f, weight), np.zeros((1, 1)), np.ones((1, 1))
@@ -143,7 +158,7 @@ def _lesson(
 
 
 @dataclass(frozen=True)
-class FittedTreeSurrogate(Boosted):
+class FittedTreeSurrogate(ReadOff):
     """The learned ensembles, and how well they fit (`fit_quality`); hidden columns are NaN."""
 
     name: ClassVar[str] = "tree_surrogate"
@@ -166,3 +181,6 @@ class FittedTreeSurrogate(Boosted):
         X = np.where(self.background.known_columns(coalitions), self.encoding(rows), np.nan)
         c = np.stack([booster.predict(X) for booster in self.boosters], axis=1).reshape(len(X), -1, len(self.offset))
         return np.asarray(c.mean(axis=1) + self.offset)
+
+
+FittedTrees = FittedTreeSurrogate | FittedHinted
