@@ -41,6 +41,13 @@ def prefixes(orders: IntArray) -> BoolArray:
     return position[:, None, :] < np.arange(d + 1)[:, None]
 
 
+def distinct(coalitions: BoolArray) -> tuple[IntArray, IntArray]:
+    """Where each of the distinct rows of (m, d) comes first, and for each row (m,) which of them it is."""
+    packed = np.packbits(coalitions, axis=1)
+    _, where, back = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True)
+    return where, back.ravel()
+
+
 def all_coalitions(d: int, start: int = 0, stop: int | None = None) -> BoolArray:
     """(m, d) coalitions number `start` … `stop` − 1; player i is bit i of the number."""
     numbers = np.arange(start, 2**d if stop is None else stop, dtype="<u4")

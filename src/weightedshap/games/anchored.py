@@ -22,6 +22,7 @@ from weightedshap.inputs import Data, Model, Table
 
 LEAST, MOST = 0.1, 0.9  # share of the network in a blend: below the one it is left out, the other it never exceeds
 USELESS = f"held-out rows give it less than {LEAST:.0%}"
+MASKS = 24  # of each fit for readable trees: all fits together take 1.5 times as long as a surrogate
 HELD_MASKS, HELD_ROWS = 8, 10_000  # coalitions of each held-out row that a blend is weighed by, and most of them in all
 
 
@@ -114,8 +115,8 @@ class FittedAnchoredNetwork(FittedOnTable):
 class Anchored:
     """What the model predicts when only S is known, and f(x) itself when everything is: made to score rankings.
 
-    Of a model whose trees can be read it is their path-dependent game with a learned correction,
-    ``TreeSurrogate(base="tree_path")``. Of any other it is a blend of two games, each right at [d],
+    Of a model whose trees can be read it is their path-dependent game with a learned correction that is given hints,
+    ``TreeSurrogate(base="tree_path", hints=8)``. Of any other it is a blend of two games, each right at [d],
 
         v(S) = w · [N(x_S) + (s/d)²·(f(x) − N(x))] + (1 − w) · [M(S) + h(s)·c(x_S)],
 
@@ -130,10 +131,11 @@ class Anchored:
 
     Parameters
     ----------
-    fits : how many times the correction of readable trees is learned; the game is the mean. A blend is a mean already
+    fits, hints : of the correction of readable trees (see `TreeSurrogate`); a blend is a mean already
     rows : of the marginal game M; 1 is the row of means, and modes of categories. Ten rows of the background gave 1 %
         less error on nine settings with a known truth, and no less on seven tables of real data
-    masks : coalitions per row that a correction is learned from; the model is called `rows` times for each
+    masks : coalitions per row that a correction is learned from; the model is called `rows` times for each. Readable
+        trees take at most 24: two fits see twice as many
     network : the recipe of N
     """
 
@@ -161,7 +163,7 @@ class Anchored:
 
     def of_trees(self, path: FittedPath) -> TreeSurrogate:
         """The recipe for trees that have been read."""
-        return TreeSurrogate(masks=self.masks, base=path, fits=self.fits, hints=self.hints)
+        return TreeSurrogate(masks=min(self.masks, MASKS), base=path, fits=self.fits, hints=self.hints)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedBlend:

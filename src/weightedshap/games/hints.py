@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.coalitions import ends, prefixes
+from weightedshap.coalitions import distinct, ends, prefixes
 from weightedshap.games.boosting import BINNING, LEARNING, Boosted
 from weightedshap.games.surrogate import Encoding, Masked
 from weightedshap.games.wrappers import WalkingGame
@@ -168,14 +168,18 @@ class HintedBlock:
 
     def along(self, orders: IntArray) -> FloatArray:
         n, m, d = orders.shape
-        out, step = np.empty((n, m, d + 1, len(self.ensembles))), max(1, LANES // (m * (d + 1)))
-        for rows in (slice(start, start + step) for start in range(0, n, step)):
-            X, some = self.X[rows], np.ascontiguousarray(orders[rows])
-            known = self.table.known_columns(prefixes(some.reshape(-1, d)).reshape(-1, d))
-            each = np.repeat(X, m * (d + 1), axis=0)
-            found = self._read(each, known, self.hints.along(X, some).reshape(len(each), -1))
-            out[rows] = found.reshape(len(X), m, d + 1, -1)
-        return out
+        out, step = np.empty((n, m * (d + 1), len(self.ensembles))), max(1, LANES // (m * (d + 1)))
+        for start in range(0, n, step):
+            X, some = self.X[start : start + step], np.ascontiguousarray(orders[start : start + step])
+            hints = self.hints.along(X, some).reshape(len(X), m * (d + 1), -1)
+            sets = prefixes(some.reshape(-1, d)).reshape(len(X), -1, d)
+            found = [distinct(of_row) for of_row in sets]
+            row = np.repeat(np.arange(len(X)), [len(where) for where, _ in found])
+            where = np.concatenate([where for where, _ in found])
+            read = self._read(X[row], self.table.known_columns(sets[row, where]), hints[row, where])
+            for r, (_, back) in enumerate(found):
+                out[start + r] = read[row == r][back]
+        return out.reshape(n, m, d + 1, -1)
 
     def ends(self) -> FloatArray:
         return self.values(ends(self.d))

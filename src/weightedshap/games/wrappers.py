@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, offered, with_axis
-from weightedshap.coalitions import as_coalitions, as_orders, ends, prefixes
+from weightedshap.coalitions import as_coalitions, as_orders, distinct, ends, prefixes
 from weightedshap.contributions import OWN, Contributions
 from weightedshap.games.adapters import from_shapiq
 from weightedshap.games.protocols import Block, ExactBlock, Fitted, FittedGame, Game, Parts
@@ -68,9 +68,8 @@ def along_distinct(values: Callable[[BoolArray], FloatArray], orders: IntArray) 
     """(m, d) orders → (m, d + 1[, k]) by `values` of coalitions, each distinct prefix evaluated once."""
     m, d = orders.shape
     coalitions = prefixes(orders).reshape(-1, d)
-    packed = np.packbits(coalitions, axis=1)
-    _, where, back = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True)
-    found = values(coalitions[where])[back.ravel()]
+    where, back = distinct(coalitions)
+    found = values(coalitions[where])[back]
     return np.asarray(found.reshape(m, d + 1, *found.shape[1:]))
 
 
