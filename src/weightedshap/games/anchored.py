@@ -22,7 +22,7 @@ from weightedshap.inputs import Data, Model, Table
 
 LEAST, MOST = 0.1, 0.9  # share of the network in a blend: below the one it is left out, the other it never exceeds
 USELESS = f"held-out rows give it less than {LEAST:.0%}"
-MASKS = 24  # of each fit for readable trees: all fits together take 1.5 times as long as a surrogate
+MASKS = 28  # of each fit for readable trees: both fits together take 1.8 times as long as a surrogate
 HELD_MASKS, HELD_ROWS = 8, 10_000  # coalitions of each held-out row that a blend is weighed by, and most of them in all
 
 
@@ -135,7 +135,7 @@ class Anchored:
     rows : of the marginal game M; 1 is the row of means, and modes of categories. Ten rows of the background gave 1 %
         less error on nine settings with a known truth, and no less on seven tables of real data
     masks : coalitions per row that a correction is learned from; the model is called `rows` times for each. Readable
-        trees take at most 24: two fits see twice as many
+        trees take at most 28: two fits see twice as many
     network : the recipe of N
     """
 
