@@ -286,7 +286,7 @@ def real_table(runs: Mapping[str, Sequence[Any]]) -> list[str]:
     """Tables × judges, the area relative to the best single alternative; and the gain over Shapley on both games."""
     judges = "plain", "anchored trees", "anchored network"
     lines = [
-        row("table, model", *judges, "refined, anchored network", "gain over Shapley: own", "independent", "seeds")
+        row("table, model", *judges, "refined, anchored network", "gain over Shapley: own", "same kind", "seeds")
     ]
     lines.append(rule(len(judges) + 5))
     for half, title in (("pick", "recipes were picked here"), ("report", "untouched")):
