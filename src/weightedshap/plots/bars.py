@@ -15,7 +15,6 @@ from sklearn.tree import DecisionTreeRegressor
 from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import coded, place_of
-from weightedshap.explanation.result import scale_of
 from weightedshap.plots import drawing, reading, style
 from weightedshap.plots.reading import Order
 from weightedshap.wording import number, plural
@@ -115,7 +114,7 @@ def _beside(
         top = reading.largest(explanation.values[row], max_display)
     names = [explanation.feature_names[i] for i in top]
     ax, places = drawing.bar_axes(ax, names, slot=0.3, head=0.3, total=explanation.values.shape[1])
-    bars, told, scale = [], [], scale_of(explanation.game_info)
+    bars, told = [], []
     for (name, (phi, errors)), looks, shift in zip(phis.items(), LOOKS, (-0.2, 0.2), strict=True):
         heights, margins = _heights(phi, errors, row)
         whole = np.abs(heights).sum()
@@ -132,8 +131,8 @@ def _beside(
     ax.set_xlim(low - 0.13 * (high - low) * (low < 0), high + 0.13 * (high - low))  # room for the numbers
     ax.vlines(0, *ax.get_ylim(), color="black", linewidth=0.8)
     drawing.legend_on_top(ax, bars, told)
-    what = "mean |φ| over the rows" if row is None else f"φ of {reading.row_name(explanation, row)}"
-    drawing.few_ticks(ax, f"share of the sum of {what}, %; numbers: {scale}", reading.game_shown(explanation, row))
+    what = "mean |φ| over the rows" if row is None else f"|φ| of {reading.row_name(explanation, row)}"
+    drawing.few_ticks(ax, f"share of all {what}, %", f"numbers: {reading.game_shown(explanation, row)}")
     return ax, top
 
 
@@ -190,8 +189,8 @@ def cohorts(
     groups = _groups(explanation, by)
     top = reading.ranked(explanation, order, max_display)
     names = [explanation.feature_names[i] for i in top]
-    slot = 0.12 + 0.13 * len(groups)
-    ax, places = drawing.bar_axes(ax, names, slot=slot, head=0.25 * len(groups), total=explanation.values.shape[1])
+    slot = 0.12 + 0.11 * len(groups)
+    ax, places = drawing.bar_axes(ax, names, slot=slot, head=0.2 * len(groups), total=explanation.values.shape[1])
     thick, bars = 0.8 / len(groups), []
     for g, (rows, looks) in enumerate(zip(groups.values(), _part_looks(len(groups), False))):
         heights = np.abs(explanation.values[rows]).mean(axis=0)[top]
@@ -201,9 +200,8 @@ def cohorts(
     ax.set_xlim(0, 1.13 * (ax.get_xlim()[1] or 1.0))
     drawing.few_ticks(ax, "mean |φ*| over the rows of a group", reading.game_shown(explanation))
     told = [f"{name} ({plural(int(rows.sum()), 'row')})" for name, rows in groups.items()]
-    drawing.legend(ax, bars, told, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
-    ax.set_title("", pad=0)
-    return drawing.finished(ax, title)
+    drawing.legend(ax, bars, told, 60, loc="lower right", bbox_to_anchor=(1.0, 1.0), title=title, borderaxespad=0.2)
+    return drawing.finished(ax)
 
 
 def _groups(explanation: Explanation, by: By) -> dict[str, BoolArray]:

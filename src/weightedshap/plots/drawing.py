@@ -95,26 +95,26 @@ def numeral(value: float, _: float | None = None) -> str:
 
 def few_ticks(ax: Axes, *lines: str) -> None:
     """An x axis with no more ticks than fit beside long names, and its label, wrapped where it is long."""
-    ax.set_xlabel("\n".join(in_lines(line, 66) for line in lines), parse_math=False)
-    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.set_xlabel("\n".join(in_lines(line, 52) for line in lines), parse_math=False, fontsize="small")
+    ax.xaxis.set_major_locator(MaxNLocator(4))
     ax.xaxis.set_major_formatter(numeral)
 
 
 def legend_on_top(ax: Axes, handles: Sequence[Any], names: Sequence[str]) -> None:
-    """A legend in a strip of its own above the first bar, where it covers no data; more than two names in columns."""
+    """A legend in a strip of its own above the first bar, where it covers no data; long names below each other."""
     bottom, top = ax.get_ylim()
-    columns = min(len(names), 2)
-    lines = (max(in_lines(name).count("\n") for name in names) + 1) * -(-len(names) // columns)
+    columns = len(names) if sum(map(letters, names)) <= 40 else 1
+    lines = sum(in_lines(name, 50).count("\n") + 1 for name in names) if columns == 1 else 1
     strip, height = 0.15 + 0.17 * lines, ax.bbox.height / ax.figure.dpi  # inches
     ax.set_ylim(bottom, top - (bottom - top) * strip / max(height - strip, strip))
-    legend(ax, handles, names, loc="upper right", ncols=columns, borderaxespad=0.0, borderpad=0.2)
+    legend(ax, handles, names, 50, loc="upper right", ncols=columns, borderaxespad=0.0, borderpad=0.2)
 
 
-def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], **place: Any) -> None:
+def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], width: int = style.NAME_WIDTH, **place: Any) -> None:
     """A legend whose names are set as they are, a leading underscore or $ included."""
     made = ax.legend(handles, [""] * len(handles), frameon=False, fontsize="small", title_fontsize="small", **place)
     for text, name in zip(made.get_texts(), names, strict=True):
-        text.set(text=in_lines(name), parse_math=False)
+        text.set(text=in_lines(name, width), parse_math=False)
 
 
 def colour_bar(ax: Axes, mappable: ScalarMappable, label: str, below: bool = False) -> Colorbar:

@@ -58,7 +58,7 @@ def beeswarm(
     drawing.few_ticks(ax, "φ* (below 0: lowers the prediction)", reading.game_shown(explanation))
     known = [np.isfinite(np.ma.filled(found, np.nan)) for dots in drawn if (found := dots.get_array()) is not None]
     if np.any(known):
-        label = "value of the feature" + ("" if np.all(known) else " (grey: missing or no number)")
+        label = "value of the feature" + ("" if np.all(known) else "; grey: unknown")
         numbers = next(dots for dots in drawn if dots.get_array() is not None)
         drawing.colour_bar(ax, numbers, label).set_ticks([0, 1], labels=["low", "high"])
     return drawing.finished(ax, title)
@@ -85,16 +85,19 @@ def _level_colours(codes: IntArray, names: list[str]) -> npt.NDArray[np.str_]:
 
 
 def _name_levels(ax: Axes, place: float, phi: FloatArray, levels: Levels, width: float) -> None:
-    """Names of coloured levels above their dots, the frequent ones first, where there is room."""
+    """Names of coloured levels above or below their dots, the frequent ones first, where there is room."""
     codes, names = levels
     colours = _level_colours(*levels)
-    taken: list[tuple[float, float]] = []  # middles and half widths
+    taken: list[tuple[float, float, float]] = []  # middle, half width, above or below
     for level in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
         middle, text = float(np.median(phi[codes == level])), names[level][:14]
         half = 0.5 * width * drawing.letters(text) * 3.6 / 220  # the letters are about 3.6 of 220 points wide
-        if colours[level] != style.UNKNOWN and all(abs(middle - at) > half + room for at, room in taken):
-            taken.append((middle, half))
-            ax.text(middle, place - 0.3, text, color=colours[level], fontsize=5.5, ha="center", va="bottom", zorder=4)
+        for side, way in ((-0.3, "bottom"), (0.3, "top")):
+            free = all(abs(middle - at) > half + room for at, room, other in taken if other == side)
+            if colours[level] != style.UNKNOWN and free:
+                taken.append((middle, half, side))
+                ax.text(middle, place + side, text, color=colours[level], fontsize=6, ha="center", va=way, zorder=4)
+                break
 
 
 def _limits(numbers: FloatArray) -> tuple[float, float]:
@@ -159,7 +162,8 @@ def scatter(
     ax.set_xlabel(drawing.in_lines(explanation.feature_names[i], 66), parse_math=False)
     ax.set_ylabel(f"φ*\n{reading.game_shown(explanation)}")
     ax.yaxis.set_major_formatter(drawing.numeral)
-    return drawing.finished(ax, title)
+    alone = color is None and partner is None and len(phi) >= LEAST_ROWS
+    return drawing.finished(ax, title, "no partner beyond chance" if alone else None)
 
 
 def _across(ax: Axes, column: pd.Series[Any]) -> FloatArray:
@@ -265,7 +269,7 @@ def heatmap(
     if len(places) <= MOST_NAMED_ROWS:
         texts = [reading.row_name(explanation, row).removeprefix("row ") for row in places]
         ax.set_xticks(range(len(places)), texts, rotation=90, parse_math=False, fontsize="small")
-    drawing.colour_bar(ax, cells, "φ*: blue lowers, orange raises the prediction")
+    drawing.colour_bar(ax, cells, "φ* (orange raises, blue lowers f(x))")
     some = plural(len(places), "row") + (f" of {len(explanation):,}" if len(places) < len(explanation) else "")
     ax.set_xlabel(f"{some}, {ordered}\n{reading.game_shown(explanation)}")
     drawing.finished(ax, title)
@@ -317,7 +321,7 @@ def decision(
     if apart := int(np.isnan(factor).sum()):
         steps = np.column_stack([steps, f_x - base - phi.sum(axis=1)])
         names.insert(0, "not attributed")
-    ax, slots = drawing.bar_axes(ax, names, total=phi.shape[1])
+    ax, slots = drawing.bar_axes(ax, names)
     levels = np.column_stack([base, base[:, None] + np.cumsum(steps, axis=1)])  # (rows, steps + 1)
     heights = np.concatenate([[slots[-1] + 0.5], (slots[1:] + slots[:-1])[::-1] / 2, [-0.5]])
     looks: dict[str, Any] = {"cmap": drawing.low_to_high(), "linewidths": 1.2 if len(places) <= 30 else 0.7}

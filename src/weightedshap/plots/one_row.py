@@ -56,8 +56,9 @@ def waterfall(
         ax = _running(ax, steps, float(explanation.base_values[row]), float(explanation.predictions[row]))
     signs = [Patch(color=style.RAISES), Patch(color=style.LOWERS)]
     drawing.legend_on_top(ax, signs, ["raises the prediction", "lowers it"])
-    f_x = ", ".join(f"{scale} {number(value)}" for scale, value in reading.predicted(explanation, row).items())
-    base = f"base {number(float(explanation.base_values[row]))}, f(x): {f_x}"
+    f_x, *others = (f"{scale} {number(value)}" for scale, value in reading.predicted(explanation, row).items())
+    base = f"base {number(float(explanation.base_values[row]))}, f(x) {f_x.split()[-1]}"
+    base += "".join(f" ({other})" for other in others)
     weight = f"{reading.game_shown(explanation, row)}; weight: {reading.chosen_weight(explanation, row)}"
     drawing.few_ticks(ax, f"{reading.row_name(explanation, row)}: {base}", weight)
     return drawing.finished(ax, title, said)
@@ -144,6 +145,7 @@ def sizes(
         for i, (dashes, colour) in zip(top, cycle(product(("-", "--", ":", "-."), style.PALETTE)))
     ]
     ax.axhline(0, color="black", linewidth=0.8)
+    ax.yaxis.set_major_formatter(drawing.numeral)
     known = f"{reading.row_name(explanation, row)}, size j (added to j − 1 others)"
     drawing.whole_numbers(ax, known, 0.5, len(delta) + 0.5)
     ax.set_ylabel(f"marginal contribution $\\Delta_j$\n{reading.game_shown(explanation, row)}")

@@ -69,7 +69,7 @@ def _mark_end(ax: Axes, d: int, level: float, share: float) -> None:
         "fontsize": "x-small",
         "color": style.INK,
     }
-    ax.annotate(said, (d, level), (-6, 4), **at)
+    ax.annotate(said, (d, level), (-6, 48), arrowprops={"arrowstyle": "-", "linewidth": 0.6}, **at)
 
 
 def _further(explanation: Explanation, name: str, curves: FloatArray, output: int | str, taken: Curves) -> FloatArray:

@@ -130,7 +130,8 @@ def row_name(explanation: Explanation, row: int) -> str:
     data = explanation.data
     if data is None or len(data.shape) != 2 or not data.shape[1]:
         return f"row {row:,}"
-    return f"row {kind_of(data).series(data, 0).index[row]}"
+    label = kind_of(data).series(data, 0).index[row]
+    return label if isinstance(label, str) else f"row {label}"
 
 
 def weight_in_words(vector: FloatArray) -> str:
