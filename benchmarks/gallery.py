@@ -60,7 +60,9 @@ def explained(d: int, classes: int) -> tuple[ws.Explainer, pd.DataFrame, ws.Expl
     return explainer, rows, explainer(rows)
 
 
-def figures(explainer: ws.Explainer, X: pd.DataFrame, found: ws.Explanation) -> Iterator[tuple[str, Callable[[], object]]]:
+def figures(
+    explainer: ws.Explainer, X: pd.DataFrame, found: ws.Explanation
+) -> Iterator[tuple[str, Callable[[], object]]]:
     plot, d = found.plot, found.values.shape[1]
     side = int(np.ceil(np.sqrt(d)))
     segments = np.where(np.arange(side**2) < d, np.arange(side**2), -1).reshape(side, side)
