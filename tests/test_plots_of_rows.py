@@ -22,7 +22,7 @@ RNG = np.random.default_rng(1)
 def with_table(**columns) -> ws.Explanation:
     """An explanation whose features are these columns, φ* random but for what a test sets."""
     n = len(next(iter(columns.values())))
-    some = explained()[np.resize(np.arange(6), n), :, :]
+    some = explained()[np.resize(np.arange(6), n)]
     d = len(columns)
     family = ws.weights.paper(d)
     phi = RNG.normal(size=(n, d))
@@ -142,7 +142,7 @@ def test_decision_lines_lead_from_the_base_to_the_prediction():
     assert tick_names(ax) == [*(found.feature_names[i] for i in top), "sum of 2 other features"]
     assert np.diff(lines[..., 0], axis=1)[:, ::-1][:, :3] == pytest.approx(0.5 * found.values[:, top])
     assert (np.diff(lines[0, :, 1]) < 0).all()  # upwards: the axis is turned
-    assert ax.collections[0].get_array() == pytest.approx(found.predictions)
+    assert np.asarray(ax.collections[0].get_array()) == pytest.approx(found.predictions)
     assert ax.get_title() == "φ* of 6 rows multiplied, so that it adds up"
 
 

@@ -67,6 +67,7 @@ class Evaluation:
     metrics = ("recovery", "exclusion")
     judges = ("independent", "own")
     notes = ("MCI was left out.",)
+    feature_names = ()
 
     def curves(self, judge):
         rng = np.random.default_rng(len(judge))

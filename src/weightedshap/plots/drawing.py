@@ -85,7 +85,7 @@ def finished(ax: Axes, *titles: str | None) -> Axes:
 def whole_numbers(ax: Axes, label: str, low: float, high: float) -> None:
     """An x axis with ticks at integers only."""
     ax.set(xlabel=label, xlim=(low, high))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
 def numeral(value: float, _: float | None = None) -> str:

@@ -214,7 +214,7 @@ def strongest_partner(explanation: Explanation, i: int) -> int | None:
     """The column that goes most with φ* of feature i among rows with like values of i; None if none beyond chance.
 
     Rows are cut into bins of like values. Compared is |correlation| of φ*_i with each column, both without the means of
-    their bins; chance reaches about √(2 log d / n).
+    their bins. Chance reaches about √(2 log d / n) in the best of d; two standard errors more are asked for.
     """
     n, d = explanation.values.shape
     columns = [reading.column(explanation, c) for c in range(d)]
@@ -232,7 +232,7 @@ def strongest_partner(explanation: Explanation, i: int) -> int | None:
     strength = np.abs(rest @ inside) / np.where(size > 1e-12, size, np.inf)
     strength[i] = 0.0
     best = int(strength.argmax())
-    return best if strength[best] > np.sqrt(2 * np.log(d + 1) / n) else None
+    return best if strength[best] * np.sqrt(n) > np.sqrt(2 * np.log(d)) + 2 else None
 
 
 def heatmap(
