@@ -136,7 +136,7 @@ function showWaterfall() {
   draw("waterfall", drawn, [{
     type: "bar", orientation: "h", y: steps.map((_, place) => place), x: each("size"), base: each("from"), width: 0.62,
     marker: {
-      color: each("colour"), pattern: { shape: steps.map((step) => (step.colour === GREY ? "/" : "")), fgcolor: "white" },
+      color: each("colour"), pattern: { shape: steps.map((step) => (step.colour === GREY ? "/" : "")), fillmode: "overlay", fgcolor: "white" },
     },
     customdata: each("full"), hovertemplate: "%{customdata}<br>%{text}<extra></extra>",
     text: each("size").map(signed), textposition: "outside", cliponaxis: false,
@@ -166,10 +166,10 @@ function showSizes() {
   const weight = Array.from(slice("weight")), count = weight.length, j = weight.map((_, size) => size + 1);
   const top = Array.from(slice("order").subarray(0, delta.length / count));
   const traces = top.map((i, place) => ({
-    type: "scatter", mode: count <= 15 ? "lines+markers" : "lines", name: label(head.features[i], 20), x: j,
+    type: "scatter", mode: count <= 15 ? "lines+markers" : "lines", name: wrapped(head.features[i] || "(no name)", 20), x: j,
     y: Array.from(delta.subarray(place * count, (place + 1) * count)), marker: { size: 4 },
     line: { color: OF_FEATURES[place % OF_FEATURES.length], dash: place < OF_FEATURES.length ? "solid" : "dash", width: 1.8 },
-    hovertemplate: "%{fullData.name}<br>size %{x}: %{y:.4g}<extra></extra>",
+    hovertemplate: `${label(head.features[i])}<br>size %{x}: %{y:.4g}<extra></extra>`,
   }));
   traces.push({
     type: "bar", name: "chosen weight", x: j, y: weight, yaxis: "y2", width: 1, marker: { color: "rgba(140,145,150,0.35)" },
@@ -279,7 +279,8 @@ function press(event) {
   event.preventDefault();
 }
 
-const SHRINK = 0.72;
+const SHRINK = 0.72, SMALL_PRINT = { "font.size": 8.5, "xaxis.title.font.size": 9, "yaxis.title.font.size": 9 };
+const AS_EVER = { "font.size": 12, "xaxis.title.font.size": null, "yaxis.title.font.size": null };
 
 // Charts at the width of the paper, at once: plotly's own way of resizing waits, and the printer does not.
 function printing(begins) {
@@ -287,8 +288,8 @@ function printing(begins) {
   for (const chart of document.querySelectorAll(".js-plotly-plot")) {
     const height = Number(chart.dataset.height);
     if (!chart.offsetParent) continue;
-    if (begins) Plotly.relayout(chart, { width: chart.clientWidth, height: SHRINK * height });
-    else Plotly.relayout(chart, { width: null, height, autosize: true });
+    if (begins) Plotly.relayout(chart, { width: chart.clientWidth, height: SHRINK * height, ...SMALL_PRINT });
+    else Plotly.relayout(chart, { width: null, height, autosize: true, ...AS_EVER });
   }
 }
 

@@ -7,7 +7,8 @@ const OTHERS = [[BLUE, "solid", 2], ...STYLE.OTHERS]; // several explainers, by 
 const MOST_SWARM = 400;
 
 function draw(id, what, traces, layout, height) {
-  const axis = { fixedrange: true, automargin: true, zeroline: false, ticks: "", title: { standoff: 8 } };
+  const plain = { exponentformat: "none", separatethousands: true };
+  const axis = { ...plain, fixedrange: true, automargin: true, zeroline: false, ticks: "", title: { standoff: 8 } };
   const full = {
     height, autosize: true, margin: { l: 8, r: 12, t: 8, b: 8 }, dragmode: false, hovermode: "closest",
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
@@ -66,7 +67,7 @@ function showImportance() {
   $("importance-note").textContent = names.length < all ? `the first ${names.length} of ${all} features` : "";
   const told = names.map((name, place) => `${name} ${number(chosen[place], 3)} (Shapley ${number(shapley[place], 3)})`);
   const beside = bars(label(shapleyName()), shapley, VERMILION, 0.02);
-  beside.marker.pattern = { shape: "/", fgcolor: "rgba(255,255,255,0.8)", size: 5, solidity: 0.25 };
+  beside.marker.pattern = { shape: "/", fillmode: "overlay", fgcolor: "white", fgopacity: 0.8, size: 5, solidity: 0.25 };
   draw("importance", `Mean absolute attribution, WeightedSHAP beside Shapley: ${told.join(", ")}`,
     [bars("WeightedSHAP", chosen, BLUE, -0.38), beside],
     { yaxis: categories(names), xaxis: { title: { text: `mean |φ| (${scale()})` } }, barmode: "overlay" },

@@ -80,7 +80,10 @@ function withValue(row, i, [name, rest] = [80, 80]) {
 }
 
 // A row by the table's own index, or by its position.
-const rowName = (row) => `Row ${head.labels ? cut(head.labels[row], 40) : head.rows[row]}`;
+function rowName(row) {
+  const name = head.labels ? cut(head.labels[row], 40) : String(head.rows[row]);
+  return /^-?[\d.]+$/.test(name) ? `Row ${name}` : name || "(no name)";
+}
 
 // A name in lines of some letters, three at most, for plotly; the whole name is shown when it is pointed at.
 function wrapped(name, width) {
@@ -141,7 +144,8 @@ const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count ==
 // A way to write the numbers of a column with equally many decimals, so that their points stand below each other.
 function aligned(values) {
   const largest = Math.max(...values.filter(Number.isFinite).map(Math.abs), 0);
-  if (largest < 1e-4 || largest >= 1e7) return (shown) => number(shown);
+  if (largest < 1e-4 || largest >= 1e15) return (shown) => number(shown);
   const decimals = Math.max(0, 3 - Math.floor(Math.log10(largest)));
-  return (shown) => (Number.isFinite(shown) ? minus(shown.toFixed(decimals)) : "–");
+  const places = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  return (shown) => (Number.isFinite(shown) ? minus((shown + 0).toLocaleString("en", places)) : "–");
 }
