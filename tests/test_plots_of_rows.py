@@ -86,6 +86,19 @@ def test_scatter_of_a_category_has_its_levels_side_by_side_and_missing_apart():
     assert texts(ax) == ["missing"]
 
 
+def test_scatter_names_the_levels_of_categories_in_their_own_order():
+    n = 30
+    values = np.resize(["low", "high", "mid"], n)
+    for ordered in (False, True):
+        kind = pd.CategoricalDtype(["low", "mid", "high", "unused"], ordered=ordered)
+        found = with_table(city=pd.Series(values).astype(kind), a=RNG.normal(size=n))
+        ax = plots.scatter(found, "city", ax=new_axes())
+        names = [label.get_text() for label in ax.get_xticklabels()]
+        x = np.asarray(ax.collections[-1].get_offsets())[:, 0]
+        assert names == ["low", "mid", "high"]
+        assert [names[round(place)] for place in x] == values.tolist()
+
+
 def test_scatter_draws_missing_numbers_left_of_all_others():
     dose = np.array([np.nan, *np.linspace(1, 5, 24)])
     found = with_table(dose=dose, a=np.zeros(25))

@@ -1,5 +1,6 @@
 """What the figures share: Axes, names, legends, numbers at bars and error lines, in the looks of the style sheet."""
 
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -103,7 +104,7 @@ def few_ticks(ax: Axes, *lines: str) -> None:
 def legend_on_top(ax: Axes, handles: Sequence[Any], names: Sequence[str]) -> None:
     """A legend in a strip of its own above the first bar, where it covers no data; long names below each other."""
     bottom, top = ax.get_ylim()
-    columns = len(names) if sum(map(letters, names)) <= 40 else 1
+    columns = len(names) if sum(map(len, names)) <= 40 else 1
     lines = sum(in_lines(name, 50).count("\n") + 1 for name in names) if columns == 1 else 1
     strip, height = 0.15 + 0.17 * lines, ax.bbox.height / ax.figure.dpi  # inches
     ax.set_ylim(bottom, top - (bottom - top) * strip / max(height - strip, strip))
@@ -144,30 +145,6 @@ def numbers_at(ax: Axes, ends: Iterable[float], places: Iterable[float], numbers
 
 
 def in_lines(name: str, width: int = style.NAME_WIDTH) -> str:
-    """A name in lines of at most `width` letters, every letter kept; wide ones, of East Asia, count twice."""
-    lines, line, room = [], "", width
-    for word in _pieces(name, width):
-        needed = letters(word) + (1 if line else 0)
-        if needed > room:
-            lines.append(line)
-            line, room, needed = "", width, letters(word)
-        line += (" " if line else "") + word
-        room -= needed
-    return "\n".join([*lines, line]) if line else name
-
-
-def _pieces(name: str, width: int) -> Iterable[str]:
-    """Words, cut where one alone is wider than a line."""
-    for word in name.split():
-        piece = ""
-        for letter in word:
-            if piece and letters(piece) + letters(letter) > width:
-                yield piece
-                piece = ""
-            piece += letter
-        yield piece
-
-
-def letters(text: str) -> int:
-    """How wide a text is, in letters."""
-    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
+    """A name in lines of at most `width` letters, all letters kept; wide ones, of East Asia, count twice."""
+    wide = any(unicodedata.east_asian_width(letter) in "WF" for letter in name)
+    return "\n".join(textwrap.wrap(name, width // 2 if wide else width)) or name

@@ -91,7 +91,7 @@ def _name_levels(ax: Axes, place: float, phi: FloatArray, levels: Levels, width:
     taken: list[tuple[float, float, float]] = []  # middle, half width, above or below
     for level in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
         middle, text = float(np.median(phi[codes == level])), names[level][:14]
-        half = 0.5 * width * drawing.letters(text) * 3.6 / 220  # the letters are about 3.6 of 220 points wide
+        half = 0.5 * width * len(text) * 3.6 / 220  # the letters are about 3.6 of 220 points wide
         for side, way in ((-0.3, "bottom"), (0.3, "top")):
             free = all(abs(middle - at) > half + room for at, room, other in taken if other == side)
             if colours[level] != style.UNKNOWN and free:
@@ -142,13 +142,11 @@ def scatter(
     whose values of the feature are alike, if there is one beyond chance. Grey bars show how often values occur.
     """
     explanation, title = reading.one_output(explanation, output)
-    i = reading.ranked(explanation, "importance", 1)[0] if feature is None else feature
-    i = reading.feature_position(explanation, int(i) if feature is None else feature)
+    first = int(reading.ranked(explanation, "importance", 1)[0])
+    i = reading.feature_position(explanation, first if feature is None else feature)
     column, phi = reading.column(explanation, i), explanation.values[:, i]
     if column is None:
-        raise ValueError(
-            f"{explanation.feature_names[i]!r} is no column of the data, so it has no value to draw φ* against."
-        )
+        raise ValueError(f"{explanation.feature_names[i]!r} is no column of the data: no value to draw φ* against.")
     ax = drawing.axes(ax)
     x = _across(ax, column)
     partner = strongest_partner(explanation, i) if color is None else reading.feature_position(explanation, color)
@@ -170,14 +168,12 @@ def _across(ax: Axes, column: pd.Series[Any]) -> FloatArray:
     """(n,) places on the x axis: numbers as they are, levels apart from each other, missing values at the left."""
     n, numbers = len(column), reading.as_numbers(column)
     if numbers is None or isinstance(column.dtype, pd.CategoricalDtype):
-        codes = coded(column)
-        names = [
-            str(name) for name in pd.Categorical(column if numbers is not None else column.astype("str")).categories
-        ]
-        names = sorted(column.dropna().astype(str).unique()) if numbers is None else names
-        turned = 90 if sum(map(drawing.letters, names)) > 45 else 0
+        codes, names = reading.levels_of(column)
+        turned = 90 if sum(map(len, names)) > 45 else 0
         ax.set_xticks(range(len(names)), [drawing.in_lines(name) for name in names], rotation=turned, parse_math=False)
-        return _with_missing(ax, codes, -1.0) + 0.5 * ((np.arange(n) * 0.618034) % 1 - 0.5)  # side by side
+        return _with_missing(ax, np.where(codes < 0, np.nan, codes), -1.0) + 0.5 * (
+            (np.arange(n) * 0.618034) % 1 - 0.5
+        )  # side by side
     finite = numbers[np.isfinite(numbers)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     counts, edges = np.histogram(finite, bins=min(30, max(1, len(np.unique(finite)))))
@@ -217,20 +213,16 @@ def strongest_partner(explanation: Explanation, i: int) -> int | None:
     their bins. Chance reaches about √(2 log d / n) in the best of d; two standard errors more are asked for.
     """
     n, d = explanation.values.shape
-    columns = [reading.column(explanation, c) for c in range(d)]
-    own = columns[i]
-    if own is None or n < LEAST_ROWS:
+    columns = [column for c in range(d) if (column := reading.column(explanation, c)) is not None]
+    if len(columns) < d or n < LEAST_ROWS:
         return None
-    bins = pd.Series(coded(own)).rank(method="dense", na_option="bottom").rank(pct=True)
-    binned = np.ceil(bins * min(10, n // 8)).to_numpy()
-    Z = pd.DataFrame({c: pd.Series(coded(column)).rank() for c, column in enumerate(columns) if column is not None})
-    Z = Z.fillna(0.0)
-    inside = (Z - Z.groupby(binned).transform("mean")).to_numpy()
-    phi = pd.Series(explanation.values[:, i])
-    rest = (phi - phi.groupby(binned).transform("mean")).to_numpy()
-    size = np.sqrt((inside**2).sum(axis=0) * (rest**2).sum())
-    strength = np.abs(rest @ inside) / np.where(size > 1e-12, size, np.inf)
-    strength[i] = 0.0
+    ranks = pd.DataFrame({c: pd.Series(coded(column)).rank() for c, column in enumerate(columns)}).fillna(0.0)
+    bins = np.ceil(ranks[i].rank(pct=True) * min(10, n // 8)).to_numpy()
+    both = ranks.assign(phi=explanation.values[:, i])
+    rest = (both - both.groupby(bins).transform("mean")).to_numpy()  # (n, d + 1)
+    size = np.sqrt((rest**2).sum(axis=0))
+    strength = np.abs(rest[:, -1] @ rest) / np.where(size > 1e-12, size, np.inf) / (size[-1] or 1.0)
+    strength[[i, d]] = 0.0
     best = int(strength.argmax())
     return best if strength[best] * np.sqrt(n) > np.sqrt(2 * np.log(d)) + 2 else None
 
@@ -270,8 +262,7 @@ def heatmap(
         texts = [reading.row_name(explanation, row).removeprefix("row ") for row in places]
         ax.set_xticks(range(len(places)), texts, rotation=90, parse_math=False, fontsize="small")
     drawing.colour_bar(ax, cells, "φ* (orange raises, blue lowers f(x))")
-    some = plural(len(places), "row") + (f" of {len(explanation):,}" if len(places) < len(explanation) else "")
-    ax.set_xlabel(f"{some}, {ordered}\n{reading.game_shown(explanation)}")
+    ax.set_xlabel(f"{reading.told_rows(len(places), len(explanation))}, {ordered}\n{reading.game_shown(explanation)}")
     drawing.finished(ax, title)
     ax.title.set_y(1.2)
     return ax
@@ -280,9 +271,8 @@ def heatmap(
 def _row_order(explanation: Explanation, rows: str | npt.ArrayLike) -> tuple[IntArray, str]:
     """Positions of the rows to draw, and how they are ordered, in words."""
     if not isinstance(rows, str):
-        return np.array(
-            [reading.row_position(explanation, row) for row in np.asarray(rows).ravel().tolist()]
-        ), "as listed"
+        listed = [reading.row_position(explanation, row) for row in np.asarray(rows).ravel().tolist()]
+        return np.array(listed), "as listed"
     some = reading.spread(len(explanation), MOST_CELLS)
     phi, f_x = explanation.values[some], explanation.predictions[some]
     ways: dict[str, Callable[[], IntArray]] = {
@@ -331,7 +321,7 @@ def decision(
     ax.axvline(float(base.mean()), color=style.DARK_GREY, linewidth=0.8, linestyle=":", zorder=1)
     ax.set(xlim=_padded(levels), ylim=(slots[-1] + 0.55, -0.55))
     drawing.colour_bar(ax, lines, "f(x)")
-    some = plural(len(places), "row") + (f" of {len(explanation):,}" if len(places) < len(explanation) else "")
+    some = reading.told_rows(len(places), len(explanation))
     drawing.few_ticks(ax, f"from the base (below) to f(x) of {some}", reading.game_shown(explanation))
     scaled = int((np.nan_to_num(factor, nan=1.0) != 1).sum())
     said = f"φ* of {plural(scaled, 'row')} multiplied, so that it adds up" if scaled else ""

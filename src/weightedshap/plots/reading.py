@@ -19,7 +19,7 @@ from weightedshap.explanation.slicing import AXES
 from weightedshap.inputs import kind_of
 from weightedshap.utilities import UTILITIES
 from weightedshap.weights import WeightFamily, shapley
-from weightedshap.wording import number
+from weightedshap.wording import number, plural
 
 Curves = Mapping[str, FloatArray]
 """(n, d + 1) recovery curves by method."""
@@ -80,11 +80,7 @@ def feature_position(explanation: Explanation, feature: int | str) -> int:
     names = explanation.feature_names
     if isinstance(feature, str):
         return names.index(one_of("feature", feature, names))
-    if (
-        isinstance(feature, bool)
-        or not isinstance(feature, (int, np.integer))
-        or not -len(names) <= feature < len(names)
-    ):
+    if isinstance(feature, bool) or feature not in range(-len(names), len(names)):
         raise ValueError(f"A feature is a name or a position 0..{len(names) - 1}; got {feature!r}.")
     return int(feature) % len(names)
 
@@ -113,9 +109,18 @@ def as_levels(values: pd.Series[Any] | None) -> tuple[IntArray, list[str]] | Non
     """(n,) codes of categories, −1 where missing, and their names; None for numbers, free text and no column."""
     if values is None or as_numbers(values) is not None:
         return None
-    known = values.isna()
-    codes, names = pd.factorize(values.astype("str").where(~known, None), sort=True)
-    return (codes.astype(np.intp), list(map(str, names))) if 0 < len(names) <= MOST_LEVELS else None
+    codes, names = levels_of(values)
+    return (codes, names) if 0 < len(names) <= MOST_LEVELS else None
+
+
+def levels_of(values: pd.Series[Any]) -> tuple[IntArray, list[str]]:
+    """(n,) codes of the values that occur, −1 where missing, and their names: in the order of categories, or sorted."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        used = values.cat.remove_unused_categories().cat
+        codes, names = used.codes.to_numpy(), used.categories
+    else:
+        codes, names = pd.factorize(values.astype("str").where(values.notna(), None), sort=True)
+    return codes.astype(np.intp), list(map(str, names))
 
 
 def cell(value: Any) -> str:
@@ -230,6 +235,11 @@ def by_mean_size(family: WeightFamily, chosen: IntArray) -> IntArray:
     """Positions in the family, from small coalitions to large ones."""
     mean_size = family.vectors[chosen] @ np.arange(family.d)
     return np.asarray(chosen[np.argsort(mean_size.round(9), kind="stable")])
+
+
+def told_rows(drawn: int, n: int) -> str:
+    """``200 rows of 3,000``."""
+    return plural(drawn, "row") + (f" of {n:,}" if drawn < n else "")
 
 
 def spread(n: int, most: int) -> IntArray:
