@@ -152,7 +152,8 @@ def _all_outputs(explanation: Explanation, max_display: int, order: Order, ax: A
     rest = np.setdiff1d(np.arange(means.shape[1]), shown)
     parts = [means[top, o] for o in shown] + ([means[top][:, rest].sum(axis=1)] if len(rest) else [])
     names = [explanation.output_names[o] for o in shown] + ([plural(len(rest), "other output")] if len(rest) else [])
-    ax, places = drawing.bar_axes(ax, [explanation.feature_names[i] for i in top], total=len(means))
+    labels = [explanation.feature_names[i] for i in top]
+    ax, places = drawing.bar_axes(ax, labels, head=0.1 * len(names), total=len(means))
     starts, bars = np.zeros(len(top)), []
     for part, looks in zip(parts, _part_looks(len(shown), bool(len(rest)))):
         bars.append(ax.barh(places, part, left=starts, height=0.7, **looks))
@@ -161,7 +162,7 @@ def _all_outputs(explanation: Explanation, max_display: int, order: Order, ax: A
     ax.set_xlim(0, 1.12 * float(starts.max() or 1.0))
     drawing.legend(ax, bars, names, title=plural(means.shape[1], "output"), **drawing.AT_SIDE)
     drawing.few_ticks(ax, "mean |φ*| over the rows, summed over the outputs", reading.game_shown(explanation))
-    return drawing.finished(ax, f"all {means.shape[1]} outputs; output=… shows one beside Shapley")
+    return drawing.finished(ax, f"all {means.shape[1]} outputs, stacked")
 
 
 def _part_looks(count: int, rest: bool) -> list[dict[str, Any]]:

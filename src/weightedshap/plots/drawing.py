@@ -146,5 +146,5 @@ def numbers_at(ax: Axes, ends: Iterable[float], places: Iterable[float], numbers
 
 def in_lines(name: str, width: int = style.NAME_WIDTH) -> str:
     """A name in lines of at most `width` letters, all letters kept; wide ones, of East Asia, count twice."""
-    wide = any(unicodedata.east_asian_width(letter) in "WF" for letter in name)
-    return "\n".join(textwrap.wrap(name, width // 2 if wide else width)) or name
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in name)
+    return "\n".join(textwrap.wrap(name, max(1, width * len(name) // (len(name) + wide)))) if name.strip() else name
