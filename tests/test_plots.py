@@ -23,8 +23,10 @@ from matplotlib.font_manager import fontManager
 
 import weightedshap as ws
 from weightedshap import plots
-from weightedshap.plots import drawing, reading
+from weightedshap.curves import misfit
+from weightedshap.plots import reading, style
 from weightedshap.report.content import contents
+from weightedshap.wording import number, percent
 
 
 def image_of(explanation, ax=None, **choices):
@@ -40,12 +42,18 @@ FIGURES = {
     "bar": lambda explanation, ax=None: explanation.plot.bar(ax=ax),
     "bar of a row": lambda explanation, ax=None: explanation.plot.bar(row=0, ax=ax),
     "beeswarm": lambda explanation, ax=None: explanation.plot.beeswarm(ax=ax),
-    "stability": lambda explanation, ax=None: explanation.plot.stability(ax=ax),
+    "stability": lambda explanation, ax=None: explanation.plot.stability(others=[explanation], ax=ax),
+    "scatter": lambda explanation, ax=None: explanation.plot.scatter(ax=ax),
+    "heatmap": lambda explanation, ax=None: explanation.plot.heatmap(ax=ax),
+    "cohorts": lambda explanation, ax=None: explanation.plot.cohorts(np.arange(len(explanation)) % 2, ax=ax),
+    "decision": lambda explanation, ax=None: explanation.plot.decision(ax=ax),
+    "compare": lambda explanation, ax=None: explanation.plot.compare(explanation.shapley, ax=ax),
     "waterfall": lambda explanation, ax=None: explanation.plot.waterfall(0, ax=ax),
     "sizes": lambda explanation, ax=None: explanation.plot.sizes(0, ax=ax),
     "image": image_of,
 }
-WITH_NAMES = [FIGURES[name] for name in ("bar", "bar of a row", "beeswarm", "waterfall", "sizes")]
+NAMED = ("bar", "bar of a row", "beeswarm", "heatmap", "cohorts", "decision", "compare", "waterfall", "sizes")
+WITH_NAMES = [FIGURES[name] for name in NAMED]
 
 
 def explained(n: int = 6, d: int = 5, outputs: int = 0, estimator: str = "exact", model=None) -> ws.Explanation:
@@ -206,20 +214,21 @@ def test_weights_of_any_family_can_be_rendered(draw, family, select, explanation
     rendered(draw(explanation.reweight(family, select=select), new_axes()))
 
 
-@pytest.mark.parametrize("name", sorted(set(FIGURES) - {"sizes"}))
+@pytest.mark.parametrize("name", sorted(set(FIGURES) - {"sizes", "scatter"}))
 def test_three_thousand_features_can_be_rendered(name, explanation):
     ax = rendered(FIGURES[name](widened(explanation)))
-    assert ax.figure.get_figheight() < 5
+    assert ax.figure.get_figheight() < 6
 
 
 def test_recovery_draws_mean_curves_with_bands_and_areas(explanation):
     ax = plots.recovery(explanation, ax=new_axes())
     drawn = [explanation.curves, *explanation.reference_curves.values()]
-    assert len(ax.lines) == len(ax.collections) == len(drawn) == 4
+    assert len(ax.collections) == len(drawn) == 4
+    assert len(ax.lines) == 5  # and the dot where they end
     for line, curves in zip(ax.lines, drawn):
         assert np.array_equal(line.get_xdata(), np.arange(6))
         assert np.array_equal(line.get_ydata(), curves.mean(axis=0))
-    areas = [f"{curves[:, 1:].sum(axis=1).mean():.3g}" for curves in drawn]
+    areas = [number(curves[:, 1:].sum(axis=1).mean(), 3) for curves in drawn]
     names = ["WeightedSHAP", "Shapley", "first", "last"]
     assert legend_names(ax) == [f"{name} {area}" for name, area in zip(names, areas)]
 
@@ -239,11 +248,12 @@ def test_bands_are_student_intervals_over_rows(explanation):
 def test_recovery_draws_further_methods_with_looks_of_their_own(explanation):
     further = {name: explanation.curves * share for name, share in (("greedy", 0.8), ("optimum", 0.7), ("_mine$", 2))}
     ax = rendered(plots.recovery(explanation, ax=new_axes(), curves=further))
-    assert len(ax.lines) == 7
-    for line, curves in zip(ax.lines[4:], further.values()):
+    *lines, _ = ax.lines
+    assert len(lines) == 7
+    for line, curves in zip(lines[4:], further.values()):
         assert np.array_equal(line.get_ydata(), curves.mean(axis=0))
     assert [name.split()[0] for name in legend_names(ax)[4:]] == ["greedy", "optimum", "_mine$"]
-    assert len({(line.get_color(), line.get_linestyle(), str(line._dash_pattern)) for line in ax.lines}) == 7
+    assert len({(line.get_color(), line.get_linestyle(), str(line._dash_pattern)) for line in lines}) == 7
 
 
 def test_further_curves_may_have_all_outputs_or_the_one_drawn():
@@ -267,11 +277,15 @@ def test_further_curves_that_do_not_fit_are_refused(curves, message, explanation
     assert not plt.get_fignums()
 
 
+def labels_of(ax) -> str:
+    below = [child.get_xlabel() + child.get_ylabel() for child in ax.child_axes]
+    return " ".join([ax.get_xlabel(), ax.get_ylabel(), *below]).replace("\n", " ")
+
+
 @pytest.mark.parametrize("name", sorted(set(FIGURES) - {"recovery", "weights", "weight vectors"}))
 def test_figures_of_attributions_name_the_game_and_its_scale(name):
     for case, told in ((classifier(), ("tree_path", "log-odds")), (two_games(), (two_games().game_labels[0],))):
-        ax = FIGURES[name](case, new_axes())
-        labels = ax.get_xlabel() + ax.get_ylabel()
+        labels = labels_of(FIGURES[name](case, new_axes()))
         assert all(each in labels for each in told)
         assert "anchored" not in labels
 
@@ -280,27 +294,33 @@ def test_figures_of_attributions_name_the_game_and_its_scale(name):
 def test_figures_of_what_was_judged_name_the_judge_and_its_scale(name):
     for case, told in ((classifier(), "anchored (probability)"), (two_games(), "tree_surrogate (prediction)")):
         ax = FIGURES[name](case, new_axes())
-        assert f"judged by {told}" in ax.get_xlabel() + ax.get_ylabel()
+        assert f"judged by {told}" in labels_of(ax)
 
 
 def test_weights_of_a_utility_with_a_game_of_its_own_name_that_game(explanation):
     other = dataclasses.replace(explanation, utility="masked_inclusion")
-    assert plots.weights(other, ax=new_axes()).get_xlabel().endswith("utility masked_inclusion, judged by baseline")
+    assert labels_of(plots.weights(other, ax=new_axes())).count("utility masked_inclusion, judged by baseline") == 1
     mine = dataclasses.replace(explanation, utility="mine")
     assert plots.weights(mine, ax=new_axes()).get_xlabel().endswith("utility mine")
 
 
 def test_a_waterfall_in_log_odds_tells_the_probability_too():
-    label = plots.waterfall(classifier(), 2, ax=new_axes()).get_xlabel()
-    assert label == f"log-odds of row 2, by tree_path; probability {classifier().judge_predictions[2]:.4g}"
+    case = classifier()
+    label = labels_of(plots.waterfall(case, 2, ax=new_axes()))
+    f_x, p, base = (number(float(of[2])) for of in (case.predictions, case.judge_predictions, case.base_values))
+    assert f"row 2: base {base}, f(x) {f_x} (probability {p}) tree_path (log-odds); weight: " in label
+    assert plots.waterfall(case, 2, ax=new_axes()).get_title().startswith("class True")
 
 
-def test_recovery_marks_what_the_judge_misses_by_itself(explanation):
-    assert len(plots.recovery(classifier(), ax=new_axes()).lines) == 4
+def test_recovery_marks_where_the_curves_end_and_why():
+    ax = plots.recovery(classifier(), ax=new_axes())
+    assert ax.lines[4].get_xydata().tolist() == [[4, pytest.approx(0, abs=1e-9)]]
+    assert texts(ax) == ["all known: the judge gives f(x)"]
     ax = plots.recovery(two_games(), ax=new_axes())
-    level = two_games().curves[:, -1].mean()
+    level, share = two_games().curves[:, -1].mean(), misfit(two_games().reference_curves["shapley"])
     assert set(ax.lines[4].get_ydata()) == {level}
-    assert legend_names(ax)[4] == f"missed by the judge {4 * level:.3g}"
+    assert ax.lines[5].get_xydata().tolist() == [[4, level]]
+    assert f"the judge itself misses {number(level, 3)},\n{percent(share)} of Shapley's area" in texts(ax)[0]
     assert "of baseline" in ax.get_legend().get_title().get_text()
 
 
@@ -362,10 +382,10 @@ def test_of_many_chosen_weights_the_thirty_most_frequent_and_shapley_are_shown(e
 
 
 def test_weight_vectors_are_those_chosen_relative_to_shapley(explanation):
-    ax = plots.weight_vectors(explanation, ax=new_axes())
+    ax = plots.weight_vectors(explanation, max_display=13, ax=new_axes())
     vectors = dict(zip(explanation.family.labels, explanation.family.vectors))
     *lines, uniform = ax.lines
-    names = [name.partition(", ")[0] for name in legend_names(ax)[:-1]]
+    names = [name.replace("\n", " ").partition(": ")[0].partition(" % ")[2] for name in legend_names(ax)[:-1]]
     assert set(names) == set(explanation.weight_labels)
     for name, line in zip(names, lines):
         vector = np.zeros(5)
@@ -378,20 +398,63 @@ def test_weight_vectors_chosen_more_often_have_stronger_lines(explanation):
     labels = np.array(["first", "first", "first", "Beta(1,4)", "Beta(1,4)", "last"])
     ax = plots.weight_vectors(dataclasses.replace(explanation, weight_labels=labels), max_display=2, ax=new_axes())
     first, other, _ = ax.lines
-    assert legend_names(ax) == ["first, 50 %", "Beta(1,4), 33 %", "Shapley"]
+    named = [name.replace("\n", " ") for name in legend_names(ax)]
+    assert named == ["50 % first: each feature alone", "33 % Beta(1,4): mostly with all others known", "Shapley"]
     assert "1 more" in ax.get_legend().get_title().get_text()
     assert first.get_linewidth() > other.get_linewidth()
     assert first.get_alpha() > other.get_alpha()
 
 
-def test_bar_holds_mean_absolute_values_of_both_attributions(explanation):
+def test_bars_are_shares_of_each_attribution_and_numbers_its_size(explanation):
     ax = plots.bar(explanation, max_display=3, ax=new_axes())
     chosen, shapley = np.abs(explanation.values).mean(axis=0), np.abs(explanation.shapley).mean(axis=0)
     top = np.argsort(-chosen)[:3]
-    assert [patch.get_width() for patch in ax.containers[0]] == pytest.approx(chosen[top])
-    assert [patch.get_width() for patch in ax.containers[1]] == pytest.approx(shapley[top])
+    for bars, mean in zip(ax.containers, (chosen, shapley)):
+        assert [patch.get_width() for patch in bars] == pytest.approx(100 * mean[top] / mean.sum())
+    assert texts(ax) == [number(mean[i], 3) for mean in (chosen, shapley) for i in top]
     assert tick_names(ax) == list(explanation.importance().index[:3])
-    assert legend_names(ax) == ["WeightedSHAP", "Shapley"]
+    sums = [number(float(mean.sum()), 3) for mean in (chosen, shapley)]
+    assert legend_names(ax) == [f"WeightedSHAP, 100 % = {sums[0]}", f"Shapley, 100 % = {sums[1]}"]
+    assert ax.get_xlabel().endswith("numbers: marginal (prediction)")
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("max", lambda e: np.argsort(-np.abs(e.values).max(axis=0))),
+        ("table", lambda e: np.arange(5)),
+        (["x3", 0], lambda e: [3, 0]),
+    ],
+)
+@pytest.mark.parametrize("draw", [plots.bar, plots.beeswarm, plots.heatmap, plots.cohorts])
+def test_features_come_in_the_order_asked_for(draw, order, expected, explanation):
+    ax = draw(explanation, order=order, ax=new_axes())
+    assert tick_names(ax) == [explanation.feature_names[i] for i in expected(explanation)]
+
+
+def test_of_several_outputs_bar_stacks_all_unless_one_is_asked_for():
+    several = explained(outputs=3)
+    ax = rendered(plots.bar(several, ax=new_axes()))
+    means = np.abs(several.values).mean(axis=0)
+    top = np.argsort(-means.sum(axis=1))
+    for bars, o in zip(ax.containers, range(3), strict=True):
+        assert [bar.get_width() for bar in bars] == pytest.approx(means[top, o])
+        assert [bar.get_x() for bar in bars] == pytest.approx(means[top, :o].sum(axis=1))
+    assert legend_names(ax) == list(several.output_names)
+    assert texts(ax) == [number(total, 3) for total in means.sum(axis=1)[top]]
+    assert "all 3 outputs" in ax.get_title()
+    assert plots.bar(several, output=1, ax=new_axes()).get_title() == "output 1, one of 3 outputs"
+    assert plots.bar(several, 0, ax=new_axes()).get_title() == "output 0, one of 3 outputs"
+
+
+def test_of_many_outputs_the_smaller_ones_are_one_grey_part():
+    many = explained(outputs=13)
+    ax = plots.bar(many, ax=new_axes())
+    assert legend_names(ax)[-1] == "3 other outputs"
+    looks = {(bars[0].get_facecolor(), bars[0].get_hatch()) for bars in ax.containers}
+    assert len(ax.containers) == len(looks) == 11
+    widths = np.sum([[bar.get_width() for bar in bars] for bars in ax.containers], axis=0)
+    assert np.sort(widths) == pytest.approx(np.sort(np.abs(many.values).mean(axis=0).sum(axis=1)))
 
 
 @pytest.mark.parametrize("row", [None, 0, 3])
@@ -403,24 +466,29 @@ def test_the_legend_of_bar_covers_no_bar(row, max_display, explanation):
     assert not any(box.overlaps(bar) for bar in bars)
 
 
-def test_bar_of_a_row_holds_signed_values_in_the_order_of_the_row(explanation):
+def test_bar_of_a_row_holds_signed_shares_in_the_order_of_the_row(explanation):
     ax = plots.bar(explanation, row=-1, ax=new_axes())
-    top = explanation.orders[-1]
-    assert [patch.get_width() for patch in ax.containers[0]] == pytest.approx(explanation.values[-1][top])
+    phi, top = explanation.values[-1], explanation.orders[-1]
+    assert [patch.get_width() for patch in ax.containers[0]] == pytest.approx(100 * phi[top] / np.abs(phi).sum())
     assert tick_names(ax) == [explanation.feature_names[i] for i in top]
-    assert ax.get_xlabel() == "φ of row 5\nmarginal (prediction)"
+    assert labels_of(ax).startswith("share of all |φ| of row 5, % numbers: marginal (prediction)")
 
 
-def test_bar_of_a_sampled_row_shows_standard_errors(sampled):
+def test_bars_of_what_was_sampled_show_standard_errors(sampled):
+    errors, phi = sampled.standard_errors, sampled.values
     ax = plots.bar(sampled, row=1, ax=new_axes())
-    assert error_widths(ax) == pytest.approx(2 * sampled.standard_errors[1][sampled.orders[1]])
-    assert texts(ax) == []
+    top = sampled.orders[1]
+    assert error_widths(ax) == pytest.approx(200 * errors[1][top] / np.abs(phi[1]).sum())
+    ax = plots.bar(sampled, ax=new_axes())
+    mean = np.abs(phi).mean(axis=0)
+    expected = 200 * np.sqrt((errors**2).sum(axis=0)) / len(phi) / mean.sum()
+    assert error_widths(ax) == pytest.approx(expected[np.argsort(-mean)])
 
 
 def test_unknown_errors_are_marked_and_not_drawn_as_zero(sampled):
     unknown = with_unknown_errors(sampled)
     bars, steps = plots.bar(unknown, row=1, ax=new_axes()), plots.waterfall(unknown, 1, ax=new_axes())
-    assert texts(bars) == ["±?"]
+    assert sum("±?" in text for text in texts(bars)) == 1
     assert len(error_widths(bars)) == 4
     assert sum("± ?" in text for text in texts(steps)) == 1
 
@@ -436,7 +504,7 @@ def test_beeswarm_has_a_dot_for_each_row_and_feature_at_its_value(explanation):
         assert (np.abs(y - place) < 0.4).all()
         assert dots.get_rasterized()
     assert tick_names(ax) == [explanation.feature_names[i] for i in top]
-    assert ax.get_ylabel() == "the first 3 of 5 features"
+    assert ax.get_ylabel() == "3 of 5 features"
 
 
 def test_beeswarm_colours_follow_the_value_of_the_feature(explanation):
@@ -465,17 +533,32 @@ def colours_of(explanation, column):
         ([2.0, np.nan, np.inf, -np.inf, 2.0, 4.0], [0, np.nan, 1, 0, 0, 1]),
         ([7] * 6, [0.5] * 6),
         ([0] * 50 + [9], None),
-        (["a", "b"] * 3, [np.nan] * 6),
-        (pd.Categorical([1, 2] * 3), [np.nan] * 6),
+        ([f"text {i}" for i in range(30)], [np.nan] * 30),
+        (pd.Categorical([1, 2] * 3, ordered=True), [0, 1] * 3),
         ([np.nan] * 6, [np.nan] * 6),
     ],
-    ids=["integers", "flags", "nullable", "infinite", "constant", "rare", "text", "categories", "missing"],
+    ids=["integers", "flags", "nullable", "infinite", "constant", "rare", "text", "ordered", "missing"],
 )
-def test_colours_are_for_numbers_only(column, expected, explanation):
+def test_colours_run_from_low_to_high_for_numbers(column, expected, explanation):
+    explanation = explanation[np.resize(np.arange(6), len(column))]
     if expected is None:  # most rows alike: the odd one still stands out
         explanation, expected = explanation[np.resize(np.arange(6), 51)], [0] * 50 + [1]
     colours = np.ma.filled(colours_of(explanation, column), np.nan)
     assert np.array_equal(colours[: len(expected)], expected, equal_nan=True)
+
+
+def test_levels_of_a_category_have_colours_and_names(explanation):
+    data = pd.DataFrame({name: ["Ulm", "Bonn", None] * 2 for name in explanation.feature_names})
+    framed = dataclasses.replace(explanation, data=data)
+    ax = rendered(plots.beeswarm(framed, max_display=1, ax=new_axes()))
+    faces = ax.collections[0].get_facecolors()
+    wanted = [style.PALETTE[1], style.PALETTE[0], style.UNKNOWN] * 2
+    assert np.allclose(faces, [mpl.colors.to_rgba(colour) for colour in wanted])
+    assert set(texts(ax)) == {"Bonn", "Ulm"}
+    assert not ax.child_axes
+    phi = explanation.values[:, np.abs(explanation.values).mean(axis=0).argmax()]
+    placed = {text.get_text(): text.get_position()[0] for text in ax.texts}
+    assert placed == {"Ulm": np.median(phi[[0, 3]]), "Bonn": np.median(phi[[1, 4]])}
 
 
 def test_beeswarm_without_numbers_is_grey_and_has_no_colour_bar(explanation):
@@ -507,31 +590,58 @@ def test_dots_of_one_value_are_stacked_and_stay_in_their_line(explanation):
     assert len(np.unique(y[::6].round(9))) == 500
 
 
-def test_waterfall_leads_from_the_base_to_the_prediction(explanation):
-    ax = plots.waterfall(explanation, 2, max_display=3, ax=new_axes())
-    phi, order = explanation.values[2], explanation.orders[2]
-    gap, base, prediction = (
-        a[2] for a in (explanation.efficiency_gap, explanation.base_values, explanation.predictions)
+def with_factor(explanation, factor):
+    """The same attribution, of a prediction to which it adds up when it is multiplied."""
+    return dataclasses.replace(
+        explanation,
+        predictions=explanation.base_values + factor * explanation.values.sum(axis=1),
+        judge_predictions=explanation.base_values + factor * explanation.values.sum(axis=1),
     )
-    lengths = [*phi[order[:3]], phi[order[3:]].sum(), gap]
+
+
+def test_waterfall_leads_from_the_base_to_the_prediction_by_a_factor_that_is_told(explanation):
+    scaled = with_factor(explanation, 0.25)
+    ax = plots.waterfall(scaled, 2, max_display=3, ax=new_axes())
+    phi, order = 0.25 * scaled.values[2], scaled.orders[2]
+    base, prediction = scaled.base_values[2], scaled.predictions[2]
+    lengths = [*phi[order[:3]], phi[order[3:]].sum()]
     assert [patch.get_width() for patch in ax.patches] == pytest.approx(lengths)
     starts = [patch.get_x() for patch in ax.patches]
     assert starts == pytest.approx(base + np.cumsum([0, *lengths[:-1]]))
-    assert starts[-1] + gap == pytest.approx(prediction)
+    assert starts[-1] + lengths[-1] == pytest.approx(prediction)
     assert ax.lines[0].get_xdata() == pytest.approx([base, prediction])
-    expected = [f"{value:+.3g}" for value in lengths]
-    assert numbers_of(ax) == [f"{base:.4g}", *expected, f"{prediction:.4g}"]
+    assert texts(ax) == [number(base), *(number(length, 3, sign=True) for length in lengths), number(prediction)]
+    assert ax.get_title() == "φ* × 0.25, so that it adds up to f(x)"
+    assert legend_names(ax) == ["raises the prediction", "lowers it"]
+    signs = [mpl.colors.to_hex(patch.get_facecolor()).upper() for patch in ax.patches[:3]]
+    assert signs == [style.RAISES if length > 0 else style.LOWERS for length in lengths[:3]]
 
 
-def test_the_gap_is_a_bar_that_looks_different(explanation):
-    ax = plots.waterfall(explanation, 2, ax=new_axes())
-    *features, gap = ax.patches
-    assert tick_names(ax)[-2] == "not attributed"
-    assert gap.get_width() == pytest.approx(explanation.efficiency_gap[2])
-    assert abs(gap.get_width()) > 0.01
-    assert gap.get_hatch()
+@pytest.mark.parametrize("factor", [-1.0, 0.05, 20.0])
+def test_where_no_moderate_factor_makes_it_add_up_bars_stand_side_by_side_and_the_gap_apart(factor, explanation):
+    other = with_factor(explanation, factor)
+    ax = plots.waterfall(other, 2, ax=new_axes())
+    phi, gap = other.values[2], other.efficiency_gap[2]
+    assert {patch.get_x() for patch in ax.patches} == {0}
+    assert [patch.get_width() for patch in ax.patches] == pytest.approx([*phi[other.orders[2]], gap])
+    *features, last = ax.patches
+    assert tick_names(ax)[-1] == "not attributed"
+    assert last.get_hatch()
     assert not any(patch.get_hatch() for patch in features)
-    assert gap.get_facecolor() not in [patch.get_facecolor() for patch in features]
+    assert last.get_facecolor() not in [patch.get_facecolor() for patch in features]
+    assert "does not add up" in ax.get_title()
+
+
+def test_running_totals_of_probabilities_stay_between_0_and_1(explanation):
+    phi = np.array([[0.7, 0.6, -0.5, -0.4, 0.1]] * 6)  # adds up, but climbs to 1.7
+    changes = {"values": phi, "base_values": np.full(6, 0.4), "predictions": np.full(6, 0.9)}
+    info = {**explanation.game_info, "space": "probability"}
+    high = dataclasses.replace(explanation, **changes, game_info=info)
+    assert np.isnan(reading.factors(high)).all()
+    assert set(reading.factors(dataclasses.replace(high, game_info=explanation.game_info))) == {1.0}
+    assert set(
+        reading.factors(dataclasses.replace(high, values=phi[:, [0, 2, 1, 3, 4]] / 2.5, predictions=np.full(6, 0.6)))
+    ) == {1.0}
 
 
 def test_a_row_that_adds_up_has_no_gap(explanation):
@@ -543,25 +653,63 @@ def test_a_row_that_adds_up_has_no_gap(explanation):
 def test_waterfall_of_selected_features_says_what_the_gap_holds(explanation):
     part = explanation[:, [1, 4]]
     ax = plots.waterfall(part, 0, ax=new_axes())
-    assert tick_names(ax)[-2].replace("\n", " ") == "not attributed, or to features left out"
+    assert tick_names(ax)[-1].replace("\n", " ") == "not attributed, or to features left out"
     assert ax.patches[-1].get_width() == pytest.approx(part.efficiency_gap[0])
 
 
 def test_waterfall_names_values_and_the_sum_of_the_others(explanation):
     data = pd.DataFrame([[39, "Bonn", np.nan, -0.25, True]] * 6)
     framed = dataclasses.replace(explanation, data=data, feature_names=("age", "city", "income", "rate", "new"))
-    names = tick_names(plots.waterfall(framed, 2, ax=new_axes()))[1:-2]
+    framed = with_factor(framed, 1.0)
+    names = tick_names(plots.waterfall(framed, 2, ax=new_axes()))[1:-1]
     assert set(names) == {"age = 39", "city = Bonn", "income = missing", "rate = −0.25", "new = True"}
     assert tick_names(plots.waterfall(framed, 0, max_display=2, ax=new_axes()))[3] == "sum of 3 other features"
     assert tick_names(plots.waterfall(framed, 0, max_display=4, ax=new_axes()))[5] == "1 other feature"
 
 
 def test_waterfall_of_a_sampled_row_shows_standard_errors(sampled):
-    ax = plots.waterfall(sampled, 1, max_display=3, ax=new_axes())
-    errors = sampled.standard_errors[1][sampled.orders[1]][:3]
+    ax = plots.waterfall(with_factor(sampled, 0.5), 1, max_display=3, ax=new_axes())
+    errors = 0.5 * sampled.standard_errors[1][sampled.orders[1]][:3]
     assert error_widths(ax)[:3] == pytest.approx(2 * errors)
     assert not any(error_widths(ax)[3:])
-    assert [text.partition(" ± ")[2] for text in numbers_of(ax)[1:4]] == [f"{e:.1g}" if e else "" for e in errors]
+    told = [text.partition(" ± ")[2] for text in texts(ax)[1:4]]
+    assert told == [number(e, 1) if e else "" for e in errors]
+
+
+def test_rows_are_named_by_the_index_of_the_table(explanation):
+    frame = pd.DataFrame(explanation.data, columns=explanation.feature_names)
+    houses = dataclasses.replace(explanation, data=frame.set_axis([f"house {i}" for i in range(6)]))
+    numbered = dataclasses.replace(explanation, data=frame.set_axis(range(400, 406)))
+    for case, name in ((houses, "house 3"), (numbered, "row 403"), (explanation, "row 3")):
+        assert labels_of(plots.waterfall(case, 3, ax=new_axes())).startswith(f"{name}: base ")
+        assert f"of {name}, %" in labels_of(plots.bar(case, 3, ax=new_axes()))
+        assert labels_of(plots.sizes(case, 3, ax=new_axes())).startswith(f"{name}, size")
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        ("Beta(1,1)", "all sizes alike, as Shapley does"),
+        ("first", "each feature alone"),
+        ("last", "with all others known"),
+        ("Beta(32,1)", "mostly features alone"),
+        ("Beta(1,32)", "mostly with all others known"),
+        ("Beta(2,1)", "more with few others known"),
+        ("Beta(1,2)", "more with many others known"),
+    ],
+)
+@pytest.mark.parametrize("d", [10, 90])
+def test_a_weight_is_told_in_words(weight, words, d):
+    family = ws.weights.paper(d)
+    assert reading.weight_in_words(family.vectors[family.labels.index(weight)]) == words
+
+
+def test_the_chosen_weight_stands_below_the_waterfall(explanation):
+    first = dataclasses.replace(explanation, weights=np.eye(5)[[0] * 6], weight_labels=np.array(["first"] * 6))
+    assert "weight: each feature alone (first)" in labels_of(plots.waterfall(first, 0, ax=new_axes()))
+    assert "weight w*: each feature alone (first)" in legend_names(plots.sizes(first, 0, ax=new_axes()))[-1].replace(
+        "\n", " "
+    )
 
 
 def test_sizes_draws_contributions_of_the_top_features(explanation):
@@ -570,7 +718,7 @@ def test_sizes_draws_contributions_of_the_top_features(explanation):
     for line, i in zip(ax.lines, top):
         assert np.array_equal(line.get_xdata(), np.arange(1, 6))
         assert np.array_equal(line.get_ydata(), explanation.contributions[2, :, i])
-    assert legend_names(ax) == [*(explanation.feature_names[i] for i in top), "chosen weight w*"]
+    assert legend_names(ax)[:-1] == [explanation.feature_names[i] for i in top]
 
 
 def test_sizes_without_contributions_says_what_to_do(explanation):
@@ -608,10 +756,30 @@ def test_stability_draws_the_chance_of_another_order(sampled):
     assert ax.get_legend().get_title().get_text() == "4 rows"
 
 
-def test_stability_of_an_exact_explanation_says_so(explanation):
-    ax = plots.stability(explanation, ax=new_axes())
-    assert "Nothing was sampled" in texts(ax)[0]
-    assert not ax.lines[0].get_ydata().any()
+def test_stability_of_what_was_not_sampled_is_refused_with_advice(explanation):
+    with pytest.raises(ValueError, match=r"Nothing was sampled.*random_state=s.*stability\(others=others\)"):
+        plots.stability(explanation)
+    assert not plt.get_fignums()
+
+
+def test_stability_draws_what_changes_when_the_judge_is_fitted_again(explanation):
+    swapped = explanation.orders.copy()
+    swapped[:3, [0, 1]] = swapped[:3, [1, 0]]  # in half of the rows the first two change places
+    others = [dataclasses.replace(explanation, orders=swapped), explanation]
+    ax = plots.stability(explanation, others=others, ax=new_axes())
+    ordered, alike = ax.lines
+    assert ordered.get_xdata().tolist() == [1, 2, 3, 5]
+    assert ordered.get_ydata() == pytest.approx([25, 25, 25, 25])
+    assert alike.get_ydata() == pytest.approx([25, 0, 0, 0])
+    assert np.asarray(ax.collections[0].get_offsets())[:, 1] == pytest.approx([50] * 4 + [0] * 4)
+    assert legend_names(ax) == ["another order", "other features"]
+    assert "2 further fits" in ax.get_title()
+
+
+def test_stability_wants_explanations_of_the_same_rows(explanation):
+    for other in (explanation[:3], dataclasses.replace(explanation, predictions=explanation.predictions + 1)):
+        with pytest.raises(ValueError, match="`others`"):
+            plots.stability(explanation, others=[other])
 
 
 def test_stability_counts_rows_with_unknown_errors_apart(sampled):
@@ -650,7 +818,18 @@ def test_image_of_shapley_and_of_an_output():
     several = explained(outputs=3)
     ax = plots.image(several, 0, np.zeros((3, 3, 3)), SEGMENTS, "output 2", "Shapley", ax=new_axes())
     assert ax.images[1].get_array()[1, 1] == several.shapley[0, 3, 2]
-    assert (ax.get_title(), ax.get_xlabel()) == ("output 2", "Shapley of marginal (prediction)")
+    assert ax.get_title() == "output 2, one of 3 outputs"
+    assert labels_of(ax).strip() == "row 0, φ Shapley of marginal (prediction)"
+
+
+def test_colour_bars_of_images_side_by_side_do_not_collide(explanation):
+    figure = Figure(figsize=(7, 4))
+    for ax in figure.subplots(1, 2):
+        plots.image(explanation, 0, np.zeros((3, 3)), SEGMENTS, ax=ax)
+    FigureCanvasAgg(figure).draw()
+    one, other = ([ax.get_tightbbox(), ax.child_axes[0].get_tightbbox()] for ax in figure.axes)
+    assert not any(a.overlaps(b) for a in one for b in other)
+    assert not one[1].overlaps(figure.axes[0].get_window_extent())
 
 
 @pytest.mark.parametrize(("top", "count"), [(0.2, 1), (0.4, 2), (0.5, 3), (1, 5)])
@@ -673,13 +852,13 @@ def test_an_output_is_picked_by_position_or_name():
     by_position = plots.recovery(several, output=2, ax=new_axes())
     assert np.array_equal(by_name.lines[0].get_ydata(), several.curves[..., 2].mean(axis=0))
     assert np.array_equal(by_name.lines[0].get_ydata(), by_position.lines[0].get_ydata())
-    assert by_name.get_title() == "output 2"
+    assert by_name.get_title() == "output 2, one of 3 outputs"
 
 
 def test_an_output_is_looked_at_and_not_copied():
     several = explained(outputs=3, estimator="permutation")
     one, title = reading.one_output(several, 2)
-    assert title == "output 2"
+    assert title == "output 2, one of 3 outputs"
     assert one.equals(several[..., 2])
     assert np.shares_memory(one.contributions, several.contributions)
     assert reading.one_output(one, 0) == (one, None)
@@ -693,6 +872,13 @@ def test_a_method_has_the_arguments_and_the_docstring_of_its_function(name, expl
     assert inspect.getdoc(method) == inspect.getdoc(function)
 
 
+def with_factor_of(several, output):
+    """The same with predictions of an output that no factor leads to."""
+    predictions = several.predictions.copy()
+    predictions[:, output] = several.base_values[:, output] - several.values[..., output].sum(axis=1)
+    return dataclasses.replace(several, predictions=predictions)
+
+
 def test_every_figure_of_an_output_draws_that_output():
     several = explained(outputs=3)
     of_two = several[..., 2]
@@ -700,9 +886,9 @@ def test_every_figure_of_an_output_draws_that_output():
     top = np.argsort(-np.abs(values).mean(axis=0))
     dots = np.asarray(plots.beeswarm(several, 2, ax=new_axes()).collections[0].get_offsets())
     assert dots[:, 0] == pytest.approx(values[:, top[0]])
-    bars = plots.waterfall(several, 1, 2, ax=new_axes()).patches
+    bars = plots.waterfall(with_factor_of(several, 2), 1, 2, ax=new_axes()).patches
     assert bars[0].get_width() == pytest.approx(values[1, of_two.orders[1, 0]])
-    assert bars[-1].get_width() == pytest.approx(of_two.efficiency_gap[1])
+    assert bars[-1].get_width() == pytest.approx(with_factor_of(several, 2).efficiency_gap[1, 2])
     lines = [plots.weight_vectors(e, o, ax=new_axes()).lines for e, o in ((several, 2), (of_two, 0))]
     assert all(np.array_equal(a.get_data(), b.get_data()) for a, b in zip(*lines))
 
@@ -712,7 +898,18 @@ def test_every_figure_of_an_output_draws_that_output():
     [
         (lambda e: plots.recovery(e, output=1), "Unknown output 1"),
         (lambda e: plots.recovery(e, output="class"), "Unknown output 'class'"),
-        (lambda e: plots.stability(e, output=1), "Unknown output 1"),
+        (lambda e: plots.stability(e, output=1, others=[e]), "Unknown output 1"),
+        (lambda e: plots.scatter(e, "bmi"), "Unknown feature 'bmi'"),
+        (lambda e: plots.scatter(e, 5), r"a name or a position 0\.\.4; got 5"),
+        (lambda e: plots.scatter(dataclasses.replace(e, data=None)), "no column of the data"),
+        (lambda e: plots.heatmap(e, rows="size"), "Unknown order of rows 'size'"),
+        (lambda e: plots.heatmap(e, order="size"), "Unknown order of features 'size'"),
+        (lambda e: plots.heatmap(e, rows=[6]), r"`row` must be a position 0\.\.5"),
+        (lambda e: plots.cohorts(e, ["a"] * 5), "a label for each of 6 rows; got 5"),
+        (lambda e: plots.cohorts(e, 4), "cannot be found by rules"),
+        (lambda e: plots.cohorts(e[np.resize(np.arange(6), 30)], range(30)), "30 groups.*pd.cut"),
+        (lambda e: plots.compare(e, np.zeros((6, 4))), r"shape \(6, 5\); got \(6, 4\)"),
+        (lambda e: plots.compare(e, e[:, ::-1]), "other feature names, or in another order"),
         (lambda e: plots.beeswarm(e, output=1), "Unknown output 1"),
         (lambda e: plots.weight_vectors(e, output=1), "Unknown output 1"),
         (lambda e: plots.bar(e, row=6), r"`row` must be a position 0\.\.5"),
@@ -782,7 +979,7 @@ def test_fonts_are_the_readers_own_and_then_installed_ones(explanation):
     own, *others = label.get_fontfamily()
     assert own == "serif"
     assert others[0] == "DejaVu Sans"
-    assert set(others) <= set(fontManager.get_font_names()) & set(drawing.FONTS)
+    assert set(others) <= set(fontManager.get_font_names()) & set(style.FONTS)
 
 
 def test_the_page_about_figures_names_all_of_them_and_its_code_runs(tmp_path, monkeypatch):

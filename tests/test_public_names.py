@@ -13,7 +13,8 @@ MODULES = ["", ".plots", ".games", ".estimators", ".estimators.stopping", ".weig
 PROMISED = {
     "": "Explainer explain evaluate Explanation Evaluation Contributions WeightFamily "
     "games estimators weights utilities curves",
-    ".plots": "beeswarm bar waterfall recovery weights weight_vectors sizes stability image",
+    ".plots": "beeswarm bar waterfall recovery weights weight_vectors sizes stability image "
+    "scatter heatmap cohorts decision compare",
     ".games": "GAMES Baseline Marginal Game FunctionGame from_shap from_shapiq",
     ".estimators": "ESTIMATORS exact permutation stratified proxy stopping algorithm_2 authors",
     ".estimators.stopping": "gelman_rubin standard_error evaluations seconds",

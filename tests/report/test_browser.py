@@ -16,6 +16,8 @@ from tests.oracles import random_game
 from tests.report.test_content import D, Evaluation, explained, wide
 from tests.test_plots import classifier, two_games
 from weightedshap.curves import misfit as misfit_of
+from weightedshap.plots import reading, style
+from weightedshap.wording import number
 
 EVIL = (
     "<script>document.title='hacked'</script>",
@@ -146,7 +148,9 @@ def test_a_row_is_picked_by_mouse_and_every_part_follows(plain):
     assert "Row 3" in text(plain, "#row-title")
     assert text(plain, "#table caption").startswith("Row 3")
     explanation = explained()
-    steps = [*explanation.values[3][explanation.orders[3]], explanation.efficiency_gap[3]]
+    factor = reading.factors(explanation)[3]
+    steps = factor * explanation.values[3][explanation.orders[3]]
+    assert np.isfinite(factor)
     assert bars(plain) != before
     np.testing.assert_allclose(bars(plain), steps, rtol=1e-4, atol=1e-5 * np.abs(steps).max())
     curve = plain.execute_script("return Array.from(document.getElementById('row-recovery').data[0].y)")
@@ -196,6 +200,101 @@ def test_rows_are_found_by_number_prediction_and_text(plain):
     type_query(plain, "nothing like it")
     assert texts(plain, "#list bdi") == []
     assert "No row fits" in text(plain, "#found")
+
+
+def headings(browser):
+    return texts(browser, "h2")
+
+
+def test_what_matters_comes_first_and_the_method_later(plain):
+    assert headings(plain)[0] == "What matters overall"
+    assert headings(plain).index("Row by row") < headings(plain).index("How much better than Shapley")
+
+
+def shown_row(browser, explanation, factor):
+    """The first row whose attribution is multiplied, or not."""
+    found = np.flatnonzero(np.isfinite(reading.factors(explanation)) == factor)[0]
+    type_query(browser, str(found))
+    return int(found)
+
+
+def test_steps_lead_to_the_prediction_or_stand_side_by_side_with_the_rest_apart(opened):
+    explanation = explained()
+    other = explanation.predictions.copy()
+    other[1] = explanation.base_values[1] - explanation.values[1].sum()
+    explanation = replace(explanation, predictions=other)
+    browser = opened("gap", explanation)
+    row = shown_row(browser, explanation, True)
+    note, factor = text(browser, "#waterfall-note"), reading.factors(explanation)[row]
+    base = browser.execute_script("return Array.from(document.getElementById('waterfall').data[0].base)")
+    assert base[-1] + bars(browser)[-1] == pytest.approx(explanation.predictions[row], rel=1e-4)
+    assert ("so that it adds up" in note) == (abs(factor - 1) > 1e-5)
+    row = shown_row(browser, explanation, False)
+    assert row == 1
+    base = browser.execute_script("return Array.from(document.getElementById('waterfall').data[0].base)")
+    assert set(base) == {0}
+    assert bars(browser)[-1] == pytest.approx(explanation.efficiency_gap[1], rel=1e-4)
+    assert texts(browser, "#waterfall .ytick title")[-1] == "not attributed"
+    assert "grey: not attributed" in text(browser, "#waterfall-note")
+    assert problems(browser) == []
+
+
+def test_the_judges_miss_stands_beside_the_steps(opened):
+    browser = opened("two games", two_games(), fresh=False)
+    type_query(browser, "3")
+    miss = float(re.search(r"still misses (\S+) of", text(browser, "#judge-miss"))[1])
+    assert miss == pytest.approx(two_games().curves[3, -1], rel=1e-2)
+    browser = opened("classifier", classifier(), fresh=False)
+    assert text(browser, "#judge-miss") == "With all features known the judge gives this row's f(x)."
+
+
+def test_long_names_are_wrapped_and_whole_when_pointed_at(opened):
+    name = "the area of the flat in square metres without balcony, cellar, attic and garden " * 2
+    browser = opened("long", replace(explained(), feature_names=(name, "b", "c", "d", "e"), data=None))
+    for chart in ("importance", "swarm", "waterfall"):
+        assert name in texts(browser, f"#{chart} .ytick title")
+        lines = browser.execute_script(f"return document.querySelectorAll('#{chart} .ytick tspan').length")
+        assert lines >= 3
+    assert problems(browser) == []
+
+
+def test_colours_are_those_of_the_style_sheet(plain):
+    drawn = plain.execute_script("return document.getElementById('importance').data.map((each) => each.marker.color)")
+    assert drawn == [style.BLUE, style.VERMILION]
+    steps = plain.execute_script("return document.getElementById('waterfall').data[0].marker.color")
+    assert {*steps} <= {style.RAISES, style.LOWERS, style.DARK_GREY}
+    spoken = plain.execute_script("return getComputedStyle(document.querySelector('.raises')).color")
+    assert spoken == f"rgb({', '.join(str(int(style.RAISES[i : i + 2], 16)) for i in (1, 3, 5))})"
+
+
+def test_keys_reach_the_rows_first_and_every_table(plain):
+    from selenium.webdriver import Keys
+
+    plain.execute_script("document.body.focus()")
+    press(plain, Keys.TAB)
+    assert plain.switch_to.active_element.text == "Skip to the rows"
+    each = "[...document.querySelectorAll('.scroll')].map((box) => [box.tabIndex, box.role, Boolean(box.ariaLabel)])"
+    boxes = plain.execute_script(f"return {each}")
+    assert boxes
+    assert all(box == [0, "region", True] for box in boxes)
+    spoken = plain.find_element("css selector", "#importance").get_attribute("aria-label")
+    assert all(name in spoken for name in explained().feature_names)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(207327.4, "207,327"), (0.043214, "0.04321"), (-0.25, "−0.25"), (1e-6, "1e−6"), (0, "0"), (999.96, "1,000")],
+)
+def test_numbers_are_written_as_in_the_figures(opened, value, told):
+    browser = opened("plain", explained(), Evaluation(), fresh=False)
+    assert browser.execute_script("return number(arguments[0])", value) == told == number(value)
+
+
+def test_percentages_add_up_and_a_smaller_area_has_no_minus(opened):
+    browser = opened("plain", explained(), Evaluation(), fresh=False)
+    assert browser.execute_script("return percents([1/3, 1/3, 1/3]).join()") == "34\u00a0%,33\u00a0%,33\u00a0%"
+    assert "−" not in text(browser, "#better .big")
+    assert browser.execute_script("return changed(-0.136)") == "13.6\u00a0% smaller"
 
 
 def test_the_list_is_ordered_by_prediction(plain):
@@ -256,7 +355,8 @@ def test_games_that_compete_have_a_part_of_each_bar_and_the_winner_is_told(opene
     assert [re.sub("[\u2068\u2069]", "", name).split()[0] for name in names] == ["baseline", "marginal"]
     assert len(texts(browser, "#weights .ytick text")) == 13
     game, weight = explanation.weight_labels[0].split(" · ")
-    assert f"Explained by {game} · Chosen weight {weight} · " in text(browser, "#row-facts")
+    words = reading.weight_in_words(explanation.weights[0])
+    assert f"Explained by {game} · Chosen weight {weight}: {words} · " in text(browser, "#row-facts")
     assert "judged by tree_surrogate (prediction)" in text(browser, "#row-facts")
     assert "Shapley, first and last are those of baseline." in text(browser, "#better > :first-child")
     type_query(browser, "marginal")
@@ -270,6 +370,14 @@ def test_without_an_evaluation_the_page_says_how_to_get_one(opened):
     assert "ws.evaluate(explainer, X)" in text(browser, "#better > :last-child")
     assert "std. error" in texts(browser, "#table thead button")
     assert problems(browser) == []
+
+
+def test_rows_are_called_by_the_index_of_the_table(opened):
+    frame = pd.DataFrame(explained().data, columns=explained().feature_names)
+    browser = opened("named", replace(explained(), data=frame.set_axis([f"house {i}" for i in range(6)])))
+    assert texts(browser, "#list bdi") == [f"house {i}" for i in range(6)]
+    type_query(browser, "house 4")
+    assert text(browser, "#row-title").startswith("house 4: prediction ")
 
 
 def test_dark_and_light_can_be_switched(plain):
@@ -309,8 +417,8 @@ def test_names_and_values_are_text_everywhere(opened):
     for chart in ("importance", "swarm", "waterfall"):
         labels = " ".join(texts(browser, f"#{chart} .ytick text"))
         assert "<script>do" in labels
-        assert "<a href=" in labels
-    assert "<script>document.t" in " ".join(texts(browser, "#sizes .legendtext"))
+        assert "<a" in labels
+    assert "<script>document.tit" in " ".join(texts(browser, "#sizes .legendtext"))
     for chart, trace in (("importance", 0), ("swarm", 0), ("waterfall", 0), ("sizes", 0)):
         for point in range(D):
             browser.execute_script(f"Plotly.Fx.hover('{chart}', [{{curveNumber: {trace}, pointNumber: {point}}}])")
@@ -338,7 +446,9 @@ def test_outputs_can_be_chosen(opened):
     click(browser, "#output option[value='2']")
     assert EVIL[2] in text(browser, "#row-title")
     steps = explanation.values[0, :, 2][explanation.orders[0, :, 2]]
-    np.testing.assert_allclose(bars(browser)[:-1], steps, rtol=1e-4)
+    factor = reading.factors(explanation[..., 2])[0]
+    drawn = bars(browser) if np.isfinite(factor) else bars(browser)[:-1]
+    np.testing.assert_allclose(drawn, np.nan_to_num(factor, nan=1.0) * steps, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["evil", "plain"])

@@ -21,6 +21,7 @@ from tests.oracles import random_game
 from tests.test_plots import classifier, two_games
 from weightedshap import cli
 from weightedshap.curves import area, mean_interval
+from weightedshap.plots import reading
 from weightedshap.report import content, page
 from weightedshap.report.content import contents
 
@@ -67,6 +68,7 @@ class Evaluation:
     metrics = ("recovery", "exclusion")
     judges = ("independent", "own")
     notes = ("MCI was left out.",)
+    feature_names = ()
 
     def curves(self, judge):
         rng = np.random.default_rng(len(judge))
@@ -318,7 +320,8 @@ def test_only_the_pages_own_scripts_may_run_and_nothing_may_load():
     texts = [own[0].encode(), unpacked(html, "plotly")]
     hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in texts]
     assert policy.startswith(f"default-src 'none'; script-src {' '.join(hashes)};")
-    assert not re.search(r"\b(src|href)\s*=", html.replace(own[0], ""))
+    outside = html.replace(own[0], "").replace('href="#explorer"', "")  # a place in the page itself
+    assert not re.search(r"\b(src|href)\s*=", outside)
 
 
 def test_the_page_holds_what_was_gathered():
@@ -439,7 +442,7 @@ def test_the_command_writes_the_page_and_says_where(saved, tmp_path):
 
 
 def test_the_command_takes_a_saved_evaluation(saved, tmp_path):
-    X = np.random.default_rng(0).normal(size=(40, 3))
+    X = np.random.default_rng(0).normal(size=(40, D))
     explainer = ws.Explainer(lambda rows: rows.sum(axis=1), X, game="baseline", progress=False)
     evaluation = ws.evaluate(explainer, X[:5], methods=["WeightedSHAP", "Shapley"], judges="independent")
     evaluation.save(tmp_path / "evaluation.npz")
@@ -473,3 +476,43 @@ def test_the_command_names_the_extra(saved, tmp_path, monkeypatch):
     result = run(saved, "-o", tmp_path / "page.html")
     assert result.exit_code == 1
     assert 'pip install "weightedshap[report]"' in result.output
+
+
+def test_an_evaluation_of_other_data_is_refused():
+    with pytest.raises(ValueError, match="is of 5 features, the explanation of 4: they are of other data"):
+        page(classifier(), Evaluation())
+    other = Evaluation()
+    other.feature_names = ("income", "x1", "x2", "x3", "x4")
+    with pytest.raises(ValueError, match=r"without 'x0'.*explainer of this explanation"):
+        contents(explained(), other)
+    other.feature_names = explained().feature_names
+    assert contents(explained()[:, [1, 2]], other)[0]["evaluation"]
+
+
+def test_evaluate_tells_the_features_it_ranked(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    explainer = ws.Explainer(lambda rows: rows[:, 0] * rows[:, 1], X, game="baseline", progress=False)
+    evaluation = ws.evaluate(explainer, X[:3], against="own", methods=["WeightedSHAP", "Shapley"], metrics=[])
+    assert evaluation.feature_names == ("x0", "x1", "x2")
+    evaluation.save(tmp_path / "evaluation.npz")
+    assert ws.Evaluation.load(tmp_path / "evaluation.npz").feature_names == ("x0", "x1", "x2")
+    page(explainer(X[:3]), evaluation)
+
+
+def test_a_sample_of_many_rows_is_shown_beside_what_all_of_them_sum_up_to():
+    every, sample = explained(n=40), explained(n=40)[::4]
+    whole = content.Whole(40, [content.summary(every)], range(0, 40, 4))
+    head = contents(sample, whole=whole)[0]
+    assert head["n"] == 40
+    assert head["rows"] == list(range(0, 40, 4))
+    assert head["summaries"] == contents(every)[0]["summaries"]
+    assert "WeightedSHAP: 40 rows, 5 features" in page(sample, whole=whole)
+
+
+@pytest.mark.parametrize("outputs", [0, 3])
+def test_the_explorer_has_the_factor_of_each_row(outputs):
+    explanation = explained(outputs=outputs)
+    found = array_of(explanation, "factor")[..., 0]
+    for output in range(max(outputs, 1)):
+        one = explanation[..., output] if outputs else explanation
+        np.testing.assert_allclose(found[:, output], reading.factors(one), rtol=1e-5)

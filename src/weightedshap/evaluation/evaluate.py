@@ -54,7 +54,7 @@ class Evaluation:
         known, "inclusion_mse" or "inclusion_auc", the mean over k = 1..d of the error or AUC of v(top k)
     judges : the kinds of games that judged, see `evaluate`; and "own", the judge that chose the weights
     points : for each judge and metric (n, methods, d + 1), by row and k = 0..d; several outputs are averaged
-    notes : sentences the reader should know
+    notes : sentences the reader should know · feature_names : the players that were ranked
     """
 
     methods: tuple[str, ...]
@@ -62,6 +62,7 @@ class Evaluation:
     judges: tuple[str, ...]
     points: Mapping[str, Mapping[str, FloatArray]]
     notes: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.points[self.judges[0]][self.metrics[0]])
@@ -244,7 +245,7 @@ def evaluate(
             both.append(found | more)
         scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
     common = [metric for metric in next(iter(scored.values())) if all(metric in of for of in scored.values())]
-    return Evaluation(kept, tuple(common), tuple(judging), scored, notes)
+    return Evaluation(kept, tuple(common), tuple(judging), scored, notes, setting.background.player_names)
 
 
 def _settings(compared: Mapping[str, Explained]) -> dict[str, Setting]:

@@ -96,12 +96,12 @@ def _columns(explanation: Explanation) -> tuple[FloatArray | None, Any]:
     if data is None or data.shape[1:] != (d,):
         return None, None
     frame = kind_of(data).to_pandas(data)
-    numbers = np.column_stack([_coded(frame.iloc[:, c]) for c in range(d)])
+    numbers = np.column_stack([coded(frame.iloc[:, c]) for c in range(d)])
     plain = all(map(pd.api.types.is_numeric_dtype, frame.dtypes))
     return numbers, None if plain else frame.to_numpy(dtype=object)
 
 
-def _coded(column: pd.Series[Any]) -> FloatArray:
+def coded(column: pd.Series[Any]) -> FloatArray:
     """A column as numbers: categories, dates and text by their order; NaN where missing."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -9,13 +9,16 @@ from typing import Concatenate, ParamSpec
 from matplotlib.axes import Axes
 
 from weightedshap.explanation import Explanation
-from weightedshap.plots import one_row, overall
+from weightedshap.plots import bars, many_rows, one_row, overall
+from weightedshap.plots.bars import bar, cohorts, compare
+from weightedshap.plots.many_rows import beeswarm, decision, heatmap, scatter
 from weightedshap.plots.one_row import image, sizes, waterfall
-from weightedshap.plots.overall import bar, beeswarm, recovery, stability, weight_vectors, weights
+from weightedshap.plots.overall import recovery, stability, weight_vectors, weights
 from weightedshap.plots.reading import chosen_shares
 
 __all__ = ["PlotAccessor", "chosen_shares", "image", "sizes", "waterfall"]
-__all__ += ["bar", "beeswarm", "recovery", "stability", "weight_vectors", "weights"]
+__all__ += ["bar", "beeswarm", "cohorts", "compare", "decision", "heatmap", "scatter"]
+__all__ += ["recovery", "stability", "weight_vectors", "weights"]
 
 P = ParamSpec("P")
 
@@ -37,9 +40,14 @@ class PlotAccessor:
     recovery = _method(overall.recovery)
     weights = _method(overall.weights)
     weight_vectors = _method(overall.weight_vectors)
-    bar = _method(overall.bar)
-    beeswarm = _method(overall.beeswarm)
     stability = _method(overall.stability)
+    bar = _method(bars.bar)
+    cohorts = _method(bars.cohorts)
+    compare = _method(bars.compare)
+    beeswarm = _method(many_rows.beeswarm)
+    scatter = _method(many_rows.scatter)
+    heatmap = _method(many_rows.heatmap)
+    decision = _method(many_rows.decision)
     waterfall = _method(one_row.waterfall)
     sizes = _method(one_row.sizes)
     image = _method(one_row.image)

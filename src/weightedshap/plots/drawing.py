@@ -1,10 +1,10 @@
-"""What the figures share: colours, Axes, names, legends and error lines."""
+"""What the figures share: Axes, names, legends, numbers at bars and error lines, in the looks of the style sheet."""
 
 import textwrap
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -12,35 +12,41 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.font_manager import fontManager
 from matplotlib.text import Text
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from weightedshap.checks import FloatArray
+from weightedshap.plots import style
+from weightedshap.wording import number
 
-BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-PALETTE = (BLUE, VERMILION, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000")
-GREY, DARK_GREY = "#D9D9D9", "#8C8C8C"
-OF_GAMES = (BLUE, "#E69F00", GREEN, PURPLE, "#56B4E9", "#000000")  # vermilion is Shapley's
-
-WIDTH, HEIGHT = 5.5, 3.6  # inches: one column of a paper
-NAME_WIDTH = 26  # letters in a line beside a bar
 AT_SIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}  # a legend to the right of the Axes
-FONTS = ("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Segoe UI Symbol", "Noto Emoji", "Unifont")
-"""Families asked for letters that the reader's own font lacks, where they are installed."""
+DASHES: dict[str, Any] = {
+    "solid": "-",
+    "dash": "--",
+    "dot": ":",
+    "dashdot": "-.",
+    "longdash": (0, (8, 2)),
+    "longdashdot": (0, (5, 1, 1, 1, 1, 1)),
+}
+"""The dashes of the style sheet, as matplotlib wants them."""
 
 
 def low_to_high() -> Colormap:
-    """From dark blue to orange; unknown is grey. Without the yellow of plasma, which is lost on white paper."""
-    colours = mpl.colormaps["plasma"](np.linspace(0, 0.83, 128))
-    return LinearSegmentedColormap.from_list("low to high", colours).with_extremes(bad="#9E9E9E")
+    """Colours of low and high values; unknown is grey."""
+    return LinearSegmentedColormap.from_list("low to high", style.LOW_TO_HIGH).with_extremes(bad=style.UNKNOWN)
 
 
-def axes(ax: Axes | None, height: float = HEIGHT) -> Axes:
+def signed() -> Colormap:
+    """Colours of what lowers and raises a prediction; white is nothing."""
+    return LinearSegmentedColormap.from_list("signed", style.SIGNED)
+
+
+def axes(ax: Axes | None, height: float = style.HEIGHT) -> Axes:
     """`ax`, or the Axes of a new figure of that height in inches."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=(WIDTH, height), layout="constrained")[1]
+    return plt.subplots(figsize=(style.WIDTH, height), layout="constrained")[1]
 
 
 def bar_axes(
@@ -55,22 +61,23 @@ def bar_axes(
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(room.sum() - 0.4, -0.6)
     if len(names) < total:
-        ax.set_ylabel(f"the first {len(names)} of {total:,} features", fontsize="small")
+        ax.set_ylabel(f"{len(names)} of {total:,} features", fontsize="small")
     return ax, places
 
 
 def legend_axes(ax: Axes | None, names: Sequence[str]) -> Axes:
     """Axes with room for the names at their side, 0.15 inches for each line."""
-    return axes(ax, max(HEIGHT, 0.5 + 0.15 * sum(in_lines(name).count("\n") + 1.4 for name in names)))
+    return axes(ax, max(style.HEIGHT, 0.5 + 0.15 * sum(in_lines(name).count("\n") + 1.4 for name in names)))
 
 
-def finished(ax: Axes, title: str | None) -> Axes:
-    """Without the frame lines that carry no data; with the output's name where there are several, and all fonts."""
+def finished(ax: Axes, *titles: str | None) -> Axes:
+    """Without the frame lines that carry no data; with what stands above, a line each, and all fonts."""
     ax.spines[["top", "right"]].set_visible(False)
-    if title is not None:
-        ax.set_title(in_lines(title, 50), parse_math=False)
+    said = "\n".join(in_lines(title, 66) for title in titles if title)
+    if said:
+        ax.set_title(said, parse_math=False, fontsize="medium")
     installed = set(fontManager.get_font_names())
-    fallback = [name for name in FONTS if name in installed]
+    fallback = [name for name in style.FONTS if name in installed]
     for text in ax.findobj(Text):
         text.set_fontfamily(list(dict.fromkeys([*text.get_fontfamily(), *fallback])))
     return ax
@@ -79,50 +86,65 @@ def finished(ax: Axes, title: str | None) -> Axes:
 def whole_numbers(ax: Axes, label: str, low: float, high: float) -> None:
     """An x axis with ticks at integers only."""
     ax.set(xlabel=label, xlim=(low, high))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def few_ticks(ax: Axes, label: str) -> None:
-    """An x axis with no more ticks than fit beside long names."""
-    ax.set_xlabel(label)
-    ax.xaxis.set_major_locator(MaxNLocator(5))
+def numeral(value: float, _: float | None = None) -> str:
+    """A number at a tick, in full."""
+    return number(value, 10)
+
+
+def few_ticks(ax: Axes, *lines: str) -> None:
+    """An x axis with no more ticks than fit beside long names, and its label, wrapped where it is long."""
+    ax.set_xlabel("\n".join(in_lines(line, 52) for line in lines), parse_math=False, fontsize="small")
+    ax.xaxis.set_major_locator(MaxNLocator(4))
+    ax.xaxis.set_major_formatter(numeral)
 
 
 def legend_on_top(ax: Axes, handles: Sequence[Any], names: Sequence[str]) -> None:
-    """A legend in a strip of its own above the first bar, where it covers no data."""
+    """A legend in a strip of its own above the first bar, where it covers no data; long names below each other."""
     bottom, top = ax.get_ylim()
-    lines = max(in_lines(name).count("\n") for name in names) + 1
-    strip, height = 0.15 + 0.15 * lines, ax.bbox.height / ax.figure.dpi  # inches
+    columns = len(names) if sum(map(len, names)) <= 40 else 1
+    lines = sum(in_lines(name, 50).count("\n") + 1 for name in names) if columns == 1 else 1
+    strip, height = 0.15 + 0.17 * lines, ax.bbox.height / ax.figure.dpi  # inches
     ax.set_ylim(bottom, top - (bottom - top) * strip / max(height - strip, strip))
-    legend(ax, handles, names, loc="upper right", ncols=len(names), borderaxespad=0.0, borderpad=0.2)
+    legend(ax, handles, names, 50, loc="upper right", ncols=columns, borderaxespad=0.0, borderpad=0.2)
 
 
-def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], **place: Any) -> None:
+def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], width: int = style.NAME_WIDTH, **place: Any) -> None:
     """A legend whose names are set as they are, a leading underscore or $ included."""
     made = ax.legend(handles, [""] * len(handles), frameon=False, fontsize="small", title_fontsize="small", **place)
     for text, name in zip(made.get_texts(), names, strict=True):
-        text.set(text=in_lines(name), parse_math=False)
+        text.set(text=in_lines(name, width), parse_math=False)
 
 
-def colour_bar(ax: Axes, mappable: ScalarMappable, label: str) -> Colorbar:
-    """A narrow colour bar beside `ax`, which keeps its place in the figure."""
-    bar = ax.figure.colorbar(mappable, cax=ax.inset_axes((1.03, 0, 0.025, 1)))
+def colour_bar(ax: Axes, mappable: ScalarMappable, label: str, below: bool = False) -> Colorbar:
+    """A narrow colour bar beside `ax`, which keeps its place in the figure; or below it and no wider, as for images."""
+    place = (0.0, -0.07, 1.0, 0.03) if below else (1.03, 0, 0.025, 1)
+    way = "horizontal" if below else "vertical"
+    bar = ax.figure.colorbar(mappable, cax=ax.inset_axes(place), orientation=way, format=FuncFormatter(numeral))
+    bar.locator = MaxNLocator(3)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize="small")
-    bar.set_label(label, fontsize="small")
+    bar.set_label("\n".join(in_lines(line, 40) for line in label.splitlines()), fontsize="small", parse_math=False)
     return bar
 
 
 def error_lines(ax: Axes, ends: FloatArray, places: FloatArray, errors: FloatArray) -> None:
-    """± one standard error at the ends of horizontal bars; ``±?`` where it is unknown."""
-    ax.errorbar(ends, places, xerr=errors, fmt="none", ecolor="#404040", elinewidth=1)
-    unknown = np.isnan(errors)
-    for at in zip(ends[unknown], places[unknown], strict=True):
-        shift, side = (3, "left") if at[0] >= 0 else (-3, "right")
-        text = ax.annotate("±?", at, (shift, 0), textcoords="offset points", ha=side, va="center", fontsize="x-small")
-        text.set_in_layout(False)
+    """± one standard error at the ends of horizontal bars, dark on white so that it is seen on any colour."""
+    for colour, width in (("white", 3.2), (style.INK, 1.3)):
+        ax.errorbar(ends, places, xerr=errors, fmt="none", ecolor=colour, elinewidth=width, zorder=3)
 
 
-def in_lines(name: str, width: int = NAME_WIDTH) -> str:
-    """A name in lines of at most `width` letters, every letter kept."""
-    return "\n".join(textwrap.wrap(name, width)) or name
+def numbers_at(ax: Axes, ends: Iterable[float], places: Iterable[float], numbers: Iterable[str]) -> None:
+    """Numbers beyond the ends of horizontal bars, on the side to which they point."""
+    for end, place, told in zip(ends, places, numbers, strict=True):
+        shift, side = (3, "left") if end >= 0 else (-3, "right")
+        at: dict[str, Any] = {"textcoords": "offset points", "ha": side, "va": "center_baseline", "fontsize": "x-small"}
+        ax.annotate(told, (end, place), (shift, 0), **at).set_in_layout(False)
+
+
+def in_lines(name: str, width: int = style.NAME_WIDTH) -> str:
+    """A name in lines of at most `width` letters, all letters kept; wide ones, of East Asia, count twice."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in name)
+    return "\n".join(textwrap.wrap(name, max(1, width * len(name) // (len(name) + wide)))) if name.strip() else name

@@ -1,20 +1,23 @@
 """Figures of one row: from the base to the prediction, contributions by size, and maps of images."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
 from weightedshap.checks import FloatArray, IntArray, look_up, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
-from weightedshap.plots import drawing, reading
-from weightedshap.plots.drawing import BLUE, DARK_GREY, GREY, PALETTE, VERMILION
+from weightedshap.plots import drawing, reading, style
+from weightedshap.wording import number, percent
+
+APART: dict[str, Any] = {"color": "#F0F0F0", "edgecolor": style.DARK_GREY, "hatch": "////"}
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,7 @@ class Step:
 
     @property
     def number(self) -> str:
-        margin = "" if not self.error else " ± ?" if math.isnan(self.error) else f" ± {_numeral(self.error, '.1g')}"
-        return _numeral(self.length, "+.3g") + margin
+        return number(self.length, 3, sign=True) + ("" if self.error == 0 else f" ± {number(self.error, 1)}")
 
 
 def waterfall(
@@ -37,62 +39,88 @@ def waterfall(
 ) -> Axes:
     """How the features of one row lead from game(∅), the base, to the prediction f(x).
 
-    The `max_display` largest |φ*| have a bar each, the others one together. What a weighted attribution leaves over,
-    `efficiency_gap`, is a hatched grey bar. Thin lines show ± one standard error of φ* where it was sampled.
+    A weighted attribution need not add up. Where a moderate factor makes it do so, φ* is drawn multiplied by it, and
+    the title says so. Where none does, the bars stand side by side, each from 0, and what is left over,
+    `efficiency_gap`, is a hatched bar apart. The `max_display` largest |φ*| have a bar each, the others one together.
+    Thin lines show ± one standard error of φ* where it was sampled.
     """
     row = reading.row_position(explanation, row)
     explanation, title = reading.one_output(explanation, output)
-    steps = _steps(explanation, row, max_display)
-    base, prediction = float(explanation.base_values[row]), float(explanation.predictions[row])
-    ax, places = drawing.bar_axes(ax, ["base, no feature known", *(step.name for step in steps), "prediction f(x)"])
+    factor = float(reading.factors(explanation)[row])
+    steps = _steps(explanation, row, max_display, factor)
+    if math.isnan(factor):
+        said = "φ* does not add up to f(x): bars from 0, the rest apart"
+        ax = _side_by_side(ax, steps)
+    else:
+        said = "" if factor == 1 else f"φ* × {number(factor, 2)}, so that it adds up to f(x)"
+        ax = _running(ax, steps, float(explanation.base_values[row]), float(explanation.predictions[row]))
+    signs = [Patch(color=style.RAISES), Patch(color=style.LOWERS)]
+    drawing.legend_on_top(ax, signs, ["raises the prediction", "lowers it"])
+    f_x, *others = (f"{scale} {number(value)}" for scale, value in reading.predicted(explanation, row).items())
+    base = f"base {number(float(explanation.base_values[row]))}, f(x) {f_x.split()[-1]}"
+    base += "".join(f" ({other})" for other in others)
+    weight = f"{reading.game_shown(explanation, row)}; weight: {reading.chosen_weight(explanation, row)}"
+    drawing.few_ticks(ax, f"{reading.row_name(explanation, row)}: {base}", weight)
+    return drawing.finished(ax, title, said)
+
+
+def _running(ax: Axes | None, steps: Sequence[Step], base: float, prediction: float) -> Axes:
+    """Bars that each begin where the one before ends."""
+    names = ["base, no feature known", *(step.name for step in steps), "prediction f(x)"]
+    ax, places = drawing.bar_axes(ax, names, head=0.3)
     levels = base + np.cumsum([0.0, *(step.length for step in steps)])  # before and after each step
-    for step, start, place in zip(steps, levels, places[1:], strict=False):
-        looks = {"color": VERMILION if step.length >= 0 else BLUE} | step.looks
-        ax.barh(place, step.length, left=start, height=0.62, **looks)
-    ax.errorbar(levels[1:], places[1:-1], xerr=[s.error for s in steps], fmt="none", ecolor="#404040", elinewidth=1)
-    ax.vlines(levels, places[:-1], places[1:], color=DARK_GREY, linewidth=0.7, zorder=0)
+    _draw_steps(ax, steps, places[1:-1], levels[:-1])
+    ax.vlines(levels, places[:-1], places[1:], color=style.DARK_GREY, linewidth=0.7, zorder=0)
     ax.plot([base, prediction], places[[0, -1]], "D", color="black", markersize=5)
+    _numbers_at_side(ax, places, [number(base), *(step.number for step in steps), number(prediction)])
+    return ax
+
+
+def _side_by_side(ax: Axes | None, steps: Sequence[Step]) -> Axes:
+    """Bars that all begin at 0, with a line before the last, which is not attributed."""
+    ax, places = drawing.bar_axes(ax, [step.name for step in steps], head=0.3)
+    _draw_steps(ax, steps, places, np.zeros(len(steps)))
+    ax.axhline(places[-2:].mean(), color=style.DARK_GREY, linewidth=0.8, linestyle=":")
+    ax.axvline(0, color="black", linewidth=0.8)
+    _numbers_at_side(ax, places, [step.number for step in steps])
+    return ax
+
+
+def _draw_steps(ax: Axes, steps: Sequence[Step], places: FloatArray, starts: FloatArray) -> None:
+    for step, start, place in zip(steps, starts, places, strict=True):
+        looks = {"color": style.RAISES if step.length >= 0 else style.LOWERS} | step.looks
+        ax.barh(place, step.length, left=start, height=0.62, **looks)
+    errors = np.array([step.error for step in steps])
+    if errors.any():
+        drawing.error_lines(ax, starts + [step.length for step in steps], places, errors)
     ax.use_sticky_edges = False  # bars would stand at the edge
-    numbers = [_numeral(base), *(step.number for step in steps), _numeral(prediction)]
-    for place, number in zip(places, numbers, strict=True):
-        ax.text(1.02, place, number, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
-    (scale, _), *others = reading.predicted(explanation, row).items()
-    told = "".join(f"; {other} {_numeral(f_x)}" for other, f_x in others)
-    drawing.few_ticks(ax, f"{scale} of row {row}, by {explanation.game_labels[row]}{told}")
-    return drawing.finished(ax, title)
 
 
-def _steps(explanation: Explanation, row: int, max_display: int) -> list[Step]:
-    """The largest features, the sum of the others, and what is not attributed."""
-    phi = explanation.values[row]
-    errors = np.zeros(len(phi)) if explanation.standard_errors is None else explanation.standard_errors[row]
+def _numbers_at_side(ax: Axes, places: FloatArray, numbers: Sequence[str]) -> None:
+    for place, told in zip(places, numbers, strict=True):
+        ax.text(1.02, place, told, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
+
+
+def _steps(explanation: Explanation, row: int, max_display: int, factor: float) -> list[Step]:
+    """The largest features and the sum of the others, times the factor; without one, also what is not attributed."""
+    by = 1.0 if math.isnan(factor) else factor
+    phi = by * explanation.values[row]
+    errors = np.zeros(len(phi)) if explanation.standard_errors is None else by * explanation.standard_errors[row]
     top, rest = np.split(order_of(phi), [positive_integer("max_display", max_display)])
     steps = [Step(_with_value(explanation, row, i), phi[i], errors[i]) for i in top.tolist()]
     if len(rest):
         name = f"sum of {len(rest):,} other features" if len(rest) > 1 else "1 other feature"
         steps.append(Step(name, float(phi[rest].sum()), looks={"alpha": 0.45}))
-    gap = float(explanation.efficiency_gap[row])
-    if abs(gap) > 1e-9 * (np.abs(phi).sum() + abs(float(explanation.predictions[row]))):
+    if math.isnan(factor):
         name = "not attributed" + ("" if len(phi) == explanation.family.d else ", or to features left out")
-        steps.append(Step(name, gap, looks={"color": "#F0F0F0", "edgecolor": DARK_GREY, "hatch": "////"}))
+        steps.append(Step(name, float(explanation.efficiency_gap[row]), looks=APART))
     return steps
 
 
 def _with_value(explanation: Explanation, row: int, i: int) -> str:
     """``age = 39``, or the name alone where the feature is not a column."""
     name, values = explanation.feature_names[i], reading.column(explanation, i)
-    if values is None:
-        return name
-    cell = values.iloc[row]
-    if pd.isna(cell):
-        return f"{name} = missing"
-    number = isinstance(cell, (float, np.floating)) and math.isfinite(cell)
-    return f"{name} = {_numeral(cell) if number else cell}"
-
-
-def _numeral(value: float, form: str = ".4g") -> str:
-    """A number with the minus of the axes."""
-    return format(value, form).replace("-", "−")
+    return name if values is None else f"{name} = {reading.cell(values.iloc[row])}"
 
 
 def sizes(
@@ -105,17 +133,21 @@ def sizes(
         raise ValueError("Δ was not kept, so it cannot be drawn. Explain with keep_contributions=True.")
     delta = explanation.contributions[row]  # (sizes, d)
     top = reading.largest(explanation.values[row], max_display)
-    names = [*(explanation.feature_names[i] for i in top), "chosen weight w*"]
+    weight = f"chosen weight w*: {reading.chosen_weight(explanation, row)}"
+    names = [*(explanation.feature_names[i] for i in top), weight]
     ax = drawing.legend_axes(ax, names)
     height = 0.25 * explanation.weights[row] / explanation.weights[row].max()  # the lowest quarter of the Axes
     j, marker = np.arange(1, len(delta) + 1), "o" if len(delta) <= 15 else None
-    foot = ax.stairs(height, np.append(0, j) + 0.5, fill=True, color=GREY, transform=ax.get_xaxis_transform(), zorder=0)
+    edges, foot_of = np.append(0, j) + 0.5, ax.get_xaxis_transform()
+    foot = ax.stairs(height, edges, fill=True, color=style.GREY, transform=foot_of, zorder=0)
     lines = [
         ax.plot(j, delta[:, i], color=colour, linestyle=dashes, marker=marker, markersize=4)[0]
-        for i, (dashes, colour) in zip(top, cycle(product(("-", "--", ":", "-."), PALETTE)))
+        for i, (dashes, colour) in zip(top, cycle(product(("-", "--", ":", "-."), style.PALETTE)))
     ]
     ax.axhline(0, color="black", linewidth=0.8)
-    drawing.whole_numbers(ax, "size j (added to j − 1 others)", 0.5, len(delta) + 0.5)
+    ax.yaxis.set_major_formatter(drawing.numeral)
+    known = f"{reading.row_name(explanation, row)}, size j (added to j − 1 others)"
+    drawing.whole_numbers(ax, known, 0.5, len(delta) + 0.5)
     ax.set_ylabel(f"marginal contribution $\\Delta_j$\n{reading.game_shown(explanation, row)}")
     drawing.legend(ax, [*lines, foot], names, **drawing.AT_SIDE)
     return drawing.finished(ax, title)
@@ -153,10 +185,12 @@ def image(
     span = (high - low) or 1.0  # drawn from mid-grey to light grey, so that colours stand out
     ax.imshow(grey, cmap="gray", vmin=low - 0.9 * span, vmax=high + 0.2 * span)
     attribution = np.append(phi, 0.0)[players]
-    drawn = ax.imshow(attribution, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=strength, interpolation="nearest")
-    drawing.colour_bar(ax, drawn, "φ").ax.yaxis.label.set_rotation(0)
+    colours: dict[str, Any] = {"vmin": -limit, "vmax": limit, "cmap": drawing.signed()}
+    drawn = ax.imshow(attribution, alpha=strength, interpolation="nearest", **colours)
     shown = f"{values} of {reading.game_shown(explanation, row, values)}"
-    ax.set(xticks=[], yticks=[], xlabel=shown if top is None else f"{shown}, top {100 * top:g} %")
+    under = f"{reading.row_name(explanation, row)}, φ" + ("" if top is None else f" of the top {percent(top)}")
+    drawing.colour_bar(ax, drawn, f"{under}\n{shown}", below=True)
+    ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     return drawing.finished(ax, title)
 

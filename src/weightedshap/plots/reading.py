@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import FloatArray, IntArray, positive_integer
+from weightedshap.checks import FloatArray, IntArray, look_up, one_of, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
-from weightedshap.explanation.export import place_of
+from weightedshap.explanation.export import LARGEST_FACTOR, LEAST_FACTOR, place_of
 from weightedshap.explanation.export import row_position as row_position
 from weightedshap.explanation.result import named, scale_of
 from weightedshap.explanation.slicing import AXES
 from weightedshap.inputs import kind_of
 from weightedshap.utilities import UTILITIES
 from weightedshap.weights import WeightFamily, shapley
+from weightedshap.wording import number, plural
 
 Curves = Mapping[str, FloatArray]
 """(n, d + 1) recovery curves by method."""
 
+Order = str | Sequence[int | str]
+"""How features are ordered: by mean |φ*| ("importance"), by max |φ*| ("max"), as in the "table", or as listed."""
+
 SHOW_ALL_WEIGHTS, MOST_WEIGHTS = 20, 30  # a figure holds about 30 bars; beyond 20 only chosen ones are of use
+MOST_LEVELS = 12  # a column with more is text rather than categories
+KNOWN_OTHERS = {
+    0.02: "each feature alone",
+    0.3: "mostly features alone",
+    0.45: "more with few others known",
+    0.55: "with about half of the others known",
+    0.7: "more with many others known",
+    0.98: "mostly with all others known",
+    1.0: "with all others known",
+}
+"""Weights in words, by the mean share of the other features that are known."""
 
 
 def one_output(explanation: Explanation, output: int | str) -> tuple[Explanation, str | None]:
-    """One output without the axis k, and its name; all there is, and None, where that axis is not there."""
+    """One output without the axis k, and what to call it; all there is where that axis is not there."""
     place = place_of(explanation, output)
+    kind = "class " if scale_of(explanation.judge_info) == "probability" else ""
+    name = explanation.output_names[place] if explanation.output_names else "output 0"
     if not explanation.has_outputs:
-        return explanation, None
+        return explanation, f"{kind}{name}" if kind and name != "output 0" else None
     fields = {name: value for name, value in vars(explanation).items() if "output" in AXES.get(name, ())}
-    name = explanation.output_names[place]
-    return replace(explanation, **_at(place, fields), output_names=(name,)), name
+    k = explanation.values.shape[2]
+    title = f"{kind}{name}" + (f", one of {k} outputs" if k > 1 else "")
+    return replace(explanation, **_at(place, fields), output_names=(name,)), title
 
 
 def _at(place: int, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,12 +65,111 @@ def largest(values: FloatArray, max_display: int) -> IntArray:
     return order_of(values)[: positive_integer("max_display", max_display)]
 
 
+def ranked(explanation: Explanation, order: Order, max_display: int, phi: FloatArray | None = None) -> IntArray:
+    """The first features in an order that was asked for; of one output, or by another φ (n, d)."""
+    phi, names = np.abs(explanation.values if phi is None else phi), explanation.feature_names
+    if not isinstance(order, str):
+        listed = [feature_position(explanation, feature) for feature in order]
+        return np.array(listed[: positive_integer("max_display", max_display)], dtype=np.intp)
+    by = {"importance": phi.mean(axis=0), "max": phi.max(axis=0), "table": np.arange(len(names), 0.0, -1)}
+    return largest(look_up("order of features", order, by), max_display)
+
+
+def feature_position(explanation: Explanation, feature: int | str) -> int:
+    """The position of a feature given by position or name."""
+    names = explanation.feature_names
+    if isinstance(feature, str):
+        return names.index(one_of("feature", feature, names))
+    if isinstance(feature, bool) or feature not in range(-len(names), len(names)):
+        raise ValueError(f"A feature is a name or a position 0..{len(names) - 1}; got {feature!r}.")
+    return int(feature) % len(names)
+
+
 def column(explanation: Explanation, i: int) -> pd.Series[Any] | None:
     """The data of feature i; None where features are not columns (groups, games)."""
     data = explanation.data
     if data is None or len(data.shape) != 2 or data.shape[1] != explanation.values.shape[1]:
         return None
     return kind_of(data).series(data, i)
+
+
+def as_numbers(values: pd.Series[Any] | None) -> FloatArray | None:
+    """(n,) numbers, flags and ordered categories as floats, NaN where missing; None for anything else."""
+    values = None if values is None else values.infer_objects()
+    if values is None:
+        return None
+    if isinstance(values.dtype, pd.CategoricalDtype) and values.cat.ordered:
+        return np.where(values.cat.codes < 0, np.nan, values.cat.codes.to_numpy(dtype=np.float64))
+    if not pd.api.types.is_numeric_dtype(values.dtype):
+        return None
+    return values.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def as_levels(values: pd.Series[Any] | None) -> tuple[IntArray, list[str]] | None:
+    """(n,) codes of categories, −1 where missing, and their names; None for numbers, free text and no column."""
+    if values is None or as_numbers(values) is not None:
+        return None
+    codes, names = levels_of(values)
+    return (codes, names) if 0 < len(names) <= MOST_LEVELS else None
+
+
+def levels_of(values: pd.Series[Any]) -> tuple[IntArray, list[str]]:
+    """(n,) codes of the values that occur, −1 where missing, and their names: in the order of categories, or sorted."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        used = values.cat.remove_unused_categories().cat
+        codes, names = used.codes.to_numpy(), used.categories
+    else:
+        codes, names = pd.factorize(values.astype("str").where(values.notna(), None), sort=True)
+    return codes.astype(np.intp), list(map(str, names))
+
+
+def cell(value: Any) -> str:
+    """A value of the table as text."""
+    if pd.isna(value):
+        return "missing"
+    return number(float(value)) if isinstance(value, (float, np.floating)) else str(value)
+
+
+def row_name(explanation: Explanation, row: int) -> str:
+    """A row by the table's own index; by its position where there is none."""
+    data = explanation.data
+    if data is None or len(data.shape) != 2 or not data.shape[1]:
+        return f"row {row:,}"
+    label = kind_of(data).series(data, 0).index[row]
+    return label if isinstance(label, str) else f"row {label}"
+
+
+def weight_in_words(vector: FloatArray) -> str:
+    """Whether a weight looks at features alone, or with others known."""
+    if np.ptp(vector) < 1e-12:
+        return "all sizes alike, as Shapley does"
+    share = float(vector @ np.linspace(0, 1, len(vector)))
+    return next(words for most, words in KNOWN_OTHERS.items() if share <= most + 1e-9)
+
+
+def chosen_weight(explanation: Explanation, row: int) -> str:
+    """The weight of a row, in words and by its label."""
+    label = str(explanation.weight_labels[row]).partition(" · ")
+    return f"{weight_in_words(explanation.weights[row])} ({label[2] or label[0]})"
+
+
+def factors(explanation: Explanation) -> FloatArray:
+    """(n,) what φ* of each row is multiplied by to add up to f(x); NaN where that would tell another story.
+
+    That is: a factor outside (0.1, 10), features left out, or probabilities whose running totals leave [0, 1].
+    """
+    phi, base = explanation.values, explanation.base_values
+    total, sums, gap = explanation.predictions - base, phi.sum(axis=1), np.abs(explanation.efficiency_gap)
+    adds_up = gap <= 1e-9 * (np.abs(phi).sum(axis=1) + np.abs(explanation.predictions))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(adds_up, 1.0, total / sums)
+    fits = (factor > LEAST_FACTOR) & (factor < LARGEST_FACTOR)
+    fits &= adds_up | (phi.shape[1] == explanation.family.d)
+    if scale_of(explanation.game_info) == "probability":
+        steps = np.take_along_axis(phi, order_of(phi), axis=1) * factor[:, None]
+        levels = base[:, None] + np.cumsum(steps, axis=1)
+        fits &= ((levels > -1e-6) & (levels < 1 + 1e-6)).all(axis=1)
+    return np.where(fits, factor, np.nan)
 
 
 def game_shown(explanation: Explanation, row: int | None = None, values: str = "WeightedSHAP") -> str:
@@ -118,3 +235,13 @@ def by_mean_size(family: WeightFamily, chosen: IntArray) -> IntArray:
     """Positions in the family, from small coalitions to large ones."""
     mean_size = family.vectors[chosen] @ np.arange(family.d)
     return np.asarray(chosen[np.argsort(mean_size.round(9), kind="stable")])
+
+
+def told_rows(drawn: int, n: int) -> str:
+    """``200 rows of 3,000``."""
+    return plural(drawn, "row") + (f" of {n:,}" if drawn < n else "")
+
+
+def spread(n: int, most: int) -> IntArray:
+    """Positions of all rows, or of `most` of them, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.intp))

@@ -11,33 +11,50 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
 from weightedshap.checks import require
 from weightedshap.evaluation import Evaluation
 from weightedshap.explanation import Explanation
-from weightedshap.report.content import contents
+from weightedshap.plots.style import SHEET
+from weightedshap.report.content import Whole, contents, summary
+from weightedshap.wording import plural
 
-__all__ = ["page", "write"]
-
-
-def write(explanation: Explanation, path: str | os.PathLike[str], evaluation: Evaluation | None = None) -> None:
-    """Write the page to one file; without `evaluation` it has only the flattering numbers of the judge that chose."""
-    Path(path).write_bytes(page(explanation, evaluation).encode("utf-8"))
+__all__ = ["Whole", "page", "summary", "write"]
 
 
-def page(explanation: Explanation, evaluation: Evaluation | None = None) -> str:
+def write(
+    explanation: Explanation,
+    path: str | os.PathLike[str],
+    evaluation: Evaluation | None = None,
+    whole: Whole | None = None,
+) -> None:
+    """Write the page to one file; without `evaluation` it has only the flattering numbers of the judge that chose.
+
+    Where `explanation` is a sample of many rows, `whole` tells what all of them sum up to.
+    """
+    Path(path).write_bytes(page(explanation, evaluation, whole).encode("utf-8"))
+
+
+def page(explanation: Explanation, evaluation: Evaluation | None = None, whole: Whole | None = None) -> str:
     """The page as text; see `write`."""
     plotly = require("plotly.offline", "report").get_plotlyjs().encode("utf-8")
-    head, numbers = contents(explanation, evaluation)
-    style, script = _read("page.css"), "\n".join(map(_read, ("text.js", "overview.js", "explorer.js")))
-    n, d = explanation.values.shape[:2]
+    head, numbers = contents(explanation, evaluation, whole)
+    style = _filled(_read("page.css"), {name: str(value) for name, value in SHEET.items()})
+    parts = map(_read, ("text.js", "overview.js", "explorer.js"))
+    script = "\n".join(['"use strict";', f"const STYLE = {json.dumps(SHEET)};", *parts])
+    n, d = head["n"], len(explanation.feature_names)
     packed = {"plotly": plotly, "head": json.dumps(head, allow_nan=False).encode("ascii"), "numbers": numbers}
     pieces = {name: _packed(content) for name, content in packed.items()}
     pieces |= {"style": style, "script": script, "policy": _policy(script.encode("utf-8"), plotly)}
-    pieces["title"] = f"WeightedSHAP: {n:,} row{'s' * (n > 1)}, {d:,} feature{'s' * (d > 1)}"
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: pieces[found[1]], _read("page.html"))
+    pieces["title"] = f"WeightedSHAP: {plural(n, 'row')}, {plural(d, 'feature')}"
+    return _filled(_read("page.html"), pieces)
+
+
+def _filled(text: str, pieces: Mapping[str, str]) -> str:
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: pieces[found[1]], text)
 
 
 def _read(name: str) -> str:

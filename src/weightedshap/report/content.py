@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from weightedshap.explanation import Explanation
 from weightedshap.explanation.result import judge_named, named, scale_of
 from weightedshap.inputs import kind_of
 from weightedshap.plots import reading
+from weightedshap.wording import number
 
 EXPLORED_BYTES = 7 * 2**20  # before compression; with plotly.js the page stays below 10 MB
 TOP_FEATURES, TOP_SIZES = 12, 8
 LONGEST_CELL = 120  # letters of a value that the page shows
-MANTISSA_BITS = 16  # five digits are right, and the zeros behind them compress well
+MANTISSA_BITS = 20  # six digits are right, and the zeros behind them compress
 NAMED = ("game", "space", "scale")  # told before
 FACTS = (str, int, float, np.bool_, np.integer, np.floating)
 WORDS = {
@@ -40,8 +42,21 @@ SELECTIONS = {
 DRAWN = ("WeightedSHAP", "refined", "Shapley", "first", "last", "greedy", "optimum")
 
 
-def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> tuple[dict[str, Any], bytes]:
+@dataclass(frozen=True)
+class Whole:
+    """What the page tells of all rows, where only a sample of them can be explored, as of a folder of results."""
+
+    n: int
+    summaries: Sequence[Mapping[str, Any]]  # one for each output, made as `summary` does
+    positions: Sequence[int]  # of the rows of the sample among all
+
+
+def contents(
+    explanation: Explanation, evaluation: Evaluation | None = None, whole: Whole | None = None
+) -> tuple[dict[str, Any], bytes]:
     """The head, which says where each array lies in the numbers, and the numbers."""
+    if evaluation is not None:
+        _check_same_data(explanation, evaluation)
     k = explanation.values.shape[2] if explanation.has_outputs else 1
     outputs = [reading.one_output(explanation, output)[0] for output in range(k)]  # without the axis k
     games, _ = reading.games_and_weights(explanation.family)
@@ -57,16 +72,17 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
     places, numbers = _joined({name: np.stack([each[name] for each in arrays], axis=1) for name in arrays[0]})
     head = {
         "version": __version__,
-        "n": len(explanation),
+        "n": len(explanation) if whole is None else whole.n,
         "features": list(features),
         "outputs": list(explanation.output_names[: len(outputs)]) or ["output"],
-        "rows": rows,
+        "rows": rows if whole is None else [whole.positions[row] for row in rows],
         "labels": None if counted else [_text(index[row]) for row in rows],
         "columns": names,
         "column_of": list(range(len(features))) if len(names) == len(features) else found,
         "cells": [[_text(column[row]) for column in cells] for row in rows],
         "weights": [[str(one.weight_labels[row]) for one in outputs] for row in rows],
         "games": [[str(one.game_labels[row]) for one in outputs] for row in rows] if games else None,
+        "words": dict(zip(explanation.family.labels, map(reading.weight_in_words, explanation.family.vectors))),
         "game": named(explanation.game_info),
         "judge": named(judge),
         "scales": [scale_of(explanation.game_info), scale_of(judge)],
@@ -77,11 +93,21 @@ def contents(explanation: Explanation, evaluation: Evaluation | None = None) -> 
         "facts": _facts(explanation),
         "notes": [*explanation.notes, *(() if evaluation is None else evaluation.notes)],
         "held_out": None if learned is None else {"errors": _numbers(learned), "variance": _numbers(variance)},
-        "summaries": [_summary(one) for one in outputs],
+        "summaries": [summary(one) for one in outputs] if whole is None else list(whole.summaries),
         "evaluation": None if evaluation is None else _evaluation(evaluation),
         "arrays": places,
     }
     return head, numbers
+
+
+def _check_same_data(explanation: Explanation, evaluation: Evaluation) -> None:
+    """Refuse an evaluation of other features than those explained."""
+    d = next(iter(evaluation.curves(evaluation.judges[0]).values())).shape[1] - 1
+    strange = [name for name in explanation.feature_names if name not in evaluation.feature_names]
+    if d != explanation.family.d or (evaluation.feature_names and strange):
+        of = f"of {d:,} features" + (f" without {strange[0]!r}" if evaluation.feature_names and strange else "")
+        said = f"The evaluation is {of}, the explanation of {explanation.family.d:,}: they are of other data."
+        raise ValueError(f"{said} Pass what ws.evaluate(explainer, X) gives with the explainer of this explanation.")
 
 
 def _explored_arrays(one: Explanation, rows: list[int]) -> dict[str, FloatArray | IntArray]:
@@ -92,6 +118,7 @@ def _explored_arrays(one: Explanation, rows: list[int]) -> dict[str, FloatArray 
     whole |= {"prediction": one.predictions, "judged": one.judge_predictions, "gap": one.efficiency_gap}
     whole |= ({} if errors is None else {"error": errors}) | ({} if delta is None else {"weight": one.weights})
     arrays = {name: array[rows] for name, array in whole.items()}
+    arrays["factor"] = reading.factors(one)[rows]
     if delta is not None:  # (r, t, sizes) of the t leading features; the whole table may be large
         arrays["sizes"] = np.stack([delta[row][:, one.orders[row, :TOP_SIZES]].T for row in rows])
     return arrays
@@ -164,11 +191,12 @@ def _facts(explanation: Explanation) -> list[list[str]]:
 
 def _fact(value: object) -> str:
     if isinstance(value, (float, np.floating)):
-        return f"{value:.4g}"
+        return number(float(value))
     return f"{value:,}" if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else str(value)
 
 
-def _summary(one: Explanation) -> dict[str, Any]:
+def summary(one: Explanation) -> dict[str, Any]:
+    """What the page tells of all rows of one output, without its axis."""
     chosen, reference = np.abs(one.values).mean(axis=0), np.abs(one.shapley).mean(axis=0)
     top = reading.largest(chosen, TOP_FEATURES)
     importance = {"features": top.tolist(), "chosen": _numbers(chosen[top]), "shapley": _numbers(reference[top])}

@@ -1,6 +1,6 @@
 // One row at a time, and what people do.
 
-const LINES = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY];
+const OF_FEATURES = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY];
 const MOST_LISTED = 500, MOST_STEPS = 11;
 
 // Rows that a query finds: a row number or label; a prediction, a bound or a range; else text in names and values.
@@ -24,6 +24,7 @@ function matches(query) {
 // The game and the weight that won a row; the game is told only where several compete.
 const gameOf = (row) => head.games?.[row][state.output] ?? "";
 const weightOf = (row) => head.weights[row][state.output].replace(`${gameOf(row)} · `, "");
+const inWords = (row) => head.words[head.weights[row][state.output]];
 
 function search() {
   const gain = (row) => area(slice("shapley_curve", row)) - area(slice("curve", row));
@@ -81,7 +82,7 @@ function showRow() {
   const other = scaled === judged ? "" : `, ${judged} ${number(one("judged"))}`;
   const found = `: ${scaled} ${number(one("prediction"))}${other}`;
   $("row-title").replaceChildren(isolated(rowName(state.row)), found, ...of);
-  $("row-facts").textContent = `${game}Chosen weight ${weightOf(state.row)} · area under the recovery ` +
+  $("row-facts").textContent = `${game}Chosen weight ${weightOf(state.row)}: ${inWords(state.row)} · area under the recovery ` +
     `error ${number(area(slice("curve")))} (${shapleyName()} ${number(area(slice("shapley_curve")))}), ` +
     `judged by ${head.judge}`;
   showWaterfall();
@@ -91,46 +92,61 @@ function showRow() {
   showValues();
 }
 
-// The steps from v(∅) to f(x): leading features, the others together, and the gap.
+// Leading features and the others together: from v(∅) to f(x), multiplied by the row's factor so that they add up; or,
+// where the row has none, each from 0, and what is not attributed apart.
 function waterfallSteps() {
-  const phi = slice("phi"), order = Array.from(slice("order")), error = slice("error"), gap = one("gap");
+  const factor = one("factor"), runs = Number.isFinite(factor), by = runs ? factor : 1;
+  const phi = slice("phi").map((each) => by * each), order = Array.from(slice("order")), error = slice("error");
   const top = order.slice(0, order.length > MOST_STEPS ? MOST_STEPS - 1 : MOST_STEPS), others = order.slice(top.length);
   const steps = top.map((i) => ({
-    name: head.features[i], short: withValue(state.row, i, narrow() ? [10, 6] : [24, 10]), full: withValue(state.row, i),
-    size: phi[i], half: 1.96 * (error?.[i] || 0), colour: phi[i] >= 0 ? GREEN : PURPLE,
+    name: `${head.features[i]}${value(state.row, i) === null ? "" : ` = ${value(state.row, i)}`}`,
+    full: withValue(state.row, i), size: phi[i], half: 1.96 * by * (error?.[i] || 0),
   }));
   if (others.length) {
-    const size = sum(others.map((i) => phi[i]));
-    steps.push({ name: plural(others.length, "other feature"), size, half: 0, colour: size >= 0 ? GREEN : PURPLE });
+    steps.push({ name: plural(others.length, "other feature"), size: sum(others.map((i) => phi[i])), half: 0 });
   }
-  const noise = 1e-5 * Math.max(...phi.map(Math.abs), Math.abs(one("prediction") - one("base")));
-  steps.push({ name: "gap, not attributed", size: Math.abs(gap) <= noise ? 0 : gap, half: 0, colour: GREY });
-  let level = one("base");
-  return steps.map((step) => ({ short: step.name, full: step.name, ...step, from: level, to: level += step.size }));
+  if (!runs) steps.push({ name: "not attributed", size: one("gap"), half: 0, colour: GREY });
+  let level = runs ? one("base") : 0;
+  return steps.map((step) => ({
+    colour: step.size >= 0 ? RAISES : LOWERS, full: label(step.name), short: axisName(step.name), ...step,
+    from: level, to: level + step.size, next: level = runs ? level + step.size : 0,
+  }));
 }
 
 function showWaterfall() {
-  const steps = waterfallSteps(), base = one("base"), prediction = one("prediction");
-  const each = (name) => steps.map((step) => step[name]);
-  const ends = [base, prediction, ...each("to")], low = Math.min(...ends), high = Math.max(...ends);
+  const steps = waterfallSteps(), base = one("base"), prediction = one("prediction"), factor = one("factor");
+  const each = (name) => steps.map((step) => step[name]), runs = Number.isFinite(factor);
+  const ends = [...(runs ? [base, prediction] : [0]), ...each("to")], low = Math.min(...ends), high = Math.max(...ends);
   const room = (narrow() ? 0.5 : 0.14) * (high - low || 1);
   const foot = steps.length - 0.4, sampled = each("half").some((half) => half > 0);
   const line = (x) => ({ type: "line", x0: x, x1: x, y0: -0.6, y1: foot, line: { width: 1, dash: "dot" } });
   const name = (x, text, outwards) => ({ x, y: foot, yanchor: "top", xanchor: outwards, text, showarrow: false });
   const [left, right] = prediction >= base ? ["right", "left"] : ["left", "right"];
   const told = steps.map((step) => `${step.name} ${signed(step.size)}`).join(", ");
-  $("waterfall-note").textContent = `v(∅) = ${number(base)}, f(x) = ${number(prediction)}` +
-    (sampled ? "; thin lines are 95 % intervals" : "");
-  draw("waterfall", `From ${number(base)} to the prediction ${number(prediction)}: ${told}`, [{
+  const how = !runs ? "φ* does not add up to f(x): bars from 0; grey: not attributed"
+    : Math.abs(factor - 1) < 1e-5 ? "" : `φ* × ${number(factor, 2)}, so that it adds up to f(x)`;
+  $("waterfall-note").textContent = [
+    `v(∅) = ${number(base)}, f(x) = ${number(prediction)}`, how, sampled ? "thin lines are 95 % intervals" : "",
+  ].filter(Boolean).join("; ");
+  const miss = slice("curve").at(-1), largest = Math.max(...slice("curve"));
+  $("judge-miss").textContent = miss > 1e-4 * largest
+    ? `With all features known the judge still misses ${number(miss, 3)} of this row's f(x), as ${head.scales[1]}.`
+    : "With all features known the judge gives this row's f(x).";
+  const drawn = `${runs ? `From ${number(base)} to the prediction ${number(prediction)}` : "Attributions"}: ${told}`;
+  draw("waterfall", drawn, [{
     type: "bar", orientation: "h", y: steps.map((_, place) => place), x: each("size"), base: each("from"), width: 0.62,
-    marker: { color: each("colour") }, customdata: each("full"), hovertemplate: "%{customdata}<br>%{text}<extra></extra>",
+    marker: {
+      color: each("colour"), pattern: { shape: steps.map((step) => (step.colour === GREY ? "/" : "")), fillmode: "overlay", fgcolor: "white" },
+    },
+    customdata: each("full"), hovertemplate: "%{customdata}<br>%{text}<extra></extra>",
     text: each("size").map(signed), textposition: "outside", cliponaxis: false,
     error_x: { type: "data", array: each("half"), visible: sampled, color: GREY, thickness: 1.2, width: 3 },
   }], {
-    yaxis: { ...categories(each("short")), range: [steps.length + 0.3, -0.6] },
+    yaxis: { ...categories(each("name"), each("short")), range: [steps.length + 0.3, -0.6] },
     xaxis: { range: [low - room, high + room], title: { text: scale() } },
-    shapes: [line(base), line(prediction)], annotations: [name(base, "v(∅)", left), name(prediction, "f(x)", right)],
-  }, barHeight(steps.length, 90));
+    shapes: (runs ? [base, prediction] : [0]).map(line),
+    annotations: runs ? [name(base, "v(∅)", left), name(prediction, "f(x)", right)] : [],
+  }, barHeight(each("short"), 90));
 }
 
 function showRowRecovery() {
@@ -150,10 +166,10 @@ function showSizes() {
   const weight = Array.from(slice("weight")), count = weight.length, j = weight.map((_, size) => size + 1);
   const top = Array.from(slice("order").subarray(0, delta.length / count));
   const traces = top.map((i, place) => ({
-    type: "scatter", mode: count <= 15 ? "lines+markers" : "lines", name: label(head.features[i], 20), x: j,
+    type: "scatter", mode: count <= 15 ? "lines+markers" : "lines", name: wrapped(head.features[i] || "(no name)", 20), x: j,
     y: Array.from(delta.subarray(place * count, (place + 1) * count)), marker: { size: 4 },
-    line: { color: LINES[place % LINES.length], dash: place < LINES.length ? "solid" : "dash", width: 1.8 },
-    hovertemplate: "%{fullData.name}<br>size %{x}: %{y:.4g}<extra></extra>",
+    line: { color: OF_FEATURES[place % OF_FEATURES.length], dash: place < OF_FEATURES.length ? "solid" : "dash", width: 1.8 },
+    hovertemplate: `${label(head.features[i])}<br>size %{x}: %{y:.4g}<extra></extra>`,
   }));
   traces.push({
     type: "bar", name: "chosen weight", x: j, y: weight, yaxis: "y2", width: 1, marker: { color: "rgba(140,145,150,0.35)" },
@@ -263,7 +279,8 @@ function press(event) {
   event.preventDefault();
 }
 
-const SHRINK = 0.72;
+const SHRINK = 0.72, SMALL_PRINT = { "font.size": 8.5, "xaxis.title.font.size": 9, "yaxis.title.font.size": 9 };
+const AS_EVER = { "font.size": 12, "xaxis.title.font.size": null, "yaxis.title.font.size": null };
 
 // Charts at the width of the paper, at once: plotly's own way of resizing waits, and the printer does not.
 function printing(begins) {
@@ -271,8 +288,8 @@ function printing(begins) {
   for (const chart of document.querySelectorAll(".js-plotly-plot")) {
     const height = Number(chart.dataset.height);
     if (!chart.offsetParent) continue;
-    if (begins) Plotly.relayout(chart, { width: chart.clientWidth, height: SHRINK * height });
-    else Plotly.relayout(chart, { width: null, height, autosize: true });
+    if (begins) Plotly.relayout(chart, { width: chart.clientWidth, height: SHRINK * height, ...SMALL_PRINT });
+    else Plotly.relayout(chart, { width: null, height, autosize: true, ...AS_EVER });
   }
 }
 

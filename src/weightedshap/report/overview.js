@@ -1,18 +1,14 @@
 // The charts of all rows, and the sections around them.
 
-const BLUE = "#0072B2", VERMILION = "#D55E00", GREEN = "#009E73", PURPLE = "#CC79A7"; // those of Okabe and Ito
-const ORANGE = "#E69F00", SKY = "#56B4E9", GREY = "#8C9196";
-const STYLES = {
-  WeightedSHAP: [BLUE, "solid"], Shapley: [VERMILION, "dash"], first: [GREEN, "dot"], last: [PURPLE, "dashdot"],
-  greedy: [GREY, "dash"], optimum: [GREY, "dot"], refined: [SKY, "solid"],
-};
-const OTHERS = [[BLUE, "solid"], [ORANGE, "solid"], [GREEN, "longdash"], [PURPLE, "longdash"]]; // several explainers
-const OF_GAMES = [BLUE, ORANGE, GREEN, PURPLE, SKY, GREY];
-const BANDS = ["WeightedSHAP", "Shapley"];
+// STYLE is the style sheet of the figures, plots/style.py.
+const { BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, RAISES, LOWERS, OF_GAMES, LOW_TO_HIGH } = STYLE;
+const GREY = STYLE.DARK_GREY, LINES = STYLE.METHODS, BANDS = ["WeightedSHAP", "Shapley"];
+const OTHERS = [[BLUE, "solid", 2], ...STYLE.OTHERS]; // several explainers, by their names
 const MOST_SWARM = 400;
 
 function draw(id, what, traces, layout, height) {
-  const axis = { fixedrange: true, automargin: true, zeroline: false, ticks: "", title: { standoff: 8 } };
+  const plain = { exponentformat: "none", separatethousands: true };
+  const axis = { ...plain, fixedrange: true, automargin: true, zeroline: false, ticks: "", title: { standoff: 8 } };
   const full = {
     height, autosize: true, margin: { l: 8, r: 12, t: 8, b: 8 }, dragmode: false, hovermode: "closest",
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
@@ -26,19 +22,38 @@ function draw(id, what, traces, layout, height) {
   $(id).dataset.height = height;
   $(id).setAttribute("role", "img");
   $(id).setAttribute("aria-label", what);
+  const names = layout.yaxis?.names;
+  delete full.yaxis.names;
   Plotly.react($(id), traces, full, { displayModeBar: false, responsive: true });
+  $(id).removeAllListeners("plotly_afterplot");
+  if (names) {
+    $(id).on("plotly_afterplot", () => nameTicks(id, names));
+    nameTicks(id, names);
+  }
+}
+
+// The full name of a tick, when it is pointed at.
+function nameTicks(id, names) {
+  $(id).querySelectorAll(".ytick text").forEach((tick, place) => {
+    if (tick.querySelector("title")) return;
+    const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+    title.textContent = names[place];
+    tick.append(title);
+  });
 }
 
 const narrow = () => matchMedia("(max-width: 600px)").matches;
-const axisName = (name) => label(name, narrow() ? 19 : 35);
+const axisName = (name) => wrapped(name || "(no name)", narrow() ? 15 : 24);
 
 // An axis of names, by position: two names may be equal once they are cut.
-const categories = (names) => ({
-  tickvals: names.map((_, place) => place), ticktext: names, range: [names.length - 0.4, -0.6],
+const categories = (names, shown = names.map(axisName)) => ({
+  tickvals: names.map((_, place) => place), ticktext: shown, range: [names.length - 0.4, -0.6], names,
   showgrid: false, ticks: "outside", ticklen: 6, tickcolor: "rgba(0,0,0,0)",
 });
 
-const barHeight = (count, extra) => extra + 26 * count;
+// Room for bars whose names, as shown, take up to three lines.
+const barHeight = (shown, extra) =>
+  extra + shown.length * Math.max(26, 8 + 15 * Math.max(...shown.map((name) => name.split("<br>").length)));
 
 function showImportance() {
   const { features, chosen, shapley } = head.summaries[state.output].importance;
@@ -50,10 +65,13 @@ function showImportance() {
   });
   const all = head.features.length;
   $("importance-note").textContent = names.length < all ? `the first ${names.length} of ${all} features` : "";
-  draw("importance", `Mean absolute attribution of ${plural(names.length, "feature")}, WeightedSHAP beside Shapley`,
-    [bars("WeightedSHAP", chosen, BLUE, -0.38), bars(label(shapleyName()), shapley, VERMILION, 0.02)],
-    { yaxis: categories(names.map(axisName)), xaxis: { title: { text: `mean |φ| (${scale()})` } }, barmode: "overlay" },
-    barHeight(names.length, 110));
+  const told = names.map((name, place) => `${name} ${number(chosen[place], 3)} (Shapley ${number(shapley[place], 3)})`);
+  const beside = bars(label(shapleyName()), shapley, VERMILION, 0.02);
+  beside.marker.pattern = { shape: "/", fillmode: "overlay", fgcolor: "white", fgopacity: 0.8, size: 5, solidity: 0.25 };
+  draw("importance", `Mean absolute attribution, WeightedSHAP beside Shapley: ${told.join(", ")}`,
+    [bars("WeightedSHAP", chosen, BLUE, -0.38), beside],
+    { yaxis: categories(names), xaxis: { title: { text: `mean |φ| (${scale()})` } }, barmode: "overlay" },
+    barHeight(names.map(axisName), 110));
 }
 
 function showSwarm() {
@@ -67,7 +85,8 @@ function showSwarm() {
   });
   const each = (name) => points.map((point) => point[name]);
   $("swarm-note").textContent = [
-    each("rank").some((rank) => rank !== null) ? "low values blue, high values orange" : "",
+    each("rank").some((rank) => rank !== null) ? "low values dark blue, high values orange" : "",
+    each("rank").some((rank) => rank === null) ? "grey: missing, or no number" : "",
     rows.length < head.n ? `${rows.length} rows shown` : "", "click a point to see its row",
   ].filter(Boolean).join("; ");
   draw("swarm", `Attributions of ${plural(rows.length, "row")}, one line of points for each feature`, [{
@@ -76,9 +95,9 @@ function showSwarm() {
     marker: { size: 5, opacity: 0.75, color: each("rank").map(mixed) },
     hovertemplate: "row %{customdata}<br>%{text}<br>φ* %{x:.4g}<extra></extra>",
   }], {
-    yaxis: categories(features.map((i) => axisName(head.features[i]))),
+    yaxis: categories(features.map((i) => head.features[i])),
     xaxis: { title: { text: `φ* (${scale()})` }, zeroline: true },
-  }, barHeight(features.length, 110));
+  }, barHeight(features.map((i) => axisName(head.features[i])), 110));
   $("swarm").removeAllListeners("plotly_click");
   $("swarm").on("plotly_click", (event) => {
     pick(points[event.points[0].pointIndex].row);
@@ -108,44 +127,46 @@ function valueRanks(i, rows) {
   return values.map((each) => (Number.isFinite(each) ? middle(each) / (sorted.length - 1) : null));
 }
 
-// From blue for low ranks over grey to orange for high ones; grey where there is no rank.
+// The colours of the style sheet, from low ranks to high ones; grey where there is no rank.
 function mixed(rank) {
-  const middle = [140, 145, 150], end = rank < 0.5 ? [0, 114, 178] : [230, 159, 0];
-  const share = rank === null ? 0 : Math.abs(2 * rank - 1);
-  return `rgb(${middle.map((from, c) => Math.round(from + share * (end[c] - from))).join(",")})`;
+  if (rank === null) return STYLE.UNKNOWN;
+  const at = rank * (LOW_TO_HIGH.length - 1), low = Math.min(Math.floor(at), LOW_TO_HIGH.length - 2);
+  const [from, to] = [LOW_TO_HIGH[low], LOW_TO_HIGH[low + 1]].map((hex) => hex.match(/\w\w/g).map((c) => parseInt(c, 16)));
+  return `rgb(${from.map((each, c) => Math.round(each + (at - low) * (to[c] - each))).join(",")})`;
 }
 
 // Charts that stand side by side are equally tall.
-const tall = () => Math.max(barHeight(head.summaries[state.output].weights.names.length, 60), 340);
+const tall = () => Math.max(60 + 26 * head.summaries[state.output].weights.names.length, 340);
 
 // A bar for each weight, with a part for each game where several compete.
 function showWeights() {
   const { names, games, shares, uniform } = head.summaries[state.output].weights;
   const share = names.map((_, place) => sum(shares.map((each) => each[place])));
   const shown = names.map((name, place) => (place === uniform && name !== "Shapley" ? `${name} = Shapley` : name));
-  const told = shown.map((name, place) => `${name} ${percent(share[place])}`).join(", ");
+  const percentages = percents(share), ofGames = percents(shares.map(sum));
+  const told = shown.map((name, place) => `${name} ${percentages[place]}`).join(", ");
   const y = names.map((_, place) => place), plain = y.map((place) => (place === uniform ? VERMILION : BLUE));
   const parts = shares.map((part, g) => ({
     type: "bar", orientation: "h", x: part.map((each) => 100 * each), y, hoverinfo: "skip", showlegend: games.length > 0,
-    name: games.length ? `${label(games[g])} ${percent(sum(part))}` : "",
+    name: games.length ? `${label(games[g])} ${ofGames[g]}` : "",
     marker: { color: games.length ? OF_GAMES[g % OF_GAMES.length] : plain },
   }));
   const annotations = y.filter((place) => share[place] > 0).map((place) => ({
-    x: 100 * share[place], y: place, text: percent(share[place]), xanchor: "left", showarrow: false,
+    x: 100 * share[place], y: place, text: percentages[place], xanchor: "left", showarrow: false,
   }));
-  $("weights-note").textContent = `small coalitions on top; ${head.scored}`;
+  $("weights-note").textContent = `features alone on top, all others known below; ${head.scored}`;
   draw("weights", `Share of the rows that chose each weight: ${told}`, parts, {
-    yaxis: categories(shown.map(axisName)), xaxis: { range: [0, 115 * Math.max(...share, 0.01)], ticksuffix: " %" },
+    yaxis: categories(shown), xaxis: { range: [0, 115 * Math.max(...share, 0.01)], ticksuffix: " %" },
     barmode: "stack", annotations,
   }, tall());
 }
 
 function lines(curves) {
   return curves.flatMap(([name, mean, margin], place) => {
-    const [colour, dash] = STYLES[name] || OTHERS[place % OTHERS.length], k = mean.map((_, known) => known);
+    const [colour, dash, width] = LINES[name] || OTHERS[place % OTHERS.length], k = mean.map((_, known) => known);
     const line = {
       type: "scatter", mode: "lines", name: label(name, 40), x: k, y: mean,
-      line: { color: colour, dash, width: name === "WeightedSHAP" ? 2.6 : 1.8 },
+      line: { color: colour, dash, width },
       hovertemplate: `${label(name)}<br>%{x} known: %{y:.4g}<extra></extra>`,
     };
     if (!BANDS.includes(name) || !margin || margin.includes(null)) return [line];
@@ -179,7 +200,7 @@ const missed = ({ misfit }) => ` Of the area ${percent(misfit)} is what this jud
 function showRecovery() {
   const what = "Mean recovery error against the number of known features, on ";
   const title = "mean |f(x) − v(top k)|", { own } = head.summaries[state.output];
-  $("recovery-note").textContent = `${head.judge}${misses(own) ? "; grey: what it misses by itself" : ""}`;
+  $("recovery-note").textContent = `${head.judge}${misses(own) ? "; grey line: what it misses by itself, when all features are known" : ""}`;
   const scaled = `${title} (${label(head.scales[1])})`;
   drawRecovery("recovery", what + "the judge that chose the weights", own, scaled, tall());
   $("fair-figure").hidden = !fair();
@@ -232,11 +253,11 @@ function headline({ change, leading }) {
   const of = leading[0] === "WeightedSHAP" ? [] : [": ", isolated(leading[0])];
   const how = mean < 0 ? "smaller area than Shapley" : mean > 0 ? "larger area than Shapley" : "the same area as Shapley";
   const interval = margin === null ? "One row gives no interval"
-    : `95 % interval ${percent(mean - margin, 1)} to ${percent(mean + margin, 1)}`;
+    : `95 % interval: ${changed(mean - margin)} to ${changed(mean + margin)}`;
+  const [more, same, less] = percents([better, equal, Math.max(0, 1 - better - equal)]);
   return [
-    node("p", { className: "big" }, percent(mean, 1), " ", node("small", {}, how, ...of)),
-    quiet(`${interval}. Better in ${percent(better)} of the rows, equal in ${percent(equal)}, ` +
-      `worse in ${percent(Math.abs(1 - better - equal))}.`),
+    node("p", { className: "big" }, mean ? percent(Math.abs(mean), 1) : "", " ", node("small", {}, how, ...of)),
+    quiet(`${interval}. Better in ${more} of the rows, equal in ${same}, worse in ${less}.`),
   ];
 }
 
@@ -291,6 +312,6 @@ function showEvaluation() {
       [isolated(method), ...metrics.map((_, c) => `${show[c](mean[m][c])} ± ${show[c](margin[m][c])}`)]);
     const arrows = "mean ± half of the 95 % interval; ↓ small is good, ↑ large is good.";
     const caption = `Judged by ${told}: ${arrows}${missed(judge)}`;
-    $("metrics").append(node("div", { className: "scroll" }, table(titles, rows, caption)));
+    $("metrics").append(scrolled(table(titles, rows, caption), `Judged by ${told}`));
   }
 }

@@ -1,5 +1,3 @@
-"use strict";
-
 // What the page holds, and words and numbers for people. Every name and value of the data is set by `node`, as text, or
 // by `label`, escaped for plotly; nothing else of this page takes them.
 
@@ -59,6 +57,9 @@ function table(titles, rows, caption) {
   return made;
 }
 
+// A wide table in a box that keys can scroll.
+const scrolled = (made, what) => node("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": what }, made);
+
 function cut(text, most) {
   const letters = Array.from(text);
   return letters.length <= most ? text : letters.slice(0, most - 1).join("") + "…";
@@ -78,26 +79,73 @@ function withValue(row, i, [name, rest] = [80, 80]) {
   return `${label(head.features[i], name)} = ${label(found, rest)}`;
 }
 
-const rowName = (row) => `Row ${head.rows[row]}` + (head.labels ? ` (${cut(head.labels[row], 24)})` : "");
+// A row by the table's own index, or by its position.
+function rowName(row) {
+  const name = head.labels ? cut(head.labels[row], 40) : String(head.rows[row]);
+  return /^-?[\d.]+$/.test(name) ? `Row ${name}` : name || "(no name)";
+}
+
+// A name in lines of some letters, three at most, for plotly; the whole name is shown when it is pointed at.
+function wrapped(name, width) {
+  const lines = [""];
+  for (const word of name.replace(/\s+/g, " ").trim().split(" ").flatMap((each) => pieces(each, width))) {
+    const line = lines.at(-1);
+    if (line && line.length + word.length + 1 > width) lines.push(word);
+    else lines[lines.length - 1] = line ? `${line} ${word}` : word;
+  }
+  const shown = lines.slice(0, 3);
+  if (lines.length > 3) shown[2] = `${cut(shown[2], width - 1)}…`;
+  return shown.map((line) => label(line)).join("<br>");
+}
+
+function pieces(word, width) {
+  const letters = Array.from(word);
+  return letters.length <= width ? [word]
+    : [letters.slice(0, width).join(""), ...pieces(letters.slice(width).join(""), width)];
+}
 
 const minus = (text) => text.replace("-", "−");
 
+// As people write them, and as wording.py does: whole numbers in full, a power of ten only if tiny or huge.
 function number(shown, digits = 4) {
   if (shown === null || !Number.isFinite(shown)) return "–";
   const size = Math.abs(shown);
-  const far = size !== 0 && (size < 1e-4 || size >= 1e7);
-  const plain = { maximumSignificantDigits: digits };
-  return minus(far ? shown.toExponential(digits - 2) : shown.toLocaleString("en", plain));
+  if (size !== 0 && (size < 1e-4 || size >= 1e15)) {
+    return minus(shown.toExponential(digits - 2).replace(/\.?0+e/, "e").replace("e+", "e"));
+  }
+  const places = Math.max(0, digits - 1 - (size ? Math.floor(Math.log10(size)) : 0));
+  const known = Number(shown.toPrecision(7)) + 0; // the page holds no more digits
+  return minus(known.toLocaleString("en", { maximumFractionDigits: Math.min(places, 20) }));
 }
 
 const signed = (shown) => (shown > 0 ? "+" : "") + number(shown, 3);
-const percent = (share, digits = 0) => `${minus((100 * share).toFixed(digits))}\u00a0%`;
+
+// "< 1 %" and "> 99 %" where rounding would tell none or all.
+function percent(share, digits = 0) {
+  const text = (100 * share).toFixed(digits), least = 10 ** -digits;
+  if (share > 0 && share < 1 && Number(text) === 0) return `<\u00a0${least.toFixed(digits)}\u00a0%`;
+  if (share > 0 && share < 1 && Number(text) === 100) return `>\u00a0${(100 - least).toFixed(digits)}\u00a0%`;
+  return `${minus(text)}\u00a0%`;
+}
+
+// Whole percentages of shares that make up 1, which add up to 100: those cut most are rounded up.
+function percents(shares) {
+  const exact = shares.map((share) => 100 * share), whole = exact.map((each) => Math.floor(each + 1e-9));
+  const missing = Math.round(sum(exact) - sum(whole));
+  const places = exact.map((_, place) => place).sort((a, b) => (exact[b] - whole[b]) - (exact[a] - whole[a]));
+  for (const place of places.slice(0, missing)) whole[place] += 1;
+  return whole.map((each) => `${each}\u00a0%`);
+}
+
+// A relative change in words: never "−13.6 % smaller".
+const changed = (change) => `${percent(Math.abs(change), 1)} ${change < 0 ? "smaller" : "larger"}`;
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
 // A way to write the numbers of a column with equally many decimals, so that their points stand below each other.
 function aligned(values) {
   const largest = Math.max(...values.filter(Number.isFinite).map(Math.abs), 0);
-  if (largest < 1e-4 || largest >= 1e7) return (shown) => number(shown);
+  if (largest < 1e-4 || largest >= 1e15) return (shown) => number(shown);
   const decimals = Math.max(0, 3 - Math.floor(Math.log10(largest)));
-  return (shown) => (Number.isFinite(shown) ? minus(shown.toFixed(decimals)) : "–");
+  const places = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  return (shown) => (Number.isFinite(shown) ? minus((shown + 0).toLocaleString("en", places)) : "–");
 }
