@@ -1,0 +1,87 @@
+"""Numbers as people write them."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weightedshap import wording
+
+SHARES = st.lists(st.floats(0.001, 1), min_size=1, max_size=20).map(lambda parts: [p / sum(parts) for p in parts])
+
+
+def read(text: str) -> float:
+    return float(text.replace("−", "-").replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (207327.4, "207,327"),
+        (1234.56, "1,235"),
+        (999.96, "1,000"),
+        (0.043214, "0.04321"),
+        (0.99871, "0.9987"),
+        (-0.25, "−0.25"),
+        (3, "3"),
+        (-0.0, "0"),
+        (1.7e9, "1,700,000,000"),
+        (1e-6, "1e−6"),
+        (-2.3456e-7, "−2.35e−7"),
+        (1e20, "1e20"),
+        (math.nan, "?"),
+        (-math.inf, "−∞"),
+    ],
+)
+def test_a_number_is_written_as_people_do(value, told):
+    assert wording.number(value) == told
+
+
+@given(st.floats(-1e12, 1e12).filter(lambda value: value == 0 or abs(value) >= 1e-4), st.integers(2, 6))
+def test_a_number_is_right_to_its_digits(value, digits):
+    assert read(wording.number(value, digits)) == pytest.approx(value, rel=0.51 * 10.0 ** (1 - digits))
+
+
+def test_a_change_carries_its_sign():
+    assert [wording.number(value, 3, sign=True) for value in (0.5, -0.5, 0, 12345)] == ["+0.5", "−0.5", "0", "+12,345"]
+
+
+def test_numbers_of_a_column_have_equally_many_decimals():
+    assert wording.column([1.5, 207327.4, -3]) == ["2", "207,327", "−3"]
+    assert wording.column([0.001, 0.0234, math.nan]) == ["0.00100", "0.02340", "?"]
+    assert wording.column([-0.00001, 1]) == ["0.000", "1.000"]
+    assert wording.column([0, 0]) == ["0", "0"]
+
+
+def test_a_margin_says_how_many_digits_count():
+    assert wording.with_margin(0.12345, 0.0042) == "0.1235 ± 0.0042"
+    assert wording.with_margin(207327.4, 1532.3) == "207,327 ± 1,532"
+    assert wording.with_margin(3, 0) == "3"
+    assert wording.with_margin(3, math.nan) == "3 ± ?"
+
+
+def test_a_percentage_never_rounds_some_to_none_or_all():
+    told = {0.136: "14 %", 0: "0 %", 1: "100 %", 0.004: "< 1 %", 0.997: "> 99 %", -0.2: "−20 %", math.nan: "? %"}
+    assert {share: wording.percent(share) for share in told} == told
+    assert wording.percent(0.0004, 1) == "< 0.1 %"
+
+
+@given(SHARES)
+def test_percentages_of_a_whole_add_up(shares):
+    told = [int(text.removesuffix(" %")) for text in wording.percents(shares)]
+    assert sum(told) == 100
+    assert all(abs(whole - 100 * share) < 1 + 1e-6 for whole, share in zip(told, shares))
+
+
+def test_a_change_is_told_in_words_and_without_a_second_minus():
+    assert wording.compared(-0.136) == "13.6 % smaller"
+    assert wording.compared(0.02, "less error", "more error", 0) == "2 % more error"
+    assert wording.compared(0.0002) == "the same"
+    assert wording.compared(math.nan) == "not comparable"
+
+
+def test_one_is_singular_and_lists_end_in_and():
+    assert [wording.plural(count, "row") for count in (0, 1, 1200)] == ["0 rows", "1 row", "1,200 rows"]
+    assert wording.plural(2, "class", "classes") == "2 classes"
+    assert [wording.listed(words) for words in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]
