@@ -548,7 +548,7 @@ def test_equal_means_to_the_bit():
     assert not explanation.equals(explained(family="sizes"))
     assert not explanation.equals(explanation[:2])
     assert not explanation.equals(replace(explanation, data=None))
-    assert not explanation.equals(replace(explanation, notes=("new",)))
+    assert not explanation.equals(replace(explanation, _notes=("new",)))
     unknown = replace(explanation, endpoint_gaps={"empty": np.full(N, np.nan), "full": np.zeros(N)})
     assert unknown.equals(replace(unknown))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from weightedshap.checks import FloatArray, one_of, output_position, require
 from weightedshap.inputs import kind_of
+from weightedshap.wording import plural
 
 if TYPE_CHECKING:
     from weightedshap.explanation.result import Explanation
@@ -18,26 +20,31 @@ LEAST_FACTOR, LARGEST_FACTOR = 0.1, 10.0
 Z95 = 1.959963984540054
 
 
+def scale_factors(explanation: Explanation) -> FloatArray:
+    """(n[, k]) (f(x) − base) / Σ φ; NaN outside (0.1, 10): such a factor would tell another story than φ does."""
+    total, sums = explanation.predictions - explanation.base_values, explanation.values.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(total == sums, 1.0, total / sums)
+    return np.where((factor > LEAST_FACTOR) & (factor < LARGEST_FACTOR), factor, np.nan)
+
+
 def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.str_]]:
     """Values (n, d[, k]) that add up to f(x), the factor of each row (n[, k]), and what was done: "scale" or "shift".
 
-    "shift" adds the same to every feature. "scale" multiplies by (f(x) − base) / Σ φ, which keeps the ranking, unless
-    that is outside (0.1, 10): a tiny, huge or negative factor would tell another story than φ does.
+    "shift" adds the same to every feature. "scale" multiplies by `scale_factors`, which keeps the ranking, and shifts
+    rows without one.
     """
     one_of("normalisation", how, ("scale", "shift"))
     d, whole = explanation.values.shape[1], explanation.family.d
     if d != whole:
         said = f"Only {d} of {whole} features are selected, and they cannot make up the whole prediction."
         raise ValueError(f"{said} Normalise first, and select from the result.")
-    total = explanation.predictions - explanation.base_values
-    sums = explanation.values.sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.asarray(total / sums)
-    scaled = (factor > LEAST_FACTOR) & (factor < LARGEST_FACTOR) & (how == "scale")
+    factor = scale_factors(explanation)
+    scaled = ~np.isnan(factor) & (how == "scale")
     factor = np.where(scaled, factor, 1.0)
     values = explanation.values * factor[:, None]
-    values = values + ((total - values.sum(axis=1)) / d)[:, None]
-    return values, factor, np.where(scaled, "scale", "shift")
+    gap = explanation.predictions - explanation.base_values - values.sum(axis=1)
+    return values + (gap / d)[:, None], factor, np.where(scaled, "scale", "shift")
 
 
 def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
@@ -45,13 +52,16 @@ def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
 
     Standard errors become `error_std` and, as 95 % intervals, `lower_bounds` and `upper_bounds`. Columns that are not
     numbers are coded in `data`, and shown by `display_data`; groups and games have no `data`. `normalized_by` (n[, k]),
-    which shap's slices do not carry along, flags rows that "scale" had to shift.
+    which shap's slices do not carry along, flags rows that "scale" had to shift; a warning tells how many.
     """
     shap = require("shap", "shap")
     values, errors, by = explanation.values, explanation.standard_errors, None
     if normalize is not None:
         values, factor, by = normalized(explanation, normalize)
         errors = None if errors is None else errors * factor[:, None]
+        if normalize == "scale" and (shifted := int((by == "shift").sum())):
+            said = f"{shifted} of {plural(by.size, 'row')} could not be scaled to add up to the prediction and"
+            warnings.warn(f"{said} were shifted instead, see `normalized_by`.", stacklevel=2)
     data, display = _columns(explanation)
     outputs = list(explanation.output_names) if explanation.has_outputs else None
     names = {"feature_names": list(explanation.feature_names), "output_names": outputs}

@@ -70,12 +70,12 @@ def boost(
     return tuple(boosters)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Boosted(FittedOnTable, ExactFitted):
     """A game read off learned trees; a subclass says what becomes of splits on hidden features."""
 
-    encoding: Encoding = field(repr=False)
-    boosters: tuple[Booster, ...] = field(repr=False)  # one for each output, of each fit
+    encoding: Encoding
+    boosters: tuple[Booster, ...]  # one for each output, of each fit
     offset: FloatArray  # (k,) what is added to the mean of the fits
     quality: Mapping[str, Any] = field(default_factory=dict)  # how well they fit
 

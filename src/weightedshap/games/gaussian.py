@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -94,13 +94,13 @@ class Margins:
         return np.stack([np.interp(u, share, values) for u, (share, values, _, _) in columns], axis=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedGaussian(FilledIn):
     """The distribution and the draws."""
 
-    margins: Margins = field(repr=False)
-    correlation: FloatArray = field(repr=False)  # (c, c) of the scores
-    draws: FloatArray = field(repr=False)  # (b, c) scores, common to all rows and coalitions
+    margins: Margins
+    correlation: FloatArray  # (c, c) of the scores
+    draws: FloatArray  # (b, c) scores, common to all rows and coalitions
     shrinkage: float = 0.0  # the share of the identity in `correlation`
 
     @cached_property

@@ -10,6 +10,7 @@ import pandas as pd
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import random_coalitions
 from weightedshap.inputs import Column, Data, Model, Table, column_of
+from weightedshap.wording import percent
 
 RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means are learned apart
 
@@ -220,3 +221,18 @@ def fit_quality(
         "empty_gap": float((nothing[0] - mean).mean()) if len(nothing) else np.nan,
         "full_gap": float(np.sqrt(by_size[d])),
     }
+
+
+def misses(info: Mapping[str, Any]) -> tuple[float, float] | None:
+    """What a learned game misses on held-out rows, over sd f: with some features known, of any size, and with all."""
+    if not info.get("variance"):
+        return None
+    return float(np.sqrt(info["relative_error"])), float(info["full_gap"] / np.sqrt(info["variance"]))
+
+
+def missed(info: Mapping[str, Any]) -> str:
+    """The same in words."""
+    if (known := misses(info)) is None:
+        return ""
+    some, full = map(percent, known)
+    return f", misses {some} of the sd of predictions with some features known, {full} with all"

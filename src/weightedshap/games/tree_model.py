@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -92,11 +92,11 @@ def _explained(model: Model, table: Table) -> ReadModel:
     return replace(read, ensembles=ensembles, picked=tuple(positions), factor=read.factor * signs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedTreeModel(FittedOnTable, ExactFitted, Anchor):
     """Model, background, and the trees of the outputs explained; hidden features take the background's values."""
 
-    read: ReadModel = field(repr=False)
+    read: ReadModel
     name = "tree_interventional"
 
     @property
@@ -140,7 +140,7 @@ class FittedTreeModel(FittedOnTable, ExactFitted, Anchor):
         return X
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedPath(FittedTreeModel):
     """Splits on hidden features are averaged by cover."""
 

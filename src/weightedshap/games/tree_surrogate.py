@@ -142,7 +142,7 @@ def _lesson(
     return Examples(X, target, weight * h[:, 0] ** 2), start, h
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedTreeSurrogate(Boosted):
     """The learned ensembles, and how well they fit (`fit_quality`); hidden columns are NaN."""
 

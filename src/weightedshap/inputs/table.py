@@ -12,6 +12,7 @@ import pandas as pd
 from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions
 from weightedshap.inputs.columns import ARRAYS, IN_ORDER, Column, Data, Kind, as_rows, kind_of, numeric, part_of
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
+from weightedshap.wording import plural
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.data)
+
+    def __str__(self) -> str:
+        return f"{plural(len(self), 'background row')} × {plural(self.d, 'feature')}"
 
     @property
     def d(self) -> int:
