@@ -18,7 +18,7 @@ def number(value: float, digits: int = 4, sign: bool = False) -> str:
         text = f"{_trimmed(front)}e{int(power)}"
     else:
         text = _trimmed(f"{value + 0.0:,.{_places(value, digits)}f}")
-    return ("+" * (sign and value > 0) + text).replace("-", "−")
+    return (("+" if sign and value > 0 else "") + text).replace("-", "−")
 
 
 def _trimmed(text: str) -> str:
