@@ -4,6 +4,7 @@ No weights look worse than Shapley on the judge that chose them. So the distinct
 fits the games, explains every row, and is judged on games of the other half, which by default have no misfit at [d].
 """
 
+import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +16,10 @@ import pandas as pd
 from weightedshap.checks import FloatArray, IntArray, field_values, look_up, name_of, one_of, positive_integer
 from weightedshap.choices import JUDGES_STREAM, Setting
 from weightedshap.curves import mean_interval, misfit
+from weightedshap.evaluation import told
 from weightedshap.evaluation.metrics import Labels, as_labels, points
 from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, TREESHAP_ROWS, Side
+from weightedshap.evaluation.told import KINDS
 from weightedshap.explainer import Explainer
 from weightedshap.explanation.slicing import same
 from weightedshap.files import archive
@@ -24,18 +27,13 @@ from weightedshap.games import JUDGES
 from weightedshap.games.rows import Rows
 from weightedshap.games.surrogate import copies_of
 from weightedshap.inputs import Data, Table
+from weightedshap.parallel import bar, counted
 from weightedshap.utilities import masked_inclusion
+from weightedshap.wording import number
 
 FILE_VERSION = 1
-LARGER_IS_BETTER = ("inclusion_auc", "masked_auc", "exclusion", "exclusion_mse")
 COSTLY = ("exclusion", "masked_inclusion", "performance")
-KINDS: Mapping[str, str | None] = {
-    "anchored": "anchored",
-    "network": "anchored_network",
-    "surrogate": "tree_surrogate",
-    "independent": None,
-}
-"""Kinds of judges and the games behind them; None is the explainer's own."""
+UNASKED_OPTIMUM = 10  # features: beyond, the optimum takes longer than everything else together
 
 Explained = Explainer | Setting
 Judge = str | Callable[[Any], Any]
@@ -85,12 +83,10 @@ class Evaluation:
 
     def difference(
         self, method: str = "WeightedSHAP", other: str = "Shapley", judge: str | None = None, metric: str = "recovery"
-    ) -> tuple[float, float]:
+    ) -> told.Difference:
         """Mean difference of two methods over the rows, and half the width of its 95 % interval (paired)."""
-        areas = self.areas(judge or self.judges[0], metric)
-        one, two = (self.methods.index(one_of("method", name, self.methods)) for name in (method, other))
-        mean, margin = mean_interval(areas[:, one] - areas[:, two])
-        return float(mean), float(margin)
+        one, two = (one_of("method", name, self.methods) for name in (method, other))
+        return told.differing(self, one, two, judge or self.judges[0], metric)
 
     def to_frame(self) -> pd.DataFrame:
         """One line for each judge, method and metric: mean, and the low and high end of the 95 % interval."""
@@ -119,13 +115,28 @@ class Evaluation:
         return found
 
     def __repr__(self) -> str:
-        parts = [self._table(judge) for judge in self.judges]
-        return "\n\n".join([*parts, *(f"note: {note}" for note in self.notes)])
+        more = [f"note: {note}" for note in self.notes]
+        own = "own: the judge that chose the weights; " if "own" in self.judges else ""
+        marked = f"* the best attribution; {own}tables() has all numbers, summary(metric) other metrics"
+        return "\n".join([self.verdict, "", self.summary(), marked, *more])
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: how much better, than what, and what is noise."""
+        return told.verdict(self)
+
+    def summary(self, metric: str = "recovery") -> str:
+        """Methods × judges: one metric in percent of Shapley's, with the best attribution marked."""
+        return told.Said(told.summary(self, one_of("metric", metric, self.metrics)))
+
+    def tables(self) -> str:
+        """Methods × metrics of every judge, in the numbers themselves."""
+        return told.Said(told.tables(self))
 
     def _repr_html_(self) -> str:
-        """For notebooks: the means, methods by metrics."""
+        """For notebooks: the verdict, and the means, methods by metrics."""
         wide = self.to_frame().pivot(index="method", columns=["judge", "metric"], values="mean")
-        return str(wide.reindex(list(self.methods)).to_html(float_format="{:.4g}".format))
+        return f"<p>{html.escape(self.verdict)}</p>{wide.reindex(list(self.methods)).to_html(float_format=number)}"
 
     def _points(self, judge: str, metric: str) -> FloatArray:
         return self.points[one_of("judge", judge, self.judges)][one_of("metric", metric, self.metrics)]
@@ -134,35 +145,6 @@ class Evaluation:
         """The share of the area that is the judge's own error: what it misses when all features are known."""
         reference = self.methods.index("Shapley") if "Shapley" in self.methods else 0
         return misfit(self._points(judge, "recovery")[:, reference])
-
-    def _table(self, judge: str) -> str:
-        """One judge's table, in columns of equal width."""
-        titles = [f"{metric} {'↑' if metric in LARGER_IS_BETTER else '↓'}" for metric in self.metrics]
-        columns = [_cells(*pair) for pair in zip(self.mean(judge).T, self.margin(judge).T, strict=True)]
-        if "Shapley" in self.methods:
-            titles.insert(1, "− Shapley")
-            mean, margin = np.transpose([self.difference(method, judge=judge) for method in self.methods])
-            columns.insert(1, _cells(mean, margin, "+"))
-        widths = [max(len(title), *map(len, column)) + 3 for title, column in zip(titles, columns, strict=True)]
-        left = max(map(len, self.methods))
-        lines = [("", *titles), *zip(self.methods, *columns, strict=True)]
-        table = [f"{name:<{left}}" + "".join(map(str.rjust, cells, widths)) for name, *cells in lines]
-        head = f"{len(self)} rows, judged by {in_words(judge)} (mean ± half of the 95 % interval)"
-        return "\n".join([head, *table, f"Of the area {self.misfit(judge):.0%} is what this judge misses by itself."])
-
-
-def in_words(judge: str) -> str:
-    """A kind of judge in words."""
-    if judge == "own":
-        return "the game that chose the weights"
-    return f"{judge!r} games of rows that chose nothing" if judge in KINDS else f"{judge!r}, which was given"
-
-
-def _cells(mean: FloatArray, margin: FloatArray, sign: str = "") -> list[str]:
-    """A column of numbers with as many decimals as the intervals bear."""
-    scale = np.nanmedian(margin) if np.isfinite(margin).any() else np.abs(mean).max() / 100
-    decimals = int(np.clip(1 - np.floor(np.log10(scale)), 0, 9)) if scale > 0 else 3
-    return [f"{m:{sign}.{decimals}f} ± {e:.{decimals}f}" for m, e in zip(mean, margin, strict=True)]
 
 
 def evaluate(
@@ -191,7 +173,8 @@ def evaluate(
     judges : one kind or a list of them. "anchored" is right when all features are known, "network" the same by a
         network; "surrogate" is the plain tree surrogate, misfit included; "independent" what the explainer itself is
         judged by. Or a function row → game that knows the truth; several by name in a dict
-    methods : some of `METHODS`; by default all that apply ("optimum" up to 15 features, TreeSHAP for tree ensembles)
+    methods : some of `METHODS`; by default all that apply (TreeSHAP for tree ensembles; "optimum" up to 10 features, and
+        if asked for up to 15)
     metrics : some of "exclusion", "masked_inclusion" and "performance", which adds error or AUC to these two; the first
         two by default. Recovery, and inclusion where `y` is given, are always there
     walks : random orders in which the MCI looks for the largest contribution, above 10 features
@@ -212,39 +195,59 @@ def evaluate(
     costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
     orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
     drawn = _rng(setting, 2).permuted(orders, axis=1)  # (m, d) at random
-    if against == "own":
-        own = {name: one.fit() if isinstance(one, Setting) else one.fits for name, one in compared.items()}
-        fitted = {name: [(settings[name], fits)] for name, fits in own.items()}
-    else:
-        cut = halves(setting.background, _rng(setting, 1))
-        fitted = {name: [one.refit(half) for half in cut] for name, one in settings.items()}
-    sides = {name: [Side.of(*fit, rows, drawn) for fit in fits] for name, fits in fitted.items()}
-    first = sides[next(iter(sides))]
-    labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
-    shared, notes = _of_model(replace(first[0], setting=setting), chosen)
-    kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
-    known = [{one: METHODS[one].rank(side) for one in kept if one not in shared} | shared for side in first]
-    ranked = [np.stack([of[method] for method in kept], axis=1) for of in known]  # (n, M, d, k) each
-    if isinstance(explainer, Mapping):
-        kept, ranked = _with_others(kept, ranked, sides)
-    performance = labels if "performance" in costly else None
-    pairs = zip(first, ranked, strict=True)
+    cut = [setting.background] if against == "own" else halves(setting.background, _rng(setting, 1))
+    named = {} if against == "own" else _named(judges)
+    steps = len(cut) * (len(settings) + len(chosen) + len(named) + (len(compared) == 1))
+    with bar(steps, "evaluating", setting.choices.progress, "step") as shown:
+        quiet = {name: one.but(progress=False) for name, one in settings.items()}
+        if against == "own":
+            own = {name: one.fit() if isinstance(one, Setting) else one.fits for name, one in compared.items()}
+            fitted = {name: [(quiet[name], fits)] for name, fits in counted(own.items(), shown)}
+        else:
+            fitted = {name: [one.refit(half) for half in counted(cut, shown)] for name, one in quiet.items()}
+        sides = {name: [Side.of(*fit, rows, drawn) for fit in fits] for name, fits in fitted.items()}
+        first = sides[next(iter(sides))]
+        labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
+        shared, notes = _of_model(replace(first[0], setting=next(iter(quiet.values()))), chosen)
+        of_model = {method for method in chosen if METHODS[method].of_model}
+        shown.update(len(cut) * len(of_model))
+        kept = tuple(method for method in chosen if method in shared or method not in of_model)
+        own_rank = [method for method in kept if method not in shared]
+        known = [{one: METHODS[one].rank(side) for one in counted(own_rank, shown)} | shared for side in first]
+        ranked = [np.stack([of[method] for method in kept], axis=1) for of in known]  # (n, M, d, k) each
+        if isinstance(explainer, Mapping):
+            kept, ranked = _with_others(kept, ranked, sides)
+        judging = {name: [_judge(judge, other) for other in first[::-1]] for name, judge in named.items()}
+        judging |= {} if len(compared) > 1 else {"own": [side.judge for side in first]}
+        scored = _scored(judging, first, ranked, labels, costly, shown)
+    common = [metric for metric in next(iter(scored.values())) if all(metric in of for of in scored.values())]
+    return Evaluation(kept, tuple(common), tuple(judging), scored, notes)
+
+
+def _scored(
+    judging: Mapping[str, Sequence[Rows]],
+    sides: Sequence[Side],
+    ranked: Sequence[IntArray],
+    labels: Labels | None,
+    costly: Sequence[str],
+    shown: Any,
+) -> dict[str, dict[str, FloatArray]]:
+    """By judge and metric (n, M, d + 1), what the rankings (n, M, d, k) of each side score, averaged over the sides."""
+    performance, workers = labels if "performance" in costly else None, sides[0].setting.method
+    pairs = zip(sides, ranked, strict=True)
     masked = [_masked(*pair, performance) if "masked_inclusion" in costly else {} for pair in pairs]
-    judging = {} if against == "own" else _judges(judges, first)
-    judging |= {} if len(compared) > 1 else {"own": [side.judge for side in first]}
     scored = {}
     for judge, games in judging.items():
         both = []
-        for game, order, more in zip(games, ranked, masked, strict=True):
-            told = labels if labels is None or labels.fits(game) else None
-            found = points(game, order, "recovery", told, setting.method)
+        for game, order, more in counted(zip(games, ranked, masked, strict=True), shown):
+            truth = labels if labels is None or labels.fits(game) else None
+            found = points(game, order, "recovery", truth, workers)
             if "exclusion" in costly:
-                more_told = None if told is None else performance
-                found |= points(game, order, "exclusion", more_told, setting.method, backwards=True)
+                more_truth = None if truth is None else performance
+                found |= points(game, order, "exclusion", more_truth, workers, backwards=True)
             both.append(found | more)
         scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
-    common = [metric for metric in next(iter(scored.values())) if all(metric in of for of in scored.values())]
-    return Evaluation(kept, tuple(common), tuple(judging), scored, notes)
+    return scored
 
 
 def _settings(compared: Mapping[str, Explained]) -> dict[str, Setting]:
@@ -261,14 +264,11 @@ def _settings(compared: Mapping[str, Explained]) -> dict[str, Setting]:
     return settings
 
 
-def _judges(judges: Judges, sides: Sequence[Side]) -> dict[str, list[Rows]]:
-    """By kind, the games that judge each side: fitted to the other half, or given."""
+def _named(judges: Judges) -> dict[str, Judge]:
+    """Judges by their names."""
     if isinstance(judges, Mapping):
-        named = dict(judges)
-    else:
-        listed = [judges] if isinstance(judges, str) or callable(judges) else list(judges)
-        named = {name_of(judge): judge for judge in listed}
-    return {name: [_judge(judge, other) for other in sides[::-1]] for name, judge in named.items()}
+        return dict(judges)
+    return {name_of(one): one for one in ([judges] if isinstance(judges, str) or callable(judges) else judges)}
 
 
 def _judge(judge: Judge, other: Side) -> Rows:
@@ -323,7 +323,7 @@ def _of_model(side: Side, methods: Sequence[str]) -> tuple[dict[str, IntArray], 
 def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:
     """The methods asked for, or all that apply to d features."""
     if methods is None:
-        return tuple(method for method in METHODS if method != "optimum" or d <= MOST_PLAYERS)
+        return tuple(method for method in METHODS if method != "optimum" or d <= UNASKED_OPTIMUM)
     if isinstance(methods, str) or not methods:
         raise ValueError(f"`methods` must be a list of names such as {list(METHODS)[:4]}; got {methods!r}.")
     if "optimum" in methods and d > MOST_PLAYERS:
