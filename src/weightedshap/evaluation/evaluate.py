@@ -173,8 +173,8 @@ def evaluate(
     judges : one kind or a list of them. "anchored" is right when all features are known, "network" the same by a
         network; "surrogate" is the plain tree surrogate, misfit included; "independent" what the explainer itself is
         judged by. Or a function row → game that knows the truth; several by name in a dict
-    methods : some of `METHODS`; by default all that apply (TreeSHAP for tree ensembles; "optimum" up to 10 features, and
-        if asked for up to 15)
+    methods : some of `METHODS`; by default all that apply (TreeSHAP for tree ensembles, "optimum" up to 10 features; it
+        can be asked for up to 15)
     metrics : some of "exclusion", "masked_inclusion" and "performance", which adds error or AUC to these two; the first
         two by default. Recovery, and inclusion where `y` is given, are always there
     walks : random orders in which the MCI looks for the largest contribution, above 10 features

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, look_up
+from weightedshap.checks import FloatArray, IntArray, look_up
 from weightedshap.games.protocols import Anchor, ExactFitted
 from weightedshap.games.surrogate import Masked, refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, wrapped
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TreeModel:
-    """v(S) read from the trees of LightGBM, XGBoost, CatBoost or scikit-learn models.
+    """v(S) read from the trees of LightGBM, XGBoost, CatBoost or scikit-learn models, also behind a pipeline's steps.
 
     Parameters
     ----------
@@ -59,19 +59,32 @@ def readable(model: Model, table: Table) -> FittedPath | None:
         return None
 
 
+def why_learned(model: Model, table: Table) -> tuple[str, ...]:
+    """A sentence where the trees of a pipeline could be read if columns that it mixes were one player."""
+    from weightedshap.trees.pipelines import mixing
+
+    return () if model.custom else mixing(model.original, *_seen(table))
+
+
+def _seen(table: Table) -> tuple[Data, IntArray, tuple[str, ...]]:
+    """What a reader looks at: some rows, and the players and names of their columns."""
+    return table.take(slice(0, 100)), table.player_of_column, table.names
+
+
 def _explained(model: Model, table: Table) -> ReadModel:
     """The model as read, with only the outputs explained, on the players of the table.
 
     Two classes share one margin, that of the second; the first class has the other sign.
     """
-    from weightedshap.trees.readers import UnreadableModel, read_model
+    from weightedshap.trees.pipelines import read_through
+    from weightedshap.trees.readers import UnreadableModel
 
     if model.custom:
         raise UnreadableModel(
             "A tree game reads the model's trees and cannot follow `predict=`. Leave `predict` out, or use "
             "game='tree_surrogate', which learns any function."
         )
-    read = read_model(model.original, table.take(slice(0, 100)))
+    read, owner = read_through(model.original, *_seen(table))
     if model.link == "logit" and (read.space != "margin" or len(read.ensembles) > 1):
         raise UnreadableModel(
             f"The trees of this model add up on the scale {read.space!r}, not to log-odds of one class against "
@@ -86,7 +99,7 @@ def _explained(model: Model, table: Table) -> ReadModel:
             f"The model predicts {model.n_raw} outputs but its trees give {len(read.ensembles)}; pass the "
             "estimator itself rather than a wrapper of it."
         )
-    players = [e.of_players(table.player_of_column) for e in read.ensembles]
+    players = [e.of_players(owner) for e in read.ensembles]
     chosen = zip((players[p] for p in positions), signs.tolist(), strict=True)
     ensembles = tuple(replace(e, value=e.value * sign, offset=e.offset * sign) for e, sign in chosen)
     return replace(read, ensembles=ensembles, picked=tuple(positions), factor=read.factor * signs)
