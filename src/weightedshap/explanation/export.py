@@ -20,6 +20,59 @@ LEAST_FACTOR, LARGEST_FACTOR = 0.1, 10.0
 Z95 = 1.959963984540054
 
 
+INSTEAD = {
+    "abs": "The mean of |values| is `importance()`; `to_shap().abs` is shap's.",
+    "mean": "The mean of |values| is `importance()`; `values.mean(axis=0)` keeps the signs.",
+    "cohorts": "Select rows, explanation[mask], and compare their `importance()`; `to_shap().cohorts` is shap's.",
+    "sum": "What all attributions leave of the prediction is `efficiency_gap`; `values.sum(axis=1)` is their sum.",
+}
+"""For names that shap's Explanation has and ours has not."""
+
+
+def to_frame(explanation: Explanation, kind: str = "tidy", data: bool = False) -> pd.DataFrame:
+    """The values as a DataFrame, with the index of the rows explained where they have one.
+
+    "tidy": one row for each explained row, feature and output: value, shapley, rank, weight label; `data` adds what
+    the feature is there. "wide": one row for each explained row (and output, in the index), one column for each
+    feature; with `data` they stand beside the columns of the rows, as "attribution" and "data".
+    """
+    one_of("kind of frame", kind, ("tidy", "wide"))
+    n, d, k = (*explanation.values.shape, 1)[:3]
+    own = explanation.data.index if isinstance(explanation.data, pd.DataFrame) else pd.RangeIndex(n, name="row")
+    row, feature, output = (a.ravel() for a in np.indices((n, d, k)))
+    names, outputs = np.asarray(explanation.feature_names), np.asarray(explanation.output_names)
+    cells = _shown(explanation) if data else None
+    if kind == "wide":
+        place, of = np.divmod(np.arange(n * k), k)
+        index = pd.MultiIndex.from_arrays([own[place], outputs[of]], names=[own.name or "row", "output"])
+        values = np.moveaxis(explanation.values, 1, -1).reshape(-1, d)
+        wide = pd.DataFrame(values, index if explanation.has_outputs else own, pd.Index(names, name="feature"))
+        return (
+            wide
+            if cells is None
+            else pd.concat({"attribution": wide, "data": cells.iloc[place].set_axis(wide.index)}, axis=1)
+        )
+    columns: dict[str, Any] = {"row": row, "feature": names[feature]}
+    if explanation.has_outputs:
+        columns["output"] = outputs[output]
+    if cells is not None:
+        columns["data"] = cells.to_numpy(dtype=object)[row, feature]
+    columns |= {"value": explanation.values.ravel(), "shapley": explanation.shapley.ravel()}
+    columns["rank"] = (np.argsort(explanation.orders, axis=1) + 1).ravel()
+    if explanation.standard_errors is not None:
+        columns["standard_error"] = explanation.standard_errors.ravel()
+    columns["weight"] = explanation.weight_labels.reshape(n, k)[row, output]
+    return pd.DataFrame(columns, index=own[row] if isinstance(explanation.data, pd.DataFrame) else None)
+
+
+def _shown(explanation: Explanation) -> pd.DataFrame:
+    """The rows explained, where every feature is one of their columns."""
+    rows = explanation.data
+    if rows is None or rows.shape[1] != len(explanation.feature_names):
+        raise ValueError("Features are no columns of the rows explained (groups, or a game), so they have no values.")
+    return kind_of(rows).to_pandas(rows).set_axis(list(explanation.feature_names), axis=1)
+
+
 def scale_factors(explanation: Explanation) -> FloatArray:
     """(n[, k]) (f(x) − base) / Σ φ; NaN outside (0.1, 10): such a factor would tell another story than φ does."""
     total, sums = explanation.predictions - explanation.base_values, explanation.values.sum(axis=1)

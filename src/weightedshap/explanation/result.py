@@ -193,31 +193,7 @@ class Explanation:
         changes = [_change(phi, error, k, dof) for phi, error in zip(*pairs, strict=True)]
         return np.reshape(changes, self.base_values.shape)
 
-    def to_frame(self, kind: str = "tidy") -> pd.DataFrame:
-        """The values as a DataFrame.
-
-        "tidy": one row for each explained row, feature and output: value, shapley, rank, weight label.
-        "wide": one row for each explained row (and output; these are the index), one column for each feature.
-        """
-        if one_of("kind of frame", kind, ("tidy", "wide")) == "wide":
-            rows: Data = pd.RangeIndex(len(self), name="row")
-            if self.has_outputs:
-                rows = pd.MultiIndex.from_product([range(len(self)), self.output_names], names=["row", "output"])
-            values = np.moveaxis(self.values, 1, -1).reshape(-1, self.values.shape[1])
-            return pd.DataFrame(values, index=rows, columns=pd.Index(self.feature_names, name="feature"))
-        n, d = self.values.shape[:2]
-        k = self.values.shape[2] if self.has_outputs else 1
-        rank = np.argsort(self.orders, axis=1) + 1
-        row, feature, output = (a.ravel() for a in np.indices((n, d, k)))
-        columns: dict[str, Any] = {"row": row, "feature": np.asarray(self.feature_names)[feature]}
-        if self.has_outputs:
-            columns["output"] = np.asarray(self.output_names)[output]
-        columns |= {"value": self.values.ravel(), "shapley": self.shapley.ravel(), "rank": rank.ravel()}
-        if self.standard_errors is not None:
-            columns["standard_error"] = self.standard_errors.ravel()
-        columns["weight"] = self.weight_labels.reshape(n, k)[row, output]
-        return pd.DataFrame(columns)
-
+    to_frame = export.to_frame
     to_shap = export.to_shap
     to_shapiq = export.to_shapiq
 
@@ -267,6 +243,11 @@ class Explanation:
         from weightedshap.report import write
 
         write(self, path, evaluation)
+
+    def __getattr__(self, name: str) -> Any:
+        """Names that a shap user looks for, and what there is in their place."""
+        said = f"An Explanation has no attribute {name!r}."
+        raise AttributeError(f"{said} {export.INSTEAD[name]}" if name in export.INSTEAD else said, name=name, obj=self)
 
     def __repr__(self) -> str:
         return "\n".join(told.lines(self))

@@ -76,7 +76,7 @@ def unattributed(explanation: Explanation) -> str:
     shares = np.abs(explanation.efficiency_gap)[whole > 0] / whole[whole > 0]
     if not shares.size:
         return "nothing, as f(x) is the base value"
-    median = 0.0 if (left := float(np.median(shares))) < 1e-9 else left
+    median = 0.0 if (left := float(np.median(shares))) < 1e-6 else left
     why = ": weighted attributions do not add up, see efficiency_gap" if median else ""
     return f"{percent(median)} of f(x) − base value in the median row{why}"
 
@@ -115,7 +115,7 @@ def notes_of_rows(explanation: Explanation) -> Iterator[str]:
     elif not used.all():
         unused = listed([name for name, is_used in zip(explanation.feature_names, used, strict=True) if not is_used])
         yield f"The model makes no use of {plural(int((~used).sum()), 'feature')} in these rows: {unused}."
-    if explanation.values.shape[1] == explanation.family.d:
+    if used.any() and explanation.values.shape[1] == explanation.family.d:
         factors = scale_factors(explanation)
         shifted = int(np.isnan(factors).sum())
         if shifted > MANY_SHIFTED * factors.size:

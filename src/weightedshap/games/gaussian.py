@@ -13,6 +13,7 @@ from scipy.special import gammaln, ndtr, ndtri
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, offered, positive_integer
 from weightedshap.contributions import Contributions
+from weightedshap.games.surrogate import refuse_infinite
 from weightedshap.games.wrappers import FilledIn, wrapped
 from weightedshap.inputs import Data, Model, Table, column_of
 
@@ -147,6 +148,7 @@ def _numbers(rows: Data, table: Table) -> FloatArray:
     if not np.isfinite(X).all():
         said = f"Column {names[int(np.argwhere(~np.isfinite(X))[0, 1])]!r} has a missing or infinite value"
         raise ValueError(f"{said}, which no Gaussian distribution has. Use the game 'tree_surrogate', or fill it in.")
+    refuse_infinite(X, names)
     return X
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import random_coalitions
 from weightedshap.inputs import Column, Data, Model, Table, column_of
 from weightedshap.wording import percent
@@ -102,9 +102,9 @@ class Encoding:
 
 
 def refuse_infinite(X: FloatArray, names: tuple[str, ...]) -> None:
-    """An error that names the first of the columns (n, c) that holds an infinite value."""
-    if (infinite := np.isinf(X).any(axis=0)).any():
-        said = f"Column {names[int(infinite.argmax())]!r} holds an infinite value."
+    """An error that names the first of the columns (n, c) that holds an infinite value, or one near to that."""
+    if (infinite := (np.abs(X) > LARGEST).any(axis=0)).any():
+        said = f"Column {names[int(infinite.argmax())]!r} holds an infinite value, or one beyond {LARGEST:.0e}."
         raise ValueError(f"{said} Replace it by a finite one, or by NaN if it is missing.")
 
 
@@ -234,5 +234,5 @@ def missed(info: Mapping[str, Any]) -> str:
     """The same in words."""
     if (known := misses(info)) is None:
         return ""
-    some, full = map(percent, known)
+    some, full = (percent(round(share, 6)) for share in known)
     return f", misses {some} of the sd of predictions with some features known, {full} with all"

@@ -118,7 +118,7 @@ class TreeSurrogate:
             seen = seen.take(np.flatnonzero(~seen.coalition.all(axis=1)))
         (to_learn, *_), (to_check, start, h) = (_lesson(table, split, masked, footing) for masked in (seen, held))
         extra = footing is not None
-        offset = np.average(to_learn.target, axis=0, weights=to_learn.share) if extra else np.zeros(split.f.shape[1])
+        offset = np.average(to_learn.target, axis=0, weights=to_learn.share)
         boosters = boost(self, to_learn, to_check, offset, rng, min_data_in_leaf=least, extra_trees=extra)
         c = offset + np.stack([booster.predict(to_check.X) for booster in boosters], axis=1)
         told = start + h * c, split.f[held.row], held.coalition

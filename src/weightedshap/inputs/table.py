@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions
+from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray, Positions, offered
 from weightedshap.inputs.columns import ARRAYS, IN_ORDER, Column, Data, Kind, as_rows, kind_of, numeric, part_of
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
 from weightedshap.wording import plural
@@ -130,6 +130,8 @@ def as_table(
     if isinstance(data, Table):
         return data
     rows = as_rows(data)
+    if weights is None and type(data).__module__.startswith("shap."):  # of the centres of shap.kmeans
+        weights = offered(data, "weights").get("weights")
     n, width = rows.shape
     if n == 0 or width == 0:
         raise ValueError(f"The background needs at least one row and one column; got {n} rows and {width} columns.")
@@ -147,7 +149,10 @@ def as_table(
     players = players_of(group.get(name, name) for name in names)
     trained = tuple(order or ()) if given is None else ()
     table = Table(rows, names, *players, _row_weights(weights, n), notes, trained)
-    _ = table._categories  # reads every column, so that one of the wrong type is refused here
+    for c, column in enumerate(map(table.column, range(width))):  # one of the wrong type is refused here
+        if column.dtype != object and (np.abs(column[np.isfinite(column)]) > LARGEST).any():
+            said = f"Column {names[c]!r} of the background holds numbers beyond {LARGEST:.0e}, whose squares overflow"
+            raise ValueError(f"{said}. Use a larger unit.")
     return table
 
 
