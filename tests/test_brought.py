@@ -43,8 +43,9 @@ def test_centres_of_kmeans_keep_their_weights(shap, model, table):
     explainer = ws.Explainer(model, centres, game="marginal")
     np.testing.assert_allclose(explainer.background.weights, centres.weights / centres.weights.sum())
     assert len(set(explainer.background.weights)) > 1
+    rows = pd.DataFrame(centres.data, columns=FRAME.columns) if model is MODEL else centres.data
     values = explainer(table[:3]).base_values
-    np.testing.assert_allclose(values, (centres.weights / centres.weights.sum()) @ model.predict(centres.data))
+    np.testing.assert_allclose(values, (centres.weights / centres.weights.sum()) @ model.predict(rows))
     given = ws.Explainer(model, centres, game="marginal", background_weights=np.ones(7))
     assert len(set(given.background.weights)) == 1
 

@@ -204,10 +204,10 @@ def _held_by_shap(held: Data) -> Data:
     """The rows of shap's maskers and of ``shap.kmeans``, in a frame where their columns have names."""
     known = offered(held, "data", "group_names", "feature_names")
     rows, named = known.get("data"), known.get("feature_names", known.get("group_names"))
-    names = [] if named is None else list(map(str, named))
     if not isinstance(rows, np.ndarray) or rows.ndim != 2:
         said = f"A {type(held).__name__} of shap holds no table. Pass the background rows themselves"
         raise TypeError(f"{said}, or a game made by weightedshap.games.from_shap(model, masker, x).")
+    names = [] if named is None else list(map(str, named))
     numbered = names in ([], [str(c) for c in range(rows.shape[1])])
     return rows if numbered else pd.DataFrame(rows, columns=names).infer_objects()
 
