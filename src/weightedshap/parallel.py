@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol, TypeVar
 
@@ -49,10 +49,3 @@ def bar(total: int | None, description: str, progress: bool | str, unit: str = "
     """A progress bar on stderr: ``"auto"`` shows it in a terminal after a second, False never."""
     hidden = progress is False or (progress == "auto" and not sys.stderr.isatty())
     return tqdm(total=total, desc=description, unit=unit, disable=hidden, delay=1.0 if progress == "auto" else 0.0)
-
-
-def counted(items: Iterable[Result], shown: Any) -> Iterator[Result]:
-    """The items, each counted by a bar once it is done with."""
-    for item in items:
-        yield item
-        shown.update(1)

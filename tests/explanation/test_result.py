@@ -590,4 +590,4 @@ def test_notebooks_show_names_as_text(model):
 def test_notebooks_show_the_first_ten_features():
     page = ws.explain(additive(np.arange(1.0, 13.0)).game)._repr_html_()
     assert "and 2 more" in page
-    assert page.count("<tr>") == 12
+    assert page.count("<tr>") == 10

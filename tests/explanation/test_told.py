@@ -58,8 +58,8 @@ def test_a_shapley_attribution_leaves_nothing():
 def test_few_background_rows_are_noted_with_what_is_missed():
     few = explained(rows=60)
     missed = 100 * np.sqrt(few.judge_info["relative_error"])
-    assert noted(few, f"learned from only 60 background rows, and misses {missed:.0f} % of the predictions' sd")
-    assert not noted(explained(), "learned from only")
+    assert noted(few, f"misses {missed:.0f} % of the predictions' sd on rows that it did not see: it learned from 60.")
+    assert not noted(explained(), "it learned from")
     assert not noted(explained(rows=60, game="marginal"), "learned")  # nothing was
 
 
@@ -72,8 +72,8 @@ def test_a_judge_that_misses_much_is_noted():
     poor = explained(game="tree_path", judge=SMALL)
     share = poor.judge_info["full_gap"] / np.sqrt(poor.judge_info["variance"])
     assert share > 1 / 3
-    assert noted(poor, f"'tree_surrogate' misses {100 * share:.0f} % of the predictions' sd even when all features")
-    assert not noted(explained(), "even when all")
+    assert noted(poor, f"'tree_surrogate' misses {100 * share:.0f} % of the predictions' sd even with all features")
+    assert not noted(explained(), "even with all")
 
 
 def test_unused_features_and_constant_predictions_are_noted():

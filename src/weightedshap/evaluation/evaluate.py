@@ -27,13 +27,11 @@ from weightedshap.games import JUDGES
 from weightedshap.games.rows import Rows
 from weightedshap.games.surrogate import copies_of
 from weightedshap.inputs import Data, Table
-from weightedshap.parallel import bar, counted
 from weightedshap.utilities import masked_inclusion
-from weightedshap.wording import number
 
 FILE_VERSION = 1
 COSTLY = ("exclusion", "masked_inclusion", "performance")
-UNASKED_OPTIMUM = 10  # features: beyond, the optimum takes longer than everything else together
+UNASKED_OPTIMUM = 10  # features: beyond, it takes longer than everything else together
 
 Explained = Explainer | Setting
 Judge = str | Callable[[Any], Any]
@@ -84,7 +82,7 @@ class Evaluation:
     def difference(
         self, method: str = "WeightedSHAP", other: str = "Shapley", judge: str | None = None, metric: str = "recovery"
     ) -> told.Difference:
-        """Mean difference of two methods over the rows, and half the width of its 95 % interval (paired)."""
+        """Mean difference of two methods over the rows, and half the width of its 95 % interval (paired), in words."""
         one, two = (one_of("method", name, self.methods) for name in (method, other))
         return told.differing(self, one, two, judge or self.judges[0], metric)
 
@@ -115,28 +113,17 @@ class Evaluation:
         return found
 
     def __repr__(self) -> str:
-        more = [f"note: {note}" for note in self.notes]
-        own = "own: the judge that chose the weights; " if "own" in self.judges else ""
-        marked = f"* the best attribution; {own}tables() has all numbers, summary(metric) other metrics"
-        return "\n".join([self.verdict, "", self.summary(), marked, *more])
-
-    @property
-    def verdict(self) -> str:
-        """One sentence: how much better, than what, and what is noise."""
-        return told.verdict(self)
+        return "\n".join(
+            [told.verdict(self), "", self.summary(), told.LEGEND, *(f"note: {note}" for note in self.notes)]
+        )
 
     def summary(self, metric: str = "recovery") -> str:
         """Methods × judges: one metric in percent of Shapley's, with the best attribution marked."""
-        return told.Said(told.summary(self, one_of("metric", metric, self.metrics)))
-
-    def tables(self) -> str:
-        """Methods × metrics of every judge, in the numbers themselves."""
-        return told.Said(told.tables(self))
+        return told.summary(self, one_of("metric", metric, self.metrics))
 
     def _repr_html_(self) -> str:
-        """For notebooks: the verdict, and the means, methods by metrics."""
-        wide = self.to_frame().pivot(index="method", columns=["judge", "metric"], values="mean")
-        return f"<p>{html.escape(self.verdict)}</p>{wide.reindex(list(self.methods)).to_html(float_format=number)}"
+        """For notebooks: the same as printed."""
+        return f"<pre>{html.escape(repr(self))}</pre>"
 
     def _points(self, judge: str, metric: str) -> FloatArray:
         return self.points[one_of("judge", judge, self.judges)][one_of("metric", metric, self.metrics)]
@@ -195,59 +182,39 @@ def evaluate(
     costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
     orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
     drawn = _rng(setting, 2).permuted(orders, axis=1)  # (m, d) at random
-    cut = [setting.background] if against == "own" else halves(setting.background, _rng(setting, 1))
-    named = {} if against == "own" else _named(judges)
-    steps = len(cut) * (len(settings) + len(chosen) + len(named) + (len(compared) == 1))
-    with bar(steps, "evaluating", setting.choices.progress, "step") as shown:
-        quiet = {name: one.but(progress=False) for name, one in settings.items()}
-        if against == "own":
-            own = {name: one.fit() if isinstance(one, Setting) else one.fits for name, one in compared.items()}
-            fitted = {name: [(quiet[name], fits)] for name, fits in counted(own.items(), shown)}
-        else:
-            fitted = {name: [one.refit(half) for half in counted(cut, shown)] for name, one in quiet.items()}
-        sides = {name: [Side.of(*fit, rows, drawn) for fit in fits] for name, fits in fitted.items()}
-        first = sides[next(iter(sides))]
-        labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
-        shared, notes = _of_model(replace(first[0], setting=next(iter(quiet.values()))), chosen)
-        of_model = {method for method in chosen if METHODS[method].of_model}
-        shown.update(len(cut) * len(of_model))
-        kept = tuple(method for method in chosen if method in shared or method not in of_model)
-        own_rank = [method for method in kept if method not in shared]
-        known = [{one: METHODS[one].rank(side) for one in counted(own_rank, shown)} | shared for side in first]
-        ranked = [np.stack([of[method] for method in kept], axis=1) for of in known]  # (n, M, d, k) each
-        if isinstance(explainer, Mapping):
-            kept, ranked = _with_others(kept, ranked, sides)
-        judging = {name: [_judge(judge, other) for other in first[::-1]] for name, judge in named.items()}
-        judging |= {} if len(compared) > 1 else {"own": [side.judge for side in first]}
-        scored = _scored(judging, first, ranked, labels, costly, shown)
-    common = [metric for metric in next(iter(scored.values())) if all(metric in of for of in scored.values())]
-    return Evaluation(kept, tuple(common), tuple(judging), scored, notes)
-
-
-def _scored(
-    judging: Mapping[str, Sequence[Rows]],
-    sides: Sequence[Side],
-    ranked: Sequence[IntArray],
-    labels: Labels | None,
-    costly: Sequence[str],
-    shown: Any,
-) -> dict[str, dict[str, FloatArray]]:
-    """By judge and metric (n, M, d + 1), what the rankings (n, M, d, k) of each side score, averaged over the sides."""
-    performance, workers = labels if "performance" in costly else None, sides[0].setting.method
-    pairs = zip(sides, ranked, strict=True)
+    if against == "own":
+        own = {name: one.fit() if isinstance(one, Setting) else one.fits for name, one in compared.items()}
+        fitted = {name: [(settings[name], fits)] for name, fits in own.items()}
+    else:
+        cut = halves(setting.background, _rng(setting, 1))
+        fitted = {name: [one.refit(half) for half in cut] for name, one in settings.items()}
+    sides = {name: [Side.of(*fit, rows, drawn) for fit in fits] for name, fits in fitted.items()}
+    first = sides[next(iter(sides))]
+    labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
+    shared, notes = _of_model(replace(first[0], setting=setting), chosen)
+    kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
+    known = [{one: METHODS[one].rank(side) for one in kept if one not in shared} | shared for side in first]
+    ranked = [np.stack([of[method] for method in kept], axis=1) for of in known]  # (n, M, d, k) each
+    if isinstance(explainer, Mapping):
+        kept, ranked = _with_others(kept, ranked, sides)
+    performance = labels if "performance" in costly else None
+    pairs = zip(first, ranked, strict=True)
     masked = [_masked(*pair, performance) if "masked_inclusion" in costly else {} for pair in pairs]
+    judging = {} if against == "own" else _judges(judges, first)
+    judging |= {} if len(compared) > 1 else {"own": [side.judge for side in first]}
     scored = {}
     for judge, games in judging.items():
         both = []
-        for game, order, more in counted(zip(games, ranked, masked, strict=True), shown):
+        for game, order, more in zip(games, ranked, masked, strict=True):
             truth = labels if labels is None or labels.fits(game) else None
-            found = points(game, order, "recovery", truth, workers)
+            found = points(game, order, "recovery", truth, setting.method)
             if "exclusion" in costly:
                 more_truth = None if truth is None else performance
-                found |= points(game, order, "exclusion", more_truth, workers, backwards=True)
+                found |= points(game, order, "exclusion", more_truth, setting.method, backwards=True)
             both.append(found | more)
         scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
-    return scored
+    common = [metric for metric in next(iter(scored.values())) if all(metric in of for of in scored.values())]
+    return Evaluation(kept, tuple(common), tuple(judging), scored, notes)
 
 
 def _settings(compared: Mapping[str, Explained]) -> dict[str, Setting]:
@@ -264,11 +231,14 @@ def _settings(compared: Mapping[str, Explained]) -> dict[str, Setting]:
     return settings
 
 
-def _named(judges: Judges) -> dict[str, Judge]:
-    """Judges by their names."""
+def _judges(judges: Judges, sides: Sequence[Side]) -> dict[str, list[Rows]]:
+    """By kind, the games that judge each side: fitted to the other half, or given."""
     if isinstance(judges, Mapping):
-        return dict(judges)
-    return {name_of(one): one for one in ([judges] if isinstance(judges, str) or callable(judges) else judges)}
+        named = dict(judges)
+    else:
+        listed = [judges] if isinstance(judges, str) or callable(judges) else list(judges)
+        named = {name_of(judge): judge for judge in listed}
+    return {name: [_judge(judge, other) for other in sides[::-1]] for name, judge in named.items()}
 
 
 def _judge(judge: Judge, other: Side) -> Rows:

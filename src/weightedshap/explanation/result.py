@@ -254,15 +254,11 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """For notebooks: the same lines, and the features that matter most."""
-        title, *facts = map(html.escape, repr(self).splitlines())
         mean = [np.abs(values).mean(axis=(0, *range(2, values.ndim))) for values in (self.values, self.shapley)]
-        top = np.argsort(-mean[0], kind="stable")[:10]
-        lines = [(html.escape(self.feature_names[i]), number(mean[0][i]), number(mean[1][i])) for i in top]
-        lines += [(f"and {len(mean[0]) - len(top)} more", "", "")] if len(mean[0]) > len(top) else []
-        body = "".join(f"<tr><th>{name}</th><td>{own}</td><td>{shap}</td></tr>" for name, own, shap in lines)
-        head = "<tr><th>feature</th><th>mean |φ*|</th><th>mean |Shapley|</th></tr>"
-        table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
-        return f"<div><strong>{title}</strong><br>{'<br>'.join(facts)}{table}</div>"
+        table = pd.DataFrame(np.transpose(mean), list(self.feature_names), ["mean |φ*|", "mean |Shapley|"])
+        first = table.sort_values("mean |φ*|", ascending=False, kind="stable").head(10)
+        more = f"<p>and {len(table) - 10} more</p>" if len(table) > 10 else ""
+        return f"<pre>{html.escape(repr(self))}</pre>{first.to_html(float_format=number)}{more}"
 
 
 def _change(phi: FloatArray, error: FloatArray, k: int, dof: float) -> float:

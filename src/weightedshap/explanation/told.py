@@ -46,26 +46,20 @@ def reasons_of(stopped: Sequence[str]) -> str:
 
 def lines(explanation: Explanation) -> list[str]:
     """The print: what was explained, what is left, who judged, and what the area is."""
-    n, d = explanation.values.shape[:2]
+    (n, d), sizes = explanation.values.shape[:2], explanation.family.d
     outputs = f" × {plural(explanation.values.shape[2], 'output')}" if explanation.has_outputs else ""
-    curves, shapley = (c[:, 1:].sum(1).mean() for c in (explanation.curves, explanation.reference_curves["shapley"]))
-    steps = curves_in_words(explanation.family.d)
-    smaller = f" ({compared(curves / shapley - 1)})" if shapley > 0 else ""
-    unit = scale_of(explanation.judge_info)
+    area, shapley = (c[:, 1:].sum(1).mean() for c in (explanation.curves, explanation.reference_curves["shapley"]))
+    smaller = f" ({compared(area / shapley - 1)})" if shapley > 0 else ""
+    summed = f"recovery error ({scale_of(explanation.judge_info)}), summed over 1..{sizes} known features"
     return [
         f"Explanation of {plural(n, 'row')} × {plural(d, 'feature')}{outputs}",
         f"  explained: {named(explanation.game_info)} · {reasons_of(explanation.stopped)}",
         f"  left over: {unattributed(explanation)}",
         f"  judged by: {judge_named(explanation)}{missed(explanation.judge_info)}",
-        f"  recovery error ({unit}), {steps}: {number(curves)}, by Shapley {number(shapley)}{smaller};",
+        f"  {summed}: {number(area)}, by Shapley {number(shapley)}{smaller};",
         "    that is on the judge that chose the weights, ws.evaluate asks another",
         *(f"  note: {note}" for note in explanation.notes),
     ]
-
-
-def curves_in_words(d: int) -> str:
-    """Which steps of a curve its area adds up."""
-    return f"summed over 1..{d} known features" if d > 1 else "with the feature known"
 
 
 def unattributed(explanation: Explanation) -> str:
@@ -73,10 +67,9 @@ def unattributed(explanation: Explanation) -> str:
     if explanation.values.shape[1] < explanation.family.d:
         return "features are selected, so the rest is not told"
     whole = np.abs(explanation.predictions - explanation.base_values)
-    shares = np.abs(explanation.efficiency_gap)[whole > 0] / whole[whole > 0]
-    if not shares.size:
+    if not whole.any():
         return "nothing, as f(x) is the base value"
-    median = 0.0 if (left := float(np.median(shares))) < 1e-6 else left
+    median = round(float(np.median(np.abs(explanation.efficiency_gap)[whole > 0] / whole[whole > 0])), 6)
     why = ": weighted attributions do not add up, see efficiency_gap" if median else ""
     return f"{percent(median)} of f(x) − base value in the median row{why}"
 
@@ -88,36 +81,31 @@ def notes_of_games(explanation: Explanation) -> Iterator[str]:
     if any(info.get("background_rows") == 1 for info in each):
         yield "The background is a single row: every row is compared with it, and no game can learn from it."
         return
-    yield from (note for note in map(_note_of_game, each) if note)
-
-
-def _note_of_game(info: Mapping[str, Any]) -> str | None:
-    known, game, n = misses(info), info.get("game"), info.get("background_rows", np.inf)
-    if known is None:
-        return None
-    some, full = (f"{percent(share)} of the predictions' sd" for share in known)
-    if n <= FEW_ROWS:
-        said = f"The game {game!r} was learned from only {n} background rows, and misses {some} on rows that it did not"
-        return f"{said} see. Pass several hundred rows that the model may see."
-    if known[1] > LARGE_MISS:
-        said = f"The game {game!r} misses {full} even when all features are known"
-        return f"{said}, so rankings are judged on its errors too. Pass more background rows, or judge='anchored'."
-    return None
+    for info, known in ((info, misses(info)) for info in each):
+        if known is None:
+            continue
+        some, full = (f"The game {info['game']!r} misses {percent(share)} of the predictions' sd" for share in known)
+        if (n := info["background_rows"]) <= FEW_ROWS:
+            yield f"{some} on rows that it did not see: it learned from {n}. Pass several hundred background rows."
+        elif known[1] > LARGE_MISS:
+            yield f"{full} even with all features known. Pass more background rows, or judge='anchored'."
 
 
 def notes_of_rows(explanation: Explanation) -> Iterator[str]:
     """Sentences on predictions that are constant, features without use, and rows that cannot be scaled to add up."""
-    delta = explanation.contributions
+    delta, names = explanation.contributions, np.array(explanation.feature_names)
     known = np.stack([explanation.values, explanation.shapley], axis=1) if delta is None else delta
     used = np.any(known, axis=(0, 1, *range(3, known.ndim)))  # (d,)
     if not used.any():
         yield "No feature changes the prediction of these rows: all attributions are zero."
-    elif not used.all():
-        unused = listed([name for name, is_used in zip(explanation.feature_names, used, strict=True) if not is_used])
-        yield f"The model makes no use of {plural(int((~used).sum()), 'feature')} in these rows: {unused}."
-    if used.any() and explanation.values.shape[1] == explanation.family.d:
-        factors = scale_factors(explanation)
-        shifted = int(np.isnan(factors).sum())
-        if shifted > MANY_SHIFTED * factors.size:
-            said = f"In {shifted} of {plural(factors.size, 'row')} the attributions add up to nearly nothing, or to the"
-            yield f"{said} wrong side: there to_shap(normalize='scale') shifts instead of scaling."
+        return
+    if not used.all():
+        unused = listed(names[~used].tolist())
+        yield f"The model makes no use of {plural(sum(~used), 'feature')} in these rows: {unused}."
+    if len(used) == explanation.family.d:
+        shifted = np.isnan(scale_factors(explanation))
+        if shifted.mean() > MANY_SHIFTED:
+            said = (
+                f"In {shifted.sum()} of {plural(shifted.size, 'row')} the attributions add up to next to nothing, or to"
+            )
+            yield f"{said} the wrong side: there to_shap(normalize='scale') shifts instead of scaling."

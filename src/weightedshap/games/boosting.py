@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LEARNING = {"objective": "regression", "metric": "l2", "deterministic": True, "force_row_wise": True, "verbose": -1}
 BINNING = {"bin_construct_sample_cnt": 50_000, "enable_bundle": False}
-LEAST = 1e-30  # LightGBM takes leaves below 1e-35 for zero
+LEAST = 1e-30  # LightGBM takes leaves below 1e-35 for zero, and labels above 3e38 for infinite
 SMALL = 2_000_000  # cells below which threads cost more than they bring
 
 
@@ -63,31 +63,21 @@ def boost(
     grown = {"learning_rate": recipe.rate, "num_leaves": recipe.leaves, "max_bin": recipe.bins, "num_threads": jobs}
     boosters = []
     for target, held_target in zip((seen.target - offset).T, (held.target - offset).T, strict=True):
-        unit = _unit(target)
+        _refuse_sizes(target)
         parameters = {**LEARNING, **BINNING, **grown, "seed": int(rng.integers(2**31)), **more}
-        data = lightgbm.Dataset(seen.X, target / unit, weight=seen.share, params=parameters)
-        check = lightgbm.Dataset(held.X, held_target / unit, weight=held.share, reference=data)
+        data = lightgbm.Dataset(seen.X, target, weight=seen.share, params=parameters)
+        check = lightgbm.Dataset(held.X, held_target, weight=held.share, reference=data)
         stop = lightgbm.early_stopping(recipe.patience, verbose=False)
-        grower = lightgbm.train(parameters, data, recipe.trees, valid_sets=[check], callbacks=[stop])
-        boosters.append(grower if unit == 1 else _times(grower, unit))
+        boosters.append(lightgbm.train(parameters, data, recipe.trees, valid_sets=[check], callbacks=[stop]))
     return tuple(boosters)
 
 
-def _unit(target: FloatArray) -> float:
-    """What labels are counted in: 1, or a power of two near the largest where single precision would lose them."""
+def _refuse_sizes(target: FloatArray) -> None:
+    """An error for labels that single precision, or LightGBM, would lose."""
     largest = float(np.abs(target).max())
-    if 0 < largest < LEAST:
-        said = f"The predictions differ by no more than {largest:.0e}, which boosted trees take for nothing."
-        raise ValueError(f"{said} Pass `predict=` a function that returns them in a smaller unit.")
-    return 1.0 if largest == 0 or 1e-9 < largest < 1e9 else float(2.0 ** np.round(np.log2(largest)))
-
-
-def _times(booster: Booster, unit: float) -> Booster:
-    """The booster with its leaves times `unit`."""
-    for place, tree in enumerate(booster.dump_model(num_iteration=-1)["tree_info"]):
-        for leaf in range(tree["num_leaves"]):
-            booster.set_leaf_output(place, leaf, unit * booster.get_leaf_output(place, leaf))
-    return booster
+    if largest and not LEAST < largest < 1 / LEAST:
+        said = f"Predictions that differ by {largest:.0e} are too small or too large for boosted trees."
+        raise ValueError(f"{said} Pass `predict=` a function that returns them in another unit.")
 
 
 @dataclass(frozen=True, repr=False)

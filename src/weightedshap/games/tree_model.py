@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, look_up
+from weightedshap.checks import FloatArray, look_up
 from weightedshap.games.protocols import Anchor, ExactFitted
 from weightedshap.games.surrogate import Masked, refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, wrapped
@@ -61,14 +61,14 @@ def readable(model: Model, table: Table) -> FittedPath | None:
 
 def why_learned(model: Model, table: Table) -> tuple[str, ...]:
     """A sentence where the trees of a pipeline could be read if columns that it mixes were one player."""
-    from weightedshap.trees.pipelines import mixing
+    from weightedshap.trees.pipelines import MixedColumns, is_pipeline
+    from weightedshap.trees.readers import UnreadableModel
 
-    return () if model.custom else mixing(model.original, *_seen(table))
-
-
-def _seen(table: Table) -> tuple[Data, IntArray, tuple[str, ...]]:
-    """What a reader looks at: some rows, and the players and names of their columns."""
-    return table.take(slice(0, 100)), table.player_of_column, table.names
+    try:
+        _ = is_pipeline(model.original) and _explained(model, table)
+    except UnreadableModel as error:
+        return (f"{error} Learned games explain them apart here.",) if isinstance(error, MixedColumns) else ()
+    return ()
 
 
 def _explained(model: Model, table: Table) -> ReadModel:
@@ -84,7 +84,7 @@ def _explained(model: Model, table: Table) -> ReadModel:
             "A tree game reads the model's trees and cannot follow `predict=`. Leave `predict` out, or use "
             "game='tree_surrogate', which learns any function."
         )
-    read, owner = read_through(model.original, *_seen(table))
+    read, owner = read_through(model.original, table.take(slice(0, 100)), table.player_of_column, table.names)
     if model.link == "logit" and (read.space != "margin" or len(read.ensembles) > 1):
         raise UnreadableModel(
             f"The trees of this model add up on the scale {read.space!r}, not to log-odds of one class against "

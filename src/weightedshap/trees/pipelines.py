@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from weightedshap.checks import FloatArray, IntArray, field_values
 from weightedshap.inputs import Data, UserModel, feeding
-from weightedshap.inputs.calls import how_to_call
+from weightedshap.inputs.calls import how_to_call, library_of
 from weightedshap.inputs.groups import listed
 from weightedshap.trees.readers import ReadModel, UnreadableModel, read_model
 
@@ -21,7 +23,7 @@ Origin = frozenset[int]
 
 BY_COLUMN = ("sklearn.preprocessing", "sklearn.impute", "sklearn.feature_selection")  # modules, but for
 MIXING = ("Normalizer", "KernelCenterer", "KNNImputer", "IterativeImputer", "FunctionTransformer")
-TOKEN = "\ue000{}\ue001"  # letters for private use, as a name that no column has
+TOKEN = "\ue000{}\ue001"  # letters for private use: a name that no column has
 
 
 class MixedColumns(UnreadableModel):
@@ -50,58 +52,31 @@ def read_through(model: UserModel, rows: Data, owner: IntArray, names: Sequence[
     `owner` (c,) and `names` are the players and names of the columns of `rows`. A split on a transformed column asks
     about the player of its input, so games of the pipeline are exact; a column made of several players is refused.
     """
-    if not _is_pipeline(model):
+    if not is_pipeline(model):
         return read_model(model, rows), owner
-    step, last = Transform.of(model), model[-1]
-    players = np.array([_player(of, owner, names) for of in origins(model[:-1], len(owner))], dtype=np.intp)
+    front, last = model[:-1], model[-1]
+    call, left_out = front.transform if front.steps else np.asarray, np.nan if library_of(last) == "xgboost" else 0.0
+    step = partial(_transformed, feeding(call, model), left_out)
     read = Piped(**field_values(read_model(last, step(rows))), transform=step)
     own, alone = (np.asarray(how_to_call(one, None)[0](of)) for one, of in ((model, rows), (last, step(rows))))
     if not np.allclose(own, alone, rtol=1e-5):
         raise UnreadableModel("The last step predicts otherwise by itself than in its pipeline. Explain it by itself.")
-    return read, players
+    return read, np.array([_player(of, owner, names) for of in origins(front, len(owner))], dtype=np.intp)
 
 
-def mixing(model: UserModel, rows: Data, owner: IntArray, names: Sequence[str]) -> tuple[str, ...]:
-    """A sentence where trees cannot be read only because the steps before them mix columns."""
-    if not _is_pipeline(model):
-        return ()
-    try:
-        [_player(of, owner, names) for of in origins(model[:-1], len(owner))]
-    except MixedColumns as mixed:
-        try:
-            read_model(model[-1], Transform.of(model)(rows))
-        except UnreadableModel:
-            return ()
-        return (f"{mixed} Learned games explain them apart here.",)
-    except UnreadableModel:
-        pass
-    return ()
+def _transformed(call: Callable[[Data], Any], left_out: float, rows: Data) -> Data:
+    """Rows as the last step of a pipeline gets them, never sparse: cells that are left out have a value."""
+    made = call(deepcopy(rows))  # some steps write to what they get
+    if not issparse(made):
+        return made
+    cells = made.tocoo()
+    dense = np.full(cells.shape, left_out)
+    dense[cells.row, cells.col] = cells.data
+    return dense
 
 
-@dataclass(frozen=True)
-class Transform:
-    """Rows as the last step of a pipeline gets them; cells that a sparse matrix leaves out are missing to XGBoost."""
-
-    call: Callable[[Data], Any]
-    last: UserModel
-
-    @classmethod
-    def of(cls, pipeline: UserModel) -> Transform:
-        front = pipeline[:-1]
-        return cls(feeding(front.transform if front.steps else np.asarray, pipeline), pipeline[-1])
-
-    def __call__(self, rows: Data) -> Data:
-        made = self.call(deepcopy(rows))  # some steps write to what they get
-        if not hasattr(made, "tocoo"):
-            return made
-        cells = made.tocoo()
-        missing = np.nan if type(self.last).__module__.startswith("xgboost") else 0.0
-        dense = np.full(cells.shape, missing)
-        dense[cells.row, cells.col] = cells.data
-        return dense
-
-
-def _is_pipeline(model: UserModel) -> bool:
+def is_pipeline(model: UserModel) -> bool:
+    """Whether a model is a pipeline of scikit-learn."""
     from sklearn.pipeline import Pipeline
 
     return isinstance(model, Pipeline)
@@ -109,12 +84,12 @@ def _is_pipeline(model: UserModel) -> bool:
 
 def _player(of: Origin, owner: IntArray, names: Sequence[str]) -> int:
     """The player that a transformed column belongs to; any for a constant, which no split asks about."""
-    players = {int(owner[c]) for c in of}
+    players = {int(owner[c]) for c in of} or {0}
     if len(players) > 1:
         inputs = listed([names[c] for c in sorted(of)])
         said = f"The pipeline makes one column out of {inputs}, so its trees cannot be read by column"
         raise MixedColumns(f"{said}. Explain these as one player, exactly, by groups=[[{inputs}]].")
-    return players.pop() if players else 0
+    return players.pop()
 
 
 def origins(step: Any, n: int) -> list[Origin]:
@@ -122,43 +97,23 @@ def origins(step: Any, n: int) -> list[Origin]:
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import FeatureUnion
 
-    if step is None or (isinstance(step, str) and step == "passthrough"):
+    if step in (None, "passthrough"):
         return [frozenset([c]) for c in range(n)]
-    if _is_pipeline(step):
+    if is_pipeline(step):
         made = origins(None, n)
         for _, inner in step.steps:
             made = [frozenset[int]().union(*(made[c] for c in of)) for of in origins(inner, len(made))]
         return made
-    if isinstance(step, ColumnTransformer):
-        return _side_by_side(step, n)
     if isinstance(step, FeatureUnion):
         return [of for _, inner in step.transformer_list if inner != "drop" for of in origins(inner, n)]
-    return _of_leaf(step, n)
-
-
-def _side_by_side(step: Any, n: int) -> list[Origin]:
-    """The parts of a ColumnTransformer, each where it stands in the result."""
-    named = list(step.feature_names_in_) if hasattr(step, "feature_names_in_") else []
-    width = max((where.stop for where in step.output_indices_.values()), default=0)
-    made = [frozenset[int]()] * width
-    for name, inner, columns in step.transformers_:
-        where = step.output_indices_[name]
-        if (isinstance(inner, str) and inner == "drop") or where.stop == where.start:
-            continue
-        if isinstance(columns, slice) and isinstance(columns.start or columns.stop, str):
-            start, stop = (end and named.index(end) for end in (columns.start, columns.stop))
-            columns = slice(start, None if stop is None else stop + 1)
-        at = [named.index(c) if isinstance(c, str) else int(np.arange(n)[c]) for c in _listed(columns, n)]
-        made[where] = [frozenset(at[c] for c in of) for of in origins(inner, len(at))]
+    if not isinstance(step, ColumnTransformer):
+        return _of_leaf(step, n)
+    made = [frozenset()] * max(where.stop for where in step.output_indices_.values())
+    for name, inner, _ in step.transformers_:
+        where, inputs = step.output_indices_[name], step._transformer_to_input_indices.get(name, ())
+        if where.stop > where.start:
+            made[where] = [frozenset(inputs[c] for c in of) for of in origins(inner, len(inputs))]
     return made
-
-
-def _listed(columns: Any, n: int) -> Iterable[Any]:
-    """Columns by name or position; slices and masks as positions."""
-    if isinstance(columns, (str, int)):
-        return [columns]
-    chosen = np.asarray(columns) if not isinstance(columns, slice) else np.arange(n)[columns]
-    return np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.tolist()
 
 
 def _of_leaf(step: Any, n: int) -> list[Origin]:
