@@ -149,8 +149,9 @@ def as_table(
     players = players_of(group.get(name, name) for name in names)
     trained = tuple(order or ()) if given is None else ()
     table = Table(rows, names, *players, _row_weights(weights, n), notes, trained)
-    for c, column in enumerate(map(table.column, range(width))):  # one of the wrong type is refused here
-        if column.dtype != object and (np.abs(column[np.isfinite(column)]) > LARGEST).any():
+    _ = table._categories  # reads every column, so that one of the wrong type is refused here
+    for c in set(range(width)) - set(table._categories):
+        if (np.abs((column := table.column(c))[np.isfinite(column)]) > LARGEST).any():
             said = f"Column {names[c]!r} of the background holds numbers beyond {LARGEST:.0e}, whose squares overflow"
             raise ValueError(f"{said}. Use a larger unit.")
     return table
