@@ -43,7 +43,7 @@ def test_demo_says_who_explained_and_judged_and_that_another_judge_is_to_be_aske
     text = demo[0].output
     assert "explained: tree_path (log-odds)" in text
     assert "judged by: anchored (probability)" in text
-    chosen, shapley = map(float, re.search(r"on the judge that chose: ([\d.]+) \(Shapley ([\d.]+)\)", text).groups())
+    chosen, shapley = map(float, re.search(r"known features: ([\d.]+), by Shapley ([\d.]+) \(", text).groups())
     assert 0 < chosen <= shapley
     assert "cannot look worse on the judge that chose; ws.evaluate(explainer, X) asks another." in text
 

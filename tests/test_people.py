@@ -414,7 +414,7 @@ def test_categories_never_seen_are_one_and_the_same_to_a_learned_game(game, kind
     new, other = explainer({"rooms": 3, "city": "Hof"}), explainer({"rooms": 3, "city": "Rom"})
     np.testing.assert_array_equal(new.values, other.values)
     assert np.isfinite(new.values).all()
-    assert new.notes == ("Column 'city' holds categories that the background never saw: 'Hof'.",)
+    assert new.notes[0] == "Column 'city' holds categories that the background never saw: 'Hof'."
     assert new.predictions == [103.0]
     assert new.endpoint_gaps["full"][0] < -90  # the game stays in what it knows, and the gap says so
 

@@ -16,6 +16,7 @@ IntArray = npt.NDArray[np.intp]
 Positions = int | IntArray
 
 T = TypeVar("T")
+LARGEST = 1e150  # numbers beyond cannot be squared
 
 
 class UnknownName(ValueError, KeyError):
@@ -80,6 +81,9 @@ def as_outputs(values: Any, n: int, who: str) -> FloatArray:
             f"{who} returned {bad} NaN or infinite value{'s' if bad > 1 else ''} out of {array.size}. An explanation of"
         )
         raise ValueError(f"{said} such values would be meaningless; check the model on the rows it was given.")
+    if array.size and (largest := np.abs(array).max()) > LARGEST:
+        said = f"{who} returned {largest:.0e}, and squares of numbers beyond {LARGEST:.0e} overflow."
+        raise ValueError(f"{said} Pass `predict=` a function that returns them in a larger unit.")
     return array
 
 

@@ -15,7 +15,7 @@ from weightedshap.estimators import Estimator, as_estimator
 from weightedshap.games import GAMES, JUDGES, Anchored
 from weightedshap.games.protocols import Fitted, Recipe
 from weightedshap.games.rows import Rows
-from weightedshap.games.tree_model import readable
+from weightedshap.games.tree_model import readable, why_learned
 from weightedshap.games.wrappers import as_fitted
 from weightedshap.inputs import Data, Groups, Model, Outputs, Table, as_model, as_table, trained_columns
 from weightedshap.selection import SELECTIONS
@@ -107,6 +107,8 @@ class Setting:
         method = choices.method(table.d)
         called = choices.predict, choices.outputs, choices.link
         known = None if model is None else replace(as_model(model, table, *called), progress=choices.progress)
+        if known is not None and isinstance(choices.game, str) and choices.game == "auto":
+            table = replace(table, notes=table.notes + why_learned(known, table))
         return cls(known, table, choices, method)
 
     def but(self, **changes: Any) -> Setting:

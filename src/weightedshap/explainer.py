@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.assembly import Assembled
-from weightedshap.checks import FloatArray
+from weightedshap.checks import FloatArray, name_of
 from weightedshap.choices import Choices, Fits, Method, Setting
 from weightedshap.estimators import authors
 from weightedshap.estimators.exact import Estimate, estimated, read_off
@@ -26,6 +26,7 @@ from weightedshap.parallel import each_block, row_generator
 from weightedshap.selection import Candidates, Selection
 from weightedshap.weighing import Weighing
 from weightedshap.weights import WeightFamily
+from weightedshap.wording import plural
 
 __all__ = ["Explainer", "explain"]
 
@@ -137,6 +138,13 @@ class Explainer:
         """The weights to choose from."""
         return self.setting.method.family
 
+    def __repr__(self) -> str:
+        games = " and ".join(f"{game.info['game']} ({game.scale})" for game in self.games)
+        judge = "itself" if self.judge is self.game else f"{self.judge.info['game']} ({self.judge.scale})"
+        model = "a game" if self.setting.model is None else name_of(self.setting.model.original)
+        chosen = f"{plural(len(self.family), 'weight')}, utility {self.setting.method.utility.name}"
+        return f"Explainer of {model}, {self.background}\n  explains {games}, judged by {judge}; {chosen}"
+
     def __call__(self, X: Data, row_ids: Any = None) -> Explanation:
         """Explain every row of `X`.
 
@@ -222,21 +230,13 @@ class Call:
             family=weighing.family,
             n_evaluations=np.array(evaluations),
             stopped=tuple(stopped),
-            game_info=_of_games(weighing.names, [self._told(rows) for rows in self.explained]),
-            judge_info=self._told(weighing.judge),
+            game_info=_of_games(weighing.names, [_told(rows) for rows in self.explained]),
+            judge_info=_told(weighing.judge),
             utility=method.utility.name,
             select=method.select,
-            notes=notes + _notes(method.keep, keep),
+            _notes=notes + _notes(method.keep, keep),
             _weigher=replace(weighing, kept=result.by_game() if len(self.explained) > 1 else None),
         )
-
-    def _told(self, rows: Rows) -> dict[str, Any]:
-        """What a game says of itself; margins of one class against the rest are log-odds, those of several are not."""
-        setting, info = self.weighing.setting, dict(rows.fitted.info)
-        if setting is None or (model := setting.model) is None or info.get("space") != "margin":
-            return info
-        odds = model.link == "logit" or (model.space == "probability" and model.n_raw <= 2)
-        return {**info, "scale": "log-odds"} if odds else info
 
     def _stopped(self, estimates: Sequence[Estimate]) -> list[str]:
         """Why no more was spent on each row, game by game where there are several."""
@@ -314,6 +314,12 @@ def _of_games(names: Sequence[str], infos: Sequence[dict[str, Any]]) -> dict[str
         return infos[0]
     shared = {"space": "value"} | {key: infos[0][key] for key in ("space", "scale") if key in infos[0]}
     return {"game": ", ".join(names), **shared, "games": dict(zip(names, infos, strict=True))}
+
+
+def _told(rows: Rows) -> dict[str, Any]:
+    """What a game says of itself."""
+    info, scale = dict(rows.fitted.info), rows.fitted.scale
+    return {**info, "scale": scale} if scale == "log-odds" else info
 
 
 def _notes(asked: bool | str, kept: bool) -> tuple[str, ...]:

@@ -11,9 +11,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import weightedshap as ws
+from weightedshap.checks import UnknownName
 from weightedshap.curves import area
-from weightedshap.evaluation import halves
+from weightedshap.evaluation import Evaluation, halves
 from weightedshap.evaluation.rankings import METHODS
+from weightedshap.evaluation.told import verdict
 from weightedshap.inputs import as_table
 
 D = 5
@@ -115,13 +117,65 @@ def test_the_difference_is_paired(own):
     assert margin == pytest.approx(2.093024 * pairs.std(ddof=1) / np.sqrt(len(ROWS)), rel=1e-6)
 
 
-def test_the_table_lines_up_and_names_every_method(evaluation):
-    tables = repr(evaluation).split("\n\n")
-    for table in tables[:2]:
-        _, *lines, misfit = table.splitlines()
-        assert re.fullmatch(r"Of the area \d+% is what this judge misses by itself.", misfit)
-        assert len({len(line) for line in lines}) == 1
-        assert [line.split("  ")[0].strip() for line in lines[1:]] == list(evaluation.methods)
+def test_the_print_leads_with_a_verdict_and_a_small_table(evaluation):
+    first, _, head, titles, *lines = repr(evaluation).splitlines()
+    assert first.startswith("On games that did not choose it, WeightedSHAP recovers predictions with ")
+    assert head == "recovery error in % of Shapley's, smaller is better; ± half of the 95 % interval over 20 rows"
+    assert titles.split() == ["independent", "own"]
+    methods = evaluation.methods
+    assert [line.split("  ")[0].strip() for line in lines[: len(methods)]] == list(methods)
+    assert len({len(line) for line in lines[: len(methods)]}) == 1
+    attributions = [m for m in methods if m not in ("refined", "greedy", "optimum")]
+    for judge in evaluation.judges:
+        means = dict(zip(methods, evaluation.areas(judge).mean(axis=0), strict=True))
+        best = min(attributions, key=means.get)
+        at = titles.index(judge) + len(judge)
+        assert lines[methods.index(best)][at - 1] == "*" or means[best] == pytest.approx(means["WeightedSHAP"])
+    assert "exclusion in % of Shapley's, larger is better" in evaluation.summary("exclusion")
+    with pytest.raises(UnknownName, match=r"Unknown metric 'recvery'\. Did you mean 'recovery'"):
+        evaluation.summary("recvery")
+
+
+def made(areas, judges=("anchored",), methods=("WeightedSHAP", "Shapley", "TreeSHAP path")):
+    """An evaluation of one feature whose areas (n, methods) are given."""
+    points = np.stack([np.zeros_like(areas), areas], axis=-1)
+    return Evaluation(methods, ("recovery",), judges, {judge: {"recovery": points} for judge in judges})
+
+
+def test_the_verdict_says_how_much_less_than_whom_and_what_is_noise():
+    rng = np.random.default_rng(0)
+    base = rng.uniform(1, 3, size=400)
+    areas = np.stack([0.9 * base + rng.normal(0, 0.2, 400), base, 0.95 * base], axis=1)
+    evaluation = made(areas)
+    ratio = areas[:, 0].sum() / base.sum()
+    again = [areas[pick, 0].sum() / base[pick].sum() for pick in rng.integers(400, size=(4000, 400))]
+    found = re.fullmatch(
+        r"On games that did not choose it, WeightedSHAP recovers predictions with ([\d.]+) % less error than Shapley "
+        r"\(95 % interval ([\d.]+) to ([\d.]+)\) and [\d.]+ % less error than TreeSHAP path "
+        r"\(95 % interval [\d.]+ to [\d.]+\); "
+        r"differences below (\d+) % are noise here.",
+        verdict(evaluation),
+    )
+    change, low, high, noise = map(float, found.groups())
+    assert change == pytest.approx(100 * (1 - ratio), abs=0.06)
+    np.testing.assert_allclose([low, high], 100 - 100 * np.quantile(again, [0.975, 0.025]), atol=0.25)  # bootstrap
+    assert noise == round((high - low) / 2)
+    assert "which flatters it" in verdict(made(areas, ("own",)))
+    assert "% more error than Shapley" in verdict(made(areas[:, [1, 0, 2]]))
+    unclear = verdict(made(np.stack([base + rng.normal(0, 0.5, 400), base, base], axis=1)))
+    assert "so they cannot be told apart" in unclear
+    assert "TreeSHAP" not in unclear  # which is Shapley here
+    assert verdict(made(np.zeros((3, 3)))).endswith("there is nothing to compare.")
+
+
+def test_a_difference_prints_itself():
+    evaluation = made(np.array([[1.0, 2.0, 2.0], [2.0, 3.0, 3.0], [1.5, 2.0, 2.0]]))
+    where = "in recovery, judged by 'anchored' games of rows that chose nothing"
+    assert repr(evaluation.difference()) == f"WeightedSHAP − Shapley: −0.83 ± 0.72 (35.7 % smaller, better) {where}"
+    worse = evaluation.difference("Shapley", "WeightedSHAP")
+    assert str(worse) == f"Shapley − WeightedSHAP: 0.83 ± 0.72 (55.6 % larger, worse) {where}"
+    assert worse == pytest.approx((0.83333, 0.71703), abs=1e-4)
+    assert "the same" in str(evaluation.difference("Shapley", "TreeSHAP path"))
 
 
 def test_the_frame_has_a_line_for_each_judge_method_and_metric(evaluation):
@@ -274,7 +328,7 @@ def test_by_default_judges_are_right_when_everything_is_known(explainer):
     np.testing.assert_allclose(found.curves("anchored")["Shapley"][:, -1], 0, atol=1e-9)
     assert found.misfit("anchored") == pytest.approx(0, abs=1e-9)
     assert found.misfit("own") > 0.05
-    assert "Of the area 0% is what this judge misses by itself" in repr(found)
+    assert re.search(r"the judge itself makes: anchored 0 %, own \d+ %\n", repr(found))
 
 
 def test_kinds_of_judges_and_the_truth_stand_side_by_side(explainer):
@@ -290,7 +344,7 @@ def test_kinds_of_judges_and_the_truth_stand_side_by_side(explainer):
     np.testing.assert_allclose(found.curves("truth")["WeightedSHAP"][0], expected)
     for kind in ("network", "truth"):
         assert found.misfit(kind) < 1e-6
-    assert "'truth', which was given" in repr(found)
+    assert "'truth', which was given" in str(found.difference(judge="truth"))
 
 
 def test_several_explainers_are_compared_in_one_call(explainer):

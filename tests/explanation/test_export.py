@@ -23,6 +23,8 @@ with warnings.catch_warnings():  # both set colours by functions that matplotlib
     shap = pytest.importorskip("shap")
     shapiq = pytest.importorskip("shapiq")
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*were shifted instead")
+
 N, D = 8, 4
 BACKGROUND, X = normal_rows(9), normal_rows(N, seed=1)
 
@@ -223,6 +225,18 @@ def test_values_that_cancel_out_are_shifted():
     assert exported.normalized_by.tolist() == ["shift"]
     np.testing.assert_allclose(exported.values, [[3.5, 1.5]])
     assert ws.explain(additive([0.0, 0.0]).game).to_shap("scale").values.tolist() == [[0.0, 0.0]]
+
+
+def test_the_rows_that_could_not_be_scaled_are_counted():
+    explanation = explained(family="first")
+    shifted = int((normalized(explanation, "scale")[2] == "shift").sum())
+    assert 0 < shifted < N
+    with pytest.warns(UserWarning, match=rf"^{shifted} of 8 rows could not be scaled .* were shifted instead"):
+        explanation.to_shap("scale")
+    assert any(f"In {shifted} of 8 rows" in note for note in explanation.notes) == (shifted > 0.1 * N)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explanation.to_shap("shift")  # what was asked for is no surprise
 
 
 def test_some_features_cannot_make_up_the_prediction():

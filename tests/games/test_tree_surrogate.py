@@ -264,5 +264,5 @@ def test_a_category_never_seen_stands_between_the_middle_ones_and_is_noted():
     explainer = ws.Explainer(model, frame, game=small())
     assert explainer.game.encoding(pd.DataFrame({"a": [1.0], "b": ["new"]}))[0, 1] == 1.5
     explanation = explainer(pd.DataFrame({"a": [1.0], "b": ["new"]}))
-    assert explanation.notes == ("Column 'b' holds categories that the background never saw: 'new'.",)
+    assert explanation.notes[0] == "Column 'b' holds categories that the background never saw: 'new'."
     assert explanation.endpoint_gaps["full"][0] < -2.5  # the game stays in what it knows, and the gap says so

@@ -1,6 +1,7 @@
 """How good is a ranking, on a game that did not choose it: methods, metrics, and the comparison."""
 
-from weightedshap.evaluation.evaluate import LARGER_IS_BETTER, Evaluation, evaluate, halves, in_words
+from weightedshap.evaluation.evaluate import Evaluation, evaluate, halves
 from weightedshap.evaluation.rankings import METHODS
+from weightedshap.evaluation.told import LARGER_IS_BETTER, in_words
 
 __all__ = ["LARGER_IS_BETTER", "METHODS", "Evaluation", "evaluate", "halves", "in_words"]

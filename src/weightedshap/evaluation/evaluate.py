@@ -4,6 +4,7 @@ No weights look worse than Shapley on the judge that chose them. So the distinct
 fits the games, explains every row, and is judged on games of the other half, which by default have no misfit at [d].
 """
 
+import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +16,10 @@ import pandas as pd
 from weightedshap.checks import FloatArray, IntArray, field_values, look_up, name_of, one_of, positive_integer
 from weightedshap.choices import JUDGES_STREAM, Setting
 from weightedshap.curves import mean_interval, misfit
+from weightedshap.evaluation import told
 from weightedshap.evaluation.metrics import Labels, as_labels, points
 from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, TREESHAP_ROWS, Side
+from weightedshap.evaluation.told import KINDS
 from weightedshap.explainer import Explainer
 from weightedshap.explanation.slicing import same
 from weightedshap.files import archive
@@ -27,15 +30,8 @@ from weightedshap.inputs import Data, Table
 from weightedshap.utilities import masked_inclusion
 
 FILE_VERSION = 1
-LARGER_IS_BETTER = ("inclusion_auc", "masked_auc", "exclusion", "exclusion_mse")
 COSTLY = ("exclusion", "masked_inclusion", "performance")
-KINDS: Mapping[str, str | None] = {
-    "anchored": "anchored",
-    "network": "anchored_network",
-    "surrogate": "tree_surrogate",
-    "independent": None,
-}
-"""Kinds of judges and the games behind them; None is the explainer's own."""
+UNASKED_OPTIMUM = 10  # features: beyond, it takes longer than everything else together
 
 Explained = Explainer | Setting
 Judge = str | Callable[[Any], Any]
@@ -86,12 +82,10 @@ class Evaluation:
 
     def difference(
         self, method: str = "WeightedSHAP", other: str = "Shapley", judge: str | None = None, metric: str = "recovery"
-    ) -> tuple[float, float]:
-        """Mean difference of two methods over the rows, and half the width of its 95 % interval (paired)."""
-        areas = self.areas(judge or self.judges[0], metric)
-        one, two = (self.methods.index(one_of("method", name, self.methods)) for name in (method, other))
-        mean, margin = mean_interval(areas[:, one] - areas[:, two])
-        return float(mean), float(margin)
+    ) -> told.Difference:
+        """Mean difference of two methods over the rows, and half the width of its 95 % interval (paired), in words."""
+        one, two = (one_of("method", name, self.methods) for name in (method, other))
+        return told.differing(self, one, two, judge or self.judges[0], metric)
 
     def to_frame(self) -> pd.DataFrame:
         """One line for each judge, method and metric: mean, and the low and high end of the 95 % interval."""
@@ -120,13 +114,17 @@ class Evaluation:
         return found
 
     def __repr__(self) -> str:
-        parts = [self._table(judge) for judge in self.judges]
-        return "\n\n".join([*parts, *(f"note: {note}" for note in self.notes)])
+        return "\n".join(
+            [told.verdict(self), "", self.summary(), told.LEGEND, *(f"note: {note}" for note in self.notes)]
+        )
+
+    def summary(self, metric: str = "recovery") -> str:
+        """Methods × judges: one metric in percent of Shapley's, with the best attribution marked."""
+        return told.summary(self, one_of("metric", metric, self.metrics))
 
     def _repr_html_(self) -> str:
-        """For notebooks: the means, methods by metrics."""
-        wide = self.to_frame().pivot(index="method", columns=["judge", "metric"], values="mean")
-        return str(wide.reindex(list(self.methods)).to_html(float_format="{:.4g}".format))
+        """For notebooks: the same as printed."""
+        return f"<pre>{html.escape(repr(self))}</pre>"
 
     def _points(self, judge: str, metric: str) -> FloatArray:
         return self.points[one_of("judge", judge, self.judges)][one_of("metric", metric, self.metrics)]
@@ -135,35 +133,6 @@ class Evaluation:
         """The share of the area that is the judge's own error: what it misses when all features are known."""
         reference = self.methods.index("Shapley") if "Shapley" in self.methods else 0
         return misfit(self._points(judge, "recovery")[:, reference])
-
-    def _table(self, judge: str) -> str:
-        """One judge's table, in columns of equal width."""
-        titles = [f"{metric} {'↑' if metric in LARGER_IS_BETTER else '↓'}" for metric in self.metrics]
-        columns = [_cells(*pair) for pair in zip(self.mean(judge).T, self.margin(judge).T, strict=True)]
-        if "Shapley" in self.methods:
-            titles.insert(1, "− Shapley")
-            mean, margin = np.transpose([self.difference(method, judge=judge) for method in self.methods])
-            columns.insert(1, _cells(mean, margin, "+"))
-        widths = [max(len(title), *map(len, column)) + 3 for title, column in zip(titles, columns, strict=True)]
-        left = max(map(len, self.methods))
-        lines = [("", *titles), *zip(self.methods, *columns, strict=True)]
-        table = [f"{name:<{left}}" + "".join(map(str.rjust, cells, widths)) for name, *cells in lines]
-        head = f"{len(self)} rows, judged by {in_words(judge)} (mean ± half of the 95 % interval)"
-        return "\n".join([head, *table, f"Of the area {self.misfit(judge):.0%} is what this judge misses by itself."])
-
-
-def in_words(judge: str) -> str:
-    """A kind of judge in words."""
-    if judge == "own":
-        return "the game that chose the weights"
-    return f"{judge!r} games of rows that chose nothing" if judge in KINDS else f"{judge!r}, which was given"
-
-
-def _cells(mean: FloatArray, margin: FloatArray, sign: str = "") -> list[str]:
-    """A column of numbers with as many decimals as the intervals bear."""
-    scale = np.nanmedian(margin) if np.isfinite(margin).any() else np.abs(mean).max() / 100
-    decimals = int(np.clip(1 - np.floor(np.log10(scale)), 0, 9)) if scale > 0 else 3
-    return [f"{m:{sign}.{decimals}f} ± {e:.{decimals}f}" for m, e in zip(mean, margin, strict=True)]
 
 
 def evaluate(
@@ -192,7 +161,8 @@ def evaluate(
     judges : one kind or a list of them. "anchored" is right when all features are known, "network" the same by a
         network; "surrogate" is the plain tree surrogate, misfit included; "independent" what the explainer itself is
         judged by. Or a function row → game that knows the truth; several by name in a dict
-    methods : some of `METHODS`; by default all that apply ("optimum" up to 15 features, TreeSHAP for tree ensembles)
+    methods : some of `METHODS`; by default all that apply (TreeSHAP for tree ensembles, "optimum" up to 10 features; it
+        can be asked for up to 15)
     metrics : some of "exclusion", "masked_inclusion" and "performance", which adds error or AUC to these two; the first
         two by default. Recovery, and inclusion where `y` is given, are always there
     walks : random orders in which the MCI looks for the largest contribution, above 10 features
@@ -237,11 +207,11 @@ def evaluate(
     for judge, games in judging.items():
         both = []
         for game, order, more in zip(games, ranked, masked, strict=True):
-            told = labels if labels is None or labels.fits(game) else None
-            found = points(game, order, "recovery", told, setting.method)
+            truth = labels if labels is None or labels.fits(game) else None
+            found = points(game, order, "recovery", truth, setting.method)
             if "exclusion" in costly:
-                more_told = None if told is None else performance
-                found |= points(game, order, "exclusion", more_told, setting.method, backwards=True)
+                more_truth = None if truth is None else performance
+                found |= points(game, order, "exclusion", more_truth, setting.method, backwards=True)
             both.append(found | more)
         scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
     common = [metric for metric in next(iter(scored.values())) if all(metric in of for of in scored.values())]
@@ -324,7 +294,7 @@ def _of_model(side: Side, methods: Sequence[str]) -> tuple[dict[str, IntArray], 
 def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:
     """The methods asked for, or all that apply to d features."""
     if methods is None:
-        return tuple(method for method in METHODS if method != "optimum" or d <= MOST_PLAYERS)
+        return tuple(method for method in METHODS if method != "optimum" or d <= UNASKED_OPTIMUM)
     if isinstance(methods, str) or not methods:
         raise ValueError(f"`methods` must be a list of names such as {list(METHODS)[:4]}; got {methods!r}.")
     if "optimum" in methods and d > MOST_PLAYERS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from weightedshap.checks import FloatArray, one_of, output_position, require
 from weightedshap.inputs import kind_of
+from weightedshap.wording import plural
 
 if TYPE_CHECKING:
     from weightedshap.explanation.result import Explanation
@@ -18,26 +20,84 @@ LEAST_FACTOR, LARGEST_FACTOR = 0.1, 10.0
 Z95 = 1.959963984540054
 
 
+INSTEAD = {
+    "abs": "The mean of |values| is `importance()`; `to_shap().abs` is shap's.",
+    "mean": "The mean of |values| is `importance()`; `values.mean(axis=0)` keeps the signs.",
+    "cohorts": "Select rows, explanation[mask], and compare their `importance()`; `to_shap().cohorts` is shap's.",
+    "sum": "What all attributions leave of the prediction is `efficiency_gap`; `values.sum(axis=1)` is their sum.",
+}
+"""For names that shap's Explanation has and ours has not."""
+
+
+def to_frame(explanation: Explanation, kind: str = "tidy", data: bool = False) -> pd.DataFrame:
+    """The values as a DataFrame, with the index of the rows explained where they have one.
+
+    "tidy": one row for each explained row, feature and output: value, shapley, rank, weight label; `data` adds what
+    the feature is there. "wide": one row for each explained row (and output, in the index), one column for each
+    feature; with `data` they stand beside the columns of the rows, as "attribution" and "data".
+    """
+    one_of("kind of frame", kind, ("tidy", "wide"))
+    n, d, k = (*explanation.values.shape, 1)[:3]
+    own = explanation.data.index if isinstance(explanation.data, pd.DataFrame) else pd.RangeIndex(n, name="row")
+    row, feature, output = (a.ravel() for a in np.indices((n, d, k)))
+    names, outputs = np.asarray(explanation.feature_names), np.asarray(explanation.output_names)
+    cells = _shown(explanation) if data else None
+    if kind == "wide":
+        place, of = np.divmod(np.arange(n * k), k)
+        index = pd.MultiIndex.from_arrays([own[place], outputs[of]], names=[own.name or "row", "output"])
+        values = np.moveaxis(explanation.values, 1, -1).reshape(-1, d)
+        wide = pd.DataFrame(values, index if explanation.has_outputs else own, pd.Index(names, name="feature"))
+        return (
+            wide
+            if cells is None
+            else pd.concat({"attribution": wide, "data": cells.iloc[place].set_axis(wide.index)}, axis=1)
+        )
+    columns: dict[str, Any] = {"row": row, "feature": names[feature]}
+    if explanation.has_outputs:
+        columns["output"] = outputs[output]
+    if cells is not None:
+        columns["data"] = cells.to_numpy(dtype=object)[row, feature]
+    columns |= {"value": explanation.values.ravel(), "shapley": explanation.shapley.ravel()}
+    columns["rank"] = (np.argsort(explanation.orders, axis=1) + 1).ravel()
+    if explanation.standard_errors is not None:
+        columns["standard_error"] = explanation.standard_errors.ravel()
+    columns["weight"] = explanation.weight_labels.reshape(n, k)[row, output]
+    return pd.DataFrame(columns, index=own[row] if isinstance(explanation.data, pd.DataFrame) else None)
+
+
+def _shown(explanation: Explanation) -> pd.DataFrame:
+    """The rows explained, where every feature is one of their columns."""
+    rows = explanation.data
+    if rows is None or rows.shape[1] != len(explanation.feature_names):
+        raise ValueError("Features are no columns of the rows explained (groups, or a game), so they have no values.")
+    return kind_of(rows).to_pandas(rows).set_axis(list(explanation.feature_names), axis=1)
+
+
+def scale_factors(explanation: Explanation) -> FloatArray:
+    """(n[, k]) (f(x) − base) / Σ φ; NaN outside (0.1, 10): such a factor would tell another story than φ does."""
+    total, sums = explanation.predictions - explanation.base_values, explanation.values.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(total == sums, 1.0, total / sums)
+    return np.where((factor > LEAST_FACTOR) & (factor < LARGEST_FACTOR), factor, np.nan)
+
+
 def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.str_]]:
     """Values (n, d[, k]) that add up to f(x), the factor of each row (n[, k]), and what was done: "scale" or "shift".
 
-    "shift" adds the same to every feature. "scale" multiplies by (f(x) − base) / Σ φ, which keeps the ranking, unless
-    that is outside (0.1, 10): a tiny, huge or negative factor would tell another story than φ does.
+    "shift" adds the same to every feature. "scale" multiplies by `scale_factors`, which keeps the ranking, and shifts
+    rows without one.
     """
     one_of("normalisation", how, ("scale", "shift"))
     d, whole = explanation.values.shape[1], explanation.family.d
     if d != whole:
         said = f"Only {d} of {whole} features are selected, and they cannot make up the whole prediction."
         raise ValueError(f"{said} Normalise first, and select from the result.")
-    total = explanation.predictions - explanation.base_values
-    sums = explanation.values.sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.asarray(total / sums)
-    scaled = (factor > LEAST_FACTOR) & (factor < LARGEST_FACTOR) & (how == "scale")
+    factor = scale_factors(explanation)
+    scaled = ~np.isnan(factor) & (how == "scale")
     factor = np.where(scaled, factor, 1.0)
     values = explanation.values * factor[:, None]
-    values = values + ((total - values.sum(axis=1)) / d)[:, None]
-    return values, factor, np.where(scaled, "scale", "shift")
+    gap = explanation.predictions - explanation.base_values - values.sum(axis=1)
+    return values + (gap / d)[:, None], factor, np.where(scaled, "scale", "shift")
 
 
 def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
@@ -45,13 +105,16 @@ def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
 
     Standard errors become `error_std` and, as 95 % intervals, `lower_bounds` and `upper_bounds`. Columns that are not
     numbers are coded in `data`, and shown by `display_data`; groups and games have no `data`. `normalized_by` (n[, k]),
-    which shap's slices do not carry along, flags rows that "scale" had to shift.
+    which shap's slices do not carry along, flags rows that "scale" had to shift; a warning tells how many.
     """
     shap = require("shap", "shap")
     values, errors, by = explanation.values, explanation.standard_errors, None
     if normalize is not None:
         values, factor, by = normalized(explanation, normalize)
         errors = None if errors is None else errors * factor[:, None]
+        if normalize == "scale" and (shifted := int((by == "shift").sum())):
+            said = f"{shifted} of {plural(by.size, 'row')} could not be scaled to add up to the prediction and"
+            warnings.warn(f"{said} were shifted instead, see `normalized_by`.", stacklevel=2)
     data, display = _columns(explanation)
     outputs = list(explanation.output_names) if explanation.has_outputs else None
     names = {"feature_names": list(explanation.feature_names), "output_names": outputs}

@@ -6,6 +6,7 @@ import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,16 +16,20 @@ import pandas as pd
 
 from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
 from weightedshap.curves import order_of
-from weightedshap.explanation import export, stored
+from weightedshap.explanation import export, stored, told
 from weightedshap.explanation import slicing as axes
 from weightedshap.explanation.shortlist import Shortlist, shortlisted
+from weightedshap.explanation.told import judge_named, named, reasons_of, scale_of
 from weightedshap.inputs import Data, join_of
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
+from weightedshap.wording import number
 
 if TYPE_CHECKING:
     from weightedshap.plots import PlotAccessor
+
+__all__ = ["Explanation", "field_names", "judge_named", "named", "reasons_of", "scale_of"]
 
 ALIKE = ("feature_names", "output_names", "has_outputs", "utility", "select")  # and the family, in parts to be joined
 
@@ -61,7 +66,8 @@ class Explanation:
     n_evaluations : (n,) coalitions evaluated for Δ (curves come on top) · stopped : why no more, for each row
     game_info : what game was explained · judge_info : what game judged, and what it misses by size and at both ends
     endpoint_gaps : {"empty": game(∅) − E f, "full": game([d]) − f(x)}, each (n[, k]); NaN where unknown
-    replicates : (n, c, d, d[, k]) Δ from c independent chains · notes : sentences the reader should know
+    replicates : (n, c, d, d[, k]) Δ from c independent chains
+    notes : sentences the reader should know
     """
 
     values: FloatArray
@@ -90,8 +96,8 @@ class Explanation:
     endpoint_gaps: Mapping[str, FloatArray]
     utility: str = "aup"
     select: str = "per_row"
-    notes: tuple[str, ...] = ()
     replicates: FloatArray | None = field(default=None, repr=False)
+    _notes: tuple[str, ...] = ()  # what its maker knew; `notes` adds what its numbers tell
     _weigher: Weigher | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -127,7 +133,7 @@ class Explanation:
         agreed = _agreed([part.game_info for part in parts])
         joined["data"] = None if all(part.data is None for part in parts) else join_of([part.data for part in parts])
         joined["stopped"] = tuple(reason for part in parts for reason in part.stopped)
-        joined["notes"] = _joined_notes(parts, agreed, joined["contributions"] is not None)
+        joined["_notes"] = _joined_notes(parts, agreed, joined["contributions"] is not None)
         weigher = None if first._weigher is None else first._weigher.join([other._weigher for other in others])
         judged_by = _agreed([part.judge_info for part in parts])
         return replace(first, **joined, game_info=agreed, judge_info=judged_by, _weigher=weigher)
@@ -137,21 +143,28 @@ class Explanation:
         if not isinstance(other, Explanation) or not self.family.equals(other.family):
             return False
         mine, theirs = vars(self), vars(other)
-        return all(axes.same(mine[name], theirs[name]) for name in field_names() if name != "family")
+        same = all(axes.same(mine[name], theirs[name]) for name in field_names() if name != "family")
+        return same and self.notes == other.notes
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the game to one file, without pickle; `load` gives it back to the bit."""
-        stored.save({name: vars(self)[name] for name in field_names()}, path)
+        stored.save({name: vars(self)[name] for name in field_names()} | {"notes": self._notes}, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:
         """What `save` wrote, also in an older version; a file that is damaged, hostile or newer is a ValueError."""
-        return cls(**stored.load(path, field_names()))
+        fields = stored.load(path, (*field_names(), "notes"))
+        return cls(_notes=fields.pop("notes"), **fields)
 
     @property
     def has_outputs(self) -> bool:
         """Whether the axis k is there."""
         return self.values.ndim == 3
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that the reader should know, on the rows, the games, and what would mislead."""
+        return tuple(dict.fromkeys([*self._notes, *told.notes_of_games(self), *told.notes_of_rows(self)]))
 
     @property
     def efficiency_gap(self) -> FloatArray:
@@ -180,31 +193,7 @@ class Explanation:
         changes = [_change(phi, error, k, dof) for phi, error in zip(*pairs, strict=True)]
         return np.reshape(changes, self.base_values.shape)
 
-    def to_frame(self, kind: str = "tidy") -> pd.DataFrame:
-        """The values as a DataFrame.
-
-        "tidy": one row for each explained row, feature and output: value, shapley, rank, weight label.
-        "wide": one row for each explained row (and output; these are the index), one column for each feature.
-        """
-        if one_of("kind of frame", kind, ("tidy", "wide")) == "wide":
-            rows: Data = pd.RangeIndex(len(self), name="row")
-            if self.has_outputs:
-                rows = pd.MultiIndex.from_product([range(len(self)), self.output_names], names=["row", "output"])
-            values = np.moveaxis(self.values, 1, -1).reshape(-1, self.values.shape[1])
-            return pd.DataFrame(values, index=rows, columns=pd.Index(self.feature_names, name="feature"))
-        n, d = self.values.shape[:2]
-        k = self.values.shape[2] if self.has_outputs else 1
-        rank = np.argsort(self.orders, axis=1) + 1
-        row, feature, output = (a.ravel() for a in np.indices((n, d, k)))
-        columns: dict[str, Any] = {"row": row, "feature": np.asarray(self.feature_names)[feature]}
-        if self.has_outputs:
-            columns["output"] = np.asarray(self.output_names)[output]
-        columns |= {"value": self.values.ravel(), "shapley": self.shapley.ravel(), "rank": rank.ravel()}
-        if self.standard_errors is not None:
-            columns["standard_error"] = self.standard_errors.ravel()
-        columns["weight"] = self.weight_labels.reshape(n, k)[row, output]
-        return pd.DataFrame(columns)
-
+    to_frame = export.to_frame
     to_shap = export.to_shap
     to_shapiq = export.to_shapiq
 
@@ -255,30 +244,21 @@ class Explanation:
 
         write(self, path, evaluation)
 
+    def __getattr__(self, name: str) -> Any:
+        """Names that a shap user looks for, and what there is in their place."""
+        said = f"An Explanation has no attribute {name!r}."
+        raise AttributeError(f"{said} {export.INSTEAD[name]}" if name in export.INSTEAD else said, name=name, obj=self)
+
     def __repr__(self) -> str:
-        n, d = self.values.shape[:2]
-        outputs = f" × {self.values.shape[2]} outputs" if self.has_outputs else ""
-        area, shap = self.curves[:, 1:].sum(1).mean(), self.reference_curves["shapley"][:, 1:].sum(1).mean()
-        lines = [
-            f"Explanation of {n} rows × {d} features{outputs}",
-            f"  explained: {named(self.game_info)} · {reasons_of(self.stopped)}",
-            f"  judged by: {judge_named(self)}",
-            f"  area under the recovery-error curve, on the judge that chose: {area:.4g} (Shapley {shap:.4g})",
-            *(f"  note: {note}" for note in self.notes),
-        ]
-        return "\n".join(lines)
+        return "\n".join(told.lines(self))
 
     def _repr_html_(self) -> str:
         """For notebooks: the same lines, and the features that matter most."""
-        title, *facts = map(html.escape, repr(self).splitlines())
         mean = [np.abs(values).mean(axis=(0, *range(2, values.ndim))) for values in (self.values, self.shapley)]
-        top = np.argsort(-mean[0], kind="stable")[:10]
-        lines = [(html.escape(self.feature_names[i]), f"{mean[0][i]:.4g}", f"{mean[1][i]:.4g}") for i in top]
-        lines += [(f"and {len(mean[0]) - len(top)} more", "", "")] if len(mean[0]) > len(top) else []
-        body = "".join(f"<tr><th>{name}</th><td>{own}</td><td>{shap}</td></tr>" for name, own, shap in lines)
-        head = "<tr><th>feature</th><th>mean |φ*|</th><th>mean |Shapley|</th></tr>"
-        table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
-        return f"<div><strong>{title}</strong><br>{'<br>'.join(facts)}{table}</div>"
+        table = pd.DataFrame(np.transpose(mean), list(self.feature_names), ["mean |φ*|", "mean |Shapley|"])
+        first = table.sort_values("mean |φ*|", ascending=False, kind="stable").head(10)
+        more = f"<p>and {len(table) - 10} more</p>" if len(table) > 10 else ""
+        return f"<pre>{html.escape(repr(self))}</pre>{first.to_html(float_format=number)}{more}"
 
 
 def _change(phi: FloatArray, error: FloatArray, k: int, dof: float) -> float:
@@ -298,33 +278,10 @@ def field_names() -> tuple[str, ...]:
     return tuple(f.name for f in fields(Explanation) if not f.name.startswith("_"))
 
 
-def named(info: Mapping[str, Any]) -> str:
-    """A game by its name and scale."""
-    return f"{info.get('game', 'given')} ({scale_of(info)})" if "space" in info else str(info.get("game", "given"))
-
-
-def judge_named(explanation: Explanation) -> str:
-    """The judge by its name and scale, where it is another game than the explained one."""
-    judge = dict(explanation.judge_info)
-    return "the same game" if axes.same(dict(explanation.game_info), judge) else named(judge)
-
-
-def scale_of(info: Mapping[str, Any]) -> str:
-    """What the numbers of a game are: a prediction, probability, log-odds, or another margin."""
-    space = str(info.get("scale", info.get("space", "value")))
-    return "prediction" if space == "value" else space
-
-
 def _agreed(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What all of them say alike; none of them holds an Ellipsis."""
     first, *others = infos
     return {k: v for k, v in first.items() if all(axes.same(v, info.get(k, ...)) for info in others)}
-
-
-def reasons_of(stopped: Sequence[str]) -> str:
-    """Why sampling stopped: the first reason, and how many others there are."""
-    reasons = list(dict.fromkeys(stopped))
-    return reasons[0] if len(reasons) == 1 else f"{reasons[0]} (and {len(reasons) - 1} other reasons)"
 
 
 def _check_alike(first: Explanation, other: Explanation) -> None:
@@ -350,7 +307,7 @@ def _joined_field(name: str, parts: Sequence[Explanation]) -> Any:
 
 
 def _joined_notes(parts: Sequence[Explanation], agreed: Mapping[str, Any], kept: bool) -> tuple[str, ...]:
-    notes = [note for part in parts for note in part.notes]
+    notes = [note for part in parts for note in part._notes]
     if differing := sorted({str(key) for part in parts for key in part.game_info if key not in agreed}):
         notes.append(f"The parts come from games that differ in {', '.join(differing)}.")
     if not kept and any(part.contributions is not None for part in parts):

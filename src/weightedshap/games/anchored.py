@@ -87,11 +87,11 @@ class LiftedBlock(JoinedBlock):
         return replace(super().output(index), f_x=self.f_x[:, [index]])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedAnchoredNetwork(FittedOnTable):
     """The network, and how well the game that is lifted from it fits."""
 
-    network: FittedNeuralSurrogate = field(repr=False)
+    network: FittedNeuralSurrogate
     quality: Mapping[str, Any] = field(default_factory=dict)  # see `fit_quality`, and why training stopped
 
     @cached_property
@@ -195,11 +195,11 @@ class BlendBlock(JoinedBlock):
         return np.asarray(sum(share * values for share, values in zip(self.shares, found, strict=True)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedBlend(FittedOnTable):
     """Games that are right at [d], and the share of each in their mean."""
 
-    parts: tuple[FittedOnTable, ...] = field(repr=False)
+    parts: tuple[FittedOnTable, ...]
     shares: FloatArray
     quality: Mapping[str, Any]  # see `fit_quality`, and how the shares came about
 

@@ -27,7 +27,7 @@ class Baseline:
         return FittedBaseline(model, table, fixed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedBaseline(FilledIn):
     """Model, background and the row b."""
 

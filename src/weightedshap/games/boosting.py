@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LEARNING = {"objective": "regression", "metric": "l2", "deterministic": True, "force_row_wise": True, "verbose": -1}
 BINNING = {"bin_construct_sample_cnt": 50_000, "enable_bundle": False}
+LEAST = 1e-30  # LightGBM takes leaves below 1e-35 for zero, and labels above 3e38 for infinite
 SMALL = 2_000_000  # cells below which threads cost more than they bring
 
 
@@ -62,6 +63,7 @@ def boost(
     grown = {"learning_rate": recipe.rate, "num_leaves": recipe.leaves, "max_bin": recipe.bins, "num_threads": jobs}
     boosters = []
     for target, held_target in zip((seen.target - offset).T, (held.target - offset).T, strict=True):
+        _refuse_sizes(target)
         parameters = {**LEARNING, **BINNING, **grown, "seed": int(rng.integers(2**31)), **more}
         data = lightgbm.Dataset(seen.X, target, weight=seen.share, params=parameters)
         check = lightgbm.Dataset(held.X, held_target, weight=held.share, reference=data)
@@ -70,12 +72,20 @@ def boost(
     return tuple(boosters)
 
 
-@dataclass(frozen=True)
+def _refuse_sizes(target: FloatArray) -> None:
+    """An error for labels that single precision, or LightGBM, would lose."""
+    largest = float(np.abs(target).max())
+    if largest and not LEAST < largest < 1 / LEAST:
+        said = f"Predictions that differ by {largest:.0e} are too small or too large for boosted trees."
+        raise ValueError(f"{said} Pass `predict=` a function that returns them in another unit.")
+
+
+@dataclass(frozen=True, repr=False)
 class Boosted(FittedOnTable):
     """A game of learned trees; a subclass says what becomes of splits on hidden features."""
 
-    encoding: Encoding = field(repr=False)
-    boosters: tuple[Booster, ...] = field(repr=False)  # one for each output, of each fit
+    encoding: Encoding
+    boosters: tuple[Booster, ...]  # one for each output, of each fit
     offset: FloatArray  # (k,) what is added to the mean of the fits
     quality: Mapping[str, Any] = field(default_factory=dict)  # how well they fit
 
@@ -137,7 +147,7 @@ class Boosted(FittedOnTable):
         return cls(model, background, encoding, boosters, offset, content["quality"], **further)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReadOff(Boosted, ExactFitted):
     """Learned trees whose Δ is read off."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -100,15 +100,15 @@ class ExactAnchoredBlock(AnchoredBlock):
         return ExactGame(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedAnchored(FittedOnTable):
     """A base, the link to the game's scale, and the trees learned on what both leave."""
 
     at_once: ClassVar[bool] = True
-    base: Anchor = field(repr=False)
+    base: Anchor
     link: Link
-    correction: FittedTrees = field(repr=False)
-    h: FloatArray = field(repr=False)  # (d + 1,)
+    correction: FittedTrees
+    h: FloatArray  # (d + 1,)
 
     @property
     def space(self) -> str:

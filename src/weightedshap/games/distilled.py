@@ -109,7 +109,7 @@ def _left(f: FloatArray, t: FloatArray, weights: FloatArray) -> float:
     return float((share * (f - t) ** 2).sum()) / spread if spread > 0 else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedDistilled(ReadOff):
     """The distilled trees; splits on hidden features are averaged by cover."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from scipy.special import gammaln, ndtr, ndtri
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, offered, positive_integer
 from weightedshap.contributions import Contributions
+from weightedshap.games.surrogate import refuse_infinite
 from weightedshap.games.wrappers import FilledIn, wrapped
 from weightedshap.inputs import Data, Model, Table, column_of
 
@@ -94,13 +95,13 @@ class Margins:
         return np.stack([np.interp(u, share, values) for u, (share, values, _, _) in columns], axis=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedGaussian(FilledIn):
     """The distribution and the draws."""
 
-    margins: Margins = field(repr=False)
-    correlation: FloatArray = field(repr=False)  # (c, c) of the scores
-    draws: FloatArray = field(repr=False)  # (b, c) scores, common to all rows and coalitions
+    margins: Margins
+    correlation: FloatArray  # (c, c) of the scores
+    draws: FloatArray  # (b, c) scores, common to all rows and coalitions
     shrinkage: float = 0.0  # the share of the identity in `correlation`
 
     @cached_property
@@ -147,6 +148,7 @@ def _numbers(rows: Data, table: Table) -> FloatArray:
     if not np.isfinite(X).all():
         said = f"Column {names[int(np.argwhere(~np.isfinite(X))[0, 1])]!r} has a missing or infinite value"
         raise ValueError(f"{said}, which no Gaussian distribution has. Use the game 'tree_surrogate', or fill it in.")
+    refuse_infinite(X, names)
     return X
 
 

@@ -108,14 +108,14 @@ def columns_that_matter(X: FloatArray, f: FloatArray, weights: FloatArray, n: in
     return np.argsort(-gain, kind="stable")[:n]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedHinted(Boosted):
     """Learned trees that see the known columns, NaN for hidden ones, and hints; Δ is not read off them."""
 
     name: ClassVar[str] = "tree_surrogate"
     recipe: ClassVar[str] = "TreeSurrogate"
     at_once: ClassVar[bool] = True
-    hints: Hints = field(repr=False, kw_only=True)
+    hints: Hints = field(kw_only=True)
 
     @property
     def owner(self) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -51,11 +51,11 @@ class Marginal:
         return FittedMarginal(model, background, background, batch_bytes=content["batch_bytes"]).over(content["drawn"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedMarginal(FittedOnTable, Anchor):
     """Model, background, and the rows that are averaged over, with their weights."""
 
-    averaged: Table = field(repr=False)
+    averaged: Table
     drawn: tuple[int, ...] | None = None  # their positions in the background; None for all, () for the typical row
     batch_bytes: int = BATCH_BYTES
 

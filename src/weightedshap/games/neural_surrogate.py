@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -217,12 +217,12 @@ class NetworkBlock(Rowwise):
         return WalkingGame(self, cost="cheap")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedNeuralSurrogate(FittedOnTable):
     """The learned network, and how well it fits."""
 
-    inputs: Inputs = field(repr=False)
-    network: Network = field(repr=False)
+    inputs: Inputs
+    network: Network
     quality: Mapping[str, Any]  # the held-out errors that `fit_quality` describes, and why training stopped
     recipe: NeuralSurrogate
 

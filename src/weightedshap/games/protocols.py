@@ -94,6 +94,11 @@ class Fitted(FittedGame, ABC):
         """The scale of the game: "probability", "margin" or "value"."""
         return "value"
 
+    @property
+    def scale(self) -> str:
+        """The same as people say it."""
+        return "prediction" if self.space == "value" else self.space
+
     def stored(self) -> dict[str, Any] | None:
         """What files keep of a learned game, under "recipe" the class that reads it; None for one fitted again."""
         return None

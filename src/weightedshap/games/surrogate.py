@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import random_coalitions
 from weightedshap.inputs import Column, Data, Model, Table, column_of
+from weightedshap.wording import percent
 
 RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means are learned apart
 
@@ -101,9 +102,9 @@ class Encoding:
 
 
 def refuse_infinite(X: FloatArray, names: tuple[str, ...]) -> None:
-    """An error that names the first of the columns (n, c) that holds an infinite value."""
-    if (infinite := np.isinf(X).any(axis=0)).any():
-        said = f"Column {names[int(infinite.argmax())]!r} holds an infinite value."
+    """An error that names the first of the columns (n, c) that holds an infinite value, or one near to that."""
+    if (infinite := (np.abs(X) > LARGEST).any(axis=0)).any():
+        said = f"Column {names[int(infinite.argmax())]!r} holds an infinite value, or one beyond {LARGEST:.0e}."
         raise ValueError(f"{said} Replace it by a finite one, or by NaN if it is missing.")
 
 
@@ -220,3 +221,18 @@ def fit_quality(
         "empty_gap": float((nothing[0] - mean).mean()) if len(nothing) else np.nan,
         "full_gap": float(np.sqrt(by_size[d])),
     }
+
+
+def misses(info: Mapping[str, Any]) -> tuple[float, float] | None:
+    """What a learned game misses on held-out rows, over sd f: with some features known, of any size, and with all."""
+    if not info.get("variance"):
+        return None
+    return float(np.sqrt(info["relative_error"])), float(info["full_gap"] / np.sqrt(info["variance"]))
+
+
+def missed(info: Mapping[str, Any]) -> str:
+    """The same in words."""
+    if (known := misses(info)) is None:
+        return ""
+    some, full = (percent(round(share, 6)) for share in known)
+    return f", misses {some} of the sd of predictions with some features known, {full} with all"

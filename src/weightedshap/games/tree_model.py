@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TreeModel:
-    """v(S) read from the trees of LightGBM, XGBoost, CatBoost or scikit-learn models.
+    """v(S) read from the trees of LightGBM, XGBoost, CatBoost or scikit-learn models, also behind a pipeline's steps.
 
     Parameters
     ----------
@@ -59,19 +59,32 @@ def readable(model: Model, table: Table) -> FittedPath | None:
         return None
 
 
+def why_learned(model: Model, table: Table) -> tuple[str, ...]:
+    """A sentence where the trees of a pipeline could be read if columns that it mixes were one player."""
+    from weightedshap.trees.pipelines import MixedColumns, is_pipeline
+    from weightedshap.trees.readers import UnreadableModel
+
+    try:
+        _ = is_pipeline(model.original) and _explained(model, table)
+    except UnreadableModel as error:
+        return (f"{error} Learned games explain them apart here.",) if isinstance(error, MixedColumns) else ()
+    return ()
+
+
 def _explained(model: Model, table: Table) -> ReadModel:
     """The model as read, with only the outputs explained, on the players of the table.
 
     Two classes share one margin, that of the second; the first class has the other sign.
     """
-    from weightedshap.trees.readers import UnreadableModel, read_model
+    from weightedshap.trees.pipelines import read_through
+    from weightedshap.trees.readers import UnreadableModel
 
     if model.custom:
         raise UnreadableModel(
             "A tree game reads the model's trees and cannot follow `predict=`. Leave `predict` out, or use "
             "game='tree_surrogate', which learns any function."
         )
-    read = read_model(model.original, table.take(slice(0, 100)))
+    read, owner = read_through(model.original, table.take(slice(0, 100)), table.player_of_column, table.names)
     if model.link == "logit" and (read.space != "margin" or len(read.ensembles) > 1):
         raise UnreadableModel(
             f"The trees of this model add up on the scale {read.space!r}, not to log-odds of one class against "
@@ -86,17 +99,17 @@ def _explained(model: Model, table: Table) -> ReadModel:
             f"The model predicts {model.n_raw} outputs but its trees give {len(read.ensembles)}; pass the "
             "estimator itself rather than a wrapper of it."
         )
-    players = [e.of_players(table.player_of_column) for e in read.ensembles]
+    players = [e.of_players(owner) for e in read.ensembles]
     chosen = zip((players[p] for p in positions), signs.tolist(), strict=True)
     ensembles = tuple(replace(e, value=e.value * sign, offset=e.offset * sign) for e, sign in chosen)
     return replace(read, ensembles=ensembles, picked=tuple(positions), factor=read.factor * signs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedTreeModel(FittedOnTable, ExactFitted, Anchor):
     """Model, background, and the trees of the outputs explained; hidden features take the background's values."""
 
-    read: ReadModel = field(repr=False)
+    read: ReadModel
     name = "tree_interventional"
 
     @property
@@ -140,7 +153,7 @@ class FittedTreeModel(FittedOnTable, ExactFitted, Anchor):
         return X
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedPath(FittedTreeModel):
     """Splits on hidden features are averaged by cover."""
 

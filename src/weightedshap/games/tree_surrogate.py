@@ -131,7 +131,7 @@ class TreeSurrogate:
         lessons = (_lesson(table, split, masked, footing, hints) for masked in (seen, held))
         (to_learn, *_), (to_check, start, h) = lessons
         extra = footing is not None
-        offset = np.average(to_learn.target, axis=0, weights=to_learn.share) if extra else np.zeros(split.f.shape[1])
+        offset = np.average(to_learn.target, axis=0, weights=to_learn.share)
         boosters = boost(self, to_learn, to_check, offset, rng, min_data_in_leaf=least, extra_trees=extra)
         c = offset + np.stack([booster.predict(to_check.X) for booster in boosters], axis=1)
         told = start + h * c, split.f[held.row], held.coalition
@@ -157,7 +157,7 @@ def _lesson(
     return Examples(X, target, weight * h[:, 0] ** 2), start, h
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedTreeSurrogate(ReadOff):
     """The learned ensembles, and how well they fit (`fit_quality`); hidden columns are NaN."""
 

@@ -10,12 +10,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, offered, with_axis
+from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, name_of, offered, with_axis
 from weightedshap.coalitions import as_coalitions, as_orders, distinct, ends, prefixes
 from weightedshap.contributions import OWN, Contributions
 from weightedshap.games.adapters import from_shapiq
 from weightedshap.games.protocols import Block, ExactBlock, Fitted, FittedGame, Game, Parts
+from weightedshap.games.surrogate import missed
 from weightedshap.inputs import Data, Model, Table, as_model, as_table, is_frame, part_of, trained_columns
+from weightedshap.wording import plural
 
 
 @dataclass
@@ -208,16 +210,28 @@ class JoinedBlock(ABC):
         return WalkingGame(self, cost=self.cost)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedOnTable(Fitted):
     """The model and background behind a fitted game; `block` is given by subclasses."""
 
     model: Model
     background: Table
 
+    def __repr__(self) -> str:
+        info, words = self.info, {"trees": "tree", "leaves": "leaf"}
+        facts = [str(self.background), *(plural(info[many], one, many) for many, one in words.items() if many in info)]
+        of = name_of(self.model.original)
+        return f"{info['game']} game of {of}, explains its {self.scale}\n  {', '.join(facts)}{missed(info)}"
+
     @property
     def space(self) -> str:
         return self.model.space
+
+    @cached_property
+    def scale(self) -> str:
+        """Margins of one class against the rest are log-odds, those of several are not."""
+        odds = self.model.link == "logit" or (self.model.space == "probability" and self.model.n_raw <= 2)
+        return "log-odds" if odds and self.space == "margin" else super().scale
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
@@ -232,7 +246,7 @@ class FittedOnTable(Fitted):
         return self.model(rows), self.model.has_axis
 
     def ready(self) -> Self:
-        _ = self.mean_prediction, self.info, self.output_names
+        _ = self.mean_prediction, self.info, self.output_names, self.scale
         return self
 
     def at(self, row: Data) -> Game:
@@ -250,7 +264,7 @@ class FittedOnTable(Fitted):
         return np.asarray(np.sqrt(np.einsum("n,n...->...", self.background.weights, squared)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FilledIn(FittedOnTable):
     """A game that fills in the hidden columns of one row at a time; a subclass says how."""
 

@@ -45,6 +45,9 @@ def how_to_call(model: UserModel, predict: Predict | None) -> Call:
             raise TypeError(f"`predict` must be a function of rows; got {type(predict).__name__}.")
         own = isinstance(predict, (MethodType, BuiltinMethodType)) and predict.__self__ is model
         return feeding(predict, model) if own else predict, "value", _classes(model)
+    if isinstance(model, type):
+        name = model.__name__
+        raise TypeError(f"{name} is a class. Pass a fitted model of it: {name}(…).fit(X, y), or `predict=` a function.")
     library = library_of(model)
     if library == "torch":
         return partial(_torch_answer, model), "value", ()

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions, offered
 from weightedshap.inputs.groups import listed
 
 Data = Any
@@ -172,9 +172,21 @@ def kind_of(rows: Data) -> Kind[Any]:
 
 
 def as_rows(data: Data) -> Data:
-    """A 2-D array or a DataFrame, of a table or of a single row (a 1-D array, a Series or a dict)."""
+    """A 2-D array or a DataFrame, of a table or of a single row (a 1-D array, a Series or a dict), or of dicts."""
     if is_frame(data):
         return data
+    library = type(data).__module__.partition(".")[0]
+    if library == "shap":
+        return _held_by_shap(data)
+    if library == "scipy":
+        said = (
+            "A sparse matrix keeps no rows to mix. Pass `.toarray()` of it; for XGBoost, to which cells that are left"
+        )
+        raise TypeError(f"{said} out are missing, with NaN in their place.")
+    if isinstance(data, (list, tuple)) and data and all(isinstance(row, Mapping) for row in data):
+        if uneven := sorted({str(key) for row in data for key in row.keys() ^ data[0].keys()}):
+            raise ValueError(f"Some rows lack {listed(uneven)}. Give every row the same names, None where missing.")
+        return pd.DataFrame(list(data))
     if type(data).__name__ == "LazyFrame":
         raise TypeError("A polars LazyFrame holds no rows yet. Call `.collect()` on it first.")
     if isinstance(data, pd.Series):
@@ -186,6 +198,18 @@ def as_rows(data: Data) -> Data:
     if array.ndim != 2:
         raise ValueError(f"A table must have two axes, rows and columns; got shape {array.shape}.")
     return array
+
+
+def _held_by_shap(held: Data) -> Data:
+    """The rows of shap's maskers and of ``shap.kmeans``, in a frame where their columns have names."""
+    known = offered(held, "data", "group_names", "feature_names")
+    rows, named = known.get("data"), known.get("feature_names", known.get("group_names"))
+    if not isinstance(rows, np.ndarray) or rows.ndim != 2:
+        said = f"A {type(held).__name__} of shap holds no table. Pass the background rows themselves"
+        raise TypeError(f"{said}, or a game made by weightedshap.games.from_shap(model, masker, x).")
+    names = [] if named is None else list(map(str, named))
+    numbered = names in ([], [str(c) for c in range(rows.shape[1])])
+    return rows if numbered else pd.DataFrame(rows, columns=names).infer_objects()
 
 
 def column_of(rows: Data, c: int) -> Column:

@@ -89,6 +89,8 @@ def as_model(
 def trained_columns(model: object) -> list[str] | None:
     """The column names a model was trained on, in that order; None if it does not tell."""
     original = model.original if isinstance(model, Model) else model
+    if isinstance(original, type):
+        return None  # refused by `as_model`
     for names in map(traits(original).get, COLUMNS):
         if callable(names) and library_of(original) == "lightgbm":
             names = names()

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions
+from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray, Positions, offered
 from weightedshap.inputs.columns import ARRAYS, IN_ORDER, Column, Data, Kind, as_rows, kind_of, numeric, part_of
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
+from weightedshap.wording import plural
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.data)
+
+    def __str__(self) -> str:
+        return f"{plural(len(self), 'background row')} × {plural(self.d, 'feature')}"
 
     @property
     def d(self) -> int:
@@ -126,6 +130,8 @@ def as_table(
     if isinstance(data, Table):
         return data
     rows = as_rows(data)
+    if weights is None and type(data).__module__.startswith("shap."):  # of the centres of shap.kmeans
+        weights = offered(data, "weights").get("weights")
     n, width = rows.shape
     if n == 0 or width == 0:
         raise ValueError(f"The background needs at least one row and one column; got {n} rows and {width} columns.")
@@ -144,6 +150,10 @@ def as_table(
     trained = tuple(order or ()) if given is None else ()
     table = Table(rows, names, *players, _row_weights(weights, n), notes, trained)
     _ = table._categories  # reads every column, so that one of the wrong type is refused here
+    for c in set(range(width)) - set(table._categories):
+        if (np.abs((column := table.column(c))[np.isfinite(column)]) > LARGEST).any():
+            said = f"Column {names[c]!r} of the background holds numbers beyond {LARGEST:.0e}, whose squares overflow"
+            raise ValueError(f"{said}. Use a larger unit.")
     return table
 
 

@@ -1,0 +1,262 @@
+"""Tree games through scikit-learn pipelines: players are the columns that people pass, exactly."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from lightgbm import LGBMClassifier, LGBMRegressor
+from scipy.sparse import csr_array
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
+from sklearn.tree import DecisionTreeRegressor
+
+import weightedshap as ws
+from weightedshap.coalitions import all_coalitions
+from weightedshap.games import Marginal, TreeModel
+from weightedshap.trees.pipelines import MixedColumns, origins
+
+N = 240
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.normal(40, 10, N),
+        "income": RNG.normal(size=N),
+        "city": RNG.choice(["Bonn", "Köln", "Ulm"], N),
+        "size": RNG.choice(["s", "m", "l"], N),
+        "rooms": RNG.integers(1, 6, N).astype(float),
+    }
+)
+FRAME.loc[::7, "income"] = np.nan
+TARGET = (
+    FRAME["age"] / 20
+    + FRAME["income"].fillna(1) * (FRAME["city"] == "Ulm")
+    + (FRAME["size"] == "l") * FRAME["rooms"]
+    - FRAME["income"].isna() * FRAME["rooms"]
+)
+MIXED_UP = ["rooms", "city", "age", "size", "income"]
+CLASS = np.where(TARGET.median() < TARGET, "dear", "cheap")
+NUMBERS = ["age", "income", "rooms"]
+
+
+def columns(sparse=True):
+    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    towns = OneHotEncoder(sparse_output=sparse, handle_unknown="ignore")
+    parts = (numbers, ["age", "income"]), (towns, ["city"]), (OrdinalEncoder(), ["size"])
+    return make_column_transformer(*parts, remainder="passthrough")
+
+
+def boosted():
+    return GradientBoostingRegressor(n_estimators=15, random_state=0)
+
+
+def light(kind=LGBMRegressor):
+    return kind(n_estimators=12, num_leaves=6, n_jobs=1, verbose=-1)
+
+
+def forest():
+    return RandomForestRegressor(8, max_depth=5, random_state=0)
+
+
+def xgboosted():
+    return pytest.importorskip("xgboost").XGBRegressor(n_estimators=12, max_depth=4, n_jobs=1)
+
+
+PIPELINES = {
+    "boosting": lambda: make_pipeline(columns(), boosted()).fit(FRAME, TARGET),
+    "forest": lambda: make_pipeline(columns(), forest()).fit(FRAME, TARGET),
+    "lightgbm": lambda: make_pipeline(columns(), light()).fit(FRAME, TARGET),
+    "frames": lambda: make_pipeline(columns(False), light()).set_output(transform="pandas").fit(FRAME, TARGET),
+    "xgboost, sparse": lambda: make_pipeline(columns(), xgboosted()).fit(FRAME, TARGET),
+    "classes": lambda: make_pipeline(columns(), light(LGBMClassifier)).fit(FRAME, CLASS),
+    "histograms": lambda: make_pipeline(columns(False), HistGradientBoostingClassifier(max_iter=9)).fit(FRAME, CLASS),
+    "one step": lambda: make_pipeline(boosted()).fit(FRAME[NUMBERS].fillna(0.0), TARGET),
+}
+
+
+def table_of(pipeline):
+    return FRAME[list(pipeline.feature_names_in_)].fillna(0.0) if pipeline.steps[0][0].startswith("grad") else FRAME
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_the_interventional_game_is_that_of_the_pipeline_on_its_raw_columns(name):
+    pipeline = PIPELINES[name]()
+    table = table_of(pipeline)
+    if name in ("classes", "histograms"):  # on the scale on which trees add up
+        front, trees = pipeline[:-1], pipeline[-1]
+        raw = (lambda Z: trees.predict(Z, raw_score=True)) if name == "classes" else trees.decision_function
+        whole = lambda rows: raw(front.transform(rows))
+    else:
+        whole = pipeline.predict
+    read = TreeModel("interventional").fit(pipeline, table[:30])
+    enumerated = Marginal().fit(whole, table[:30])
+    S = all_coalitions(read.background.d)
+    for r in (40, 49, 56):  # with and without a hole
+        row = table[r : r + 1]
+        np.testing.assert_allclose(read.at(row)(S), enumerated.at(row)(S), rtol=1e-5, atol=1e-6)
+
+
+def by_hand(tree, z, origin, known, node=0):
+    """v(S) of one scikit-learn tree at transformed values z: splits on inputs outside S are averaged by cover."""
+    left, right, cover = tree.children_left[node], tree.children_right[node], tree.weighted_n_node_samples
+    if left < 0:
+        return tree.value[node, 0, 0]
+    below = (by_hand(tree, z, origin, known, child) for child in (left, right))
+    column = tree.feature[node]
+    if origin[column] in known:
+        return list(below)[0 if np.float32(z[column]) <= tree.threshold[node] else 1]
+    return sum(cover[child] * value for child, value in zip((left, right), below)) / cover[node]
+
+
+def test_the_path_dependent_game_averages_splits_on_hidden_inputs():
+    pipeline = make_pipeline(columns(), DecisionTreeRegressor(max_depth=6, random_state=0)).fit(FRAME, TARGET)
+    game = TreeModel("path").fit(pipeline, FRAME[:20])
+    inputs = ["age", "income", "income", "city", "city", "city", "size", "rooms"]  # the hole of income is one of them
+    origin = [FRAME.columns.get_loc(name) for name in inputs]
+    for r in (35, 36):
+        row = FRAME[r : r + 1]
+        z = np.asarray(pipeline[:-1].transform(row)).reshape(-1)
+        for size in range(6):
+            for known in itertools.combinations(range(5), size):
+                mask = np.isin(np.arange(5), known)[None]
+                assert game.at(row)(mask)[0] == pytest.approx(by_hand(pipeline[-1].tree_, z, origin, set(known)))
+
+
+@pytest.mark.parametrize("game", ["tree_path", "tree_interventional"])
+def test_several_columns_of_one_input_are_one_player(game):
+    pipeline = PIPELINES["boosting"]()
+    Z = np.asarray(pipeline[:-1].transform(FRAME))
+    inner = ws.Explainer(pipeline[-1], Z[:100], game=game, groups=[["x1", "x2"], ["x3", "x4", "x5"]])
+    outer = ws.Explainer(pipeline, FRAME[:100], game=game)
+    expected, found = inner(Z[100:105]), outer(FRAME[100:105])
+    assert found.feature_names == tuple(FRAME.columns)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-9)
+    np.testing.assert_allclose(found.contributions, expected.contributions, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.predictions, pipeline.predict(FRAME[100:105]))
+
+
+def test_by_default_a_pipeline_is_explained_by_its_trees_and_kept_in_files(tmp_path):
+    pipeline = PIPELINES["lightgbm"]()
+    explainer = ws.Explainer(pipeline, FRAME[:150][MIXED_UP], progress=False)
+    explanation = explainer(FRAME[150:160])
+    assert explanation.game_info["game"] == "tree_path"
+    assert explanation.notes == ("The model makes no use of 1 feature in these rows: 'city'.",)
+    np.testing.assert_allclose(explanation.predictions, pipeline.predict(FRAME[150:160]))
+    explainer.save(tmp_path / "pipeline")
+    again = ws.Explainer.load(tmp_path / "pipeline", pipeline)(FRAME[150:160])
+    np.testing.assert_array_equal(again.values, explanation.values)
+
+
+def test_columns_that_are_dropped_get_nothing():
+    front = make_column_transformer((StandardScaler(), ["age"]), ("passthrough", ["rooms"]))
+    pipeline = make_pipeline(front, boosted()).fit(FRAME, TARGET)
+    explanation = ws.Explainer(pipeline, FRAME[:120], game="tree_path")(FRAME[:4])
+    assert not explanation.contributions[:, :, [1, 2, 3]].any()
+    assert explanation.contributions[:, :, [0, 4]].any()
+
+
+def mixed():
+    front = make_column_transformer((PCA(2), ["age", "rooms"]), (OrdinalEncoder(), ["city", "size"]))
+    return make_pipeline(front, boosted()).fit(FRAME, TARGET)
+
+
+def test_columns_that_are_mixed_are_learned_unless_they_are_one_player():
+    explainer = ws.Explainer(mixed(), FRAME[:150], progress=False)
+    assert [game.info["game"] for game in explainer.games] == ["marginal", "distilled_trees"]
+    (note,) = [note for note in explainer(FRAME[150:152]).notes if "pipeline" in note]
+    assert "makes one column out of 'age', 'rooms'" in note
+    assert "by groups=[['age', 'rooms']]" in note
+    together = ws.Explainer(mixed(), FRAME[:150], groups=[["age", "rooms"]], progress=False)
+    assert together.game.info["game"] == "tree_path"
+    assert not any("pipeline" in note for note in together(FRAME[150:152]).notes)
+    with pytest.raises(MixedColumns, match="one column out of 'age', 'rooms'"):
+        ws.Explainer(mixed(), FRAME[:150], game="tree_path")
+    grouped = TreeModel("interventional").fit(mixed(), ws.inputs.as_table(FRAME[:30], groups=[["age", "rooms"]]))
+    enumerated = Marginal().fit(mixed().predict, ws.inputs.as_table(FRAME[:30], groups=[["age", "rooms"]]))
+    S = all_coalitions(4)
+    np.testing.assert_allclose(grouped.at(FRAME[40:41])(S), enumerated.at(FRAME[40:41])(S))
+
+
+def test_a_pipeline_without_trees_has_no_note_on_mixing():
+    linear = make_pipeline(PCA(2), LinearRegression()).fit(FRAME[["age", "rooms"]], TARGET)
+    assert ws.Explainer(linear, FRAME[["age", "rooms"]], game="auto", judge="marginal").background.notes == ()
+
+
+FILLED = FRAME[NUMBERS].fillna(0.0)
+
+
+def came_from(step, table=FILLED):
+    step.fit(table, CLASS)
+    return [sorted(of) for of in origins(step, table.shape[1])]
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (FunctionTransformer(np.tanh), [[0], [1], [2]]),
+        (FunctionTransformer(), [[0], [1], [2]]),
+        (SelectKBest(k=2), [[0], [1]]),
+        (KBinsDiscretizer(2, quantile_method="averaged_inverted_cdf"), [[0], [0], [1], [1], [2], [2]]),
+        (SplineTransformer(n_knots=2, degree=1), [[0], [0], [1], [1], [2], [2]]),
+        (PolynomialFeatures(2, interaction_only=True), [[], [0], [1], [2], [0, 1], [0, 2], [1, 2]]),
+        (FeatureUnion([("a", StandardScaler()), ("b", PCA(1))]), [[0], [1], [2], [0, 1, 2]]),
+        (Normalizer(), [[0, 1, 2]] * 3),
+        (KNNImputer(), [[0, 1, 2]] * 3),
+        (ColumnTransformer([("a", PCA(1), [2]), ("b", "drop", [0])], remainder="passthrough"), [[2], [1]]),
+        (ColumnTransformer([("a", StandardScaler(), slice("income", "rooms"))]), [[1], [2]]),
+        (ColumnTransformer([("a", PCA(1), [True, False, True]), ("b", "passthrough", [-2])]), [[0, 2], [1]]),
+        (ColumnTransformer([("a", StandardScaler(), make_column_selector("o"))]), [[1], [2]]),
+    ],
+    ids=str,
+)
+def test_every_transformed_column_knows_its_inputs(step, expected):
+    assert came_from(step) == expected
+    made = csr_array(step.transform(FILLED)).toarray()
+    for c in range(3):  # what does not come from a column does not change with it
+        changed = FILLED.copy()
+        changed.iloc[:, c] = np.roll(changed.iloc[:, c], 5)
+        other = csr_array(step.transform(changed)).toarray()
+        stays = [j for j, of in enumerate(expected) if c not in of]
+        np.testing.assert_array_equal(other[:, stays], made[:, stays])
+
+
+def test_text_and_targets_of_one_column_belong_to_it():
+    words = make_column_transformer((CountVectorizer(), "city"), (TargetEncoder(), ["size"]))
+    assert came_from(words, FRAME) == [[2], [2], [2], [3]]
+
+
+def test_a_function_of_ones_own_may_mix():
+    def crossed(rows):
+        return np.asarray(rows) @ np.ones((3, 3))
+
+    step = FunctionTransformer(crossed, feature_names_out="one-to-one")
+    assert came_from(step) == [[0, 1, 2]] * 3
+    silent = make_pipeline(FunctionTransformer(crossed), boosted()).fit(FRAME[NUMBERS].fillna(0.0), TARGET)
+    with pytest.raises(ValueError, match="does not tell the columns"):
+        ws.Explainer(silent, FRAME[NUMBERS].fillna(0.0), game="tree_path")
+
+
+def test_values_that_become_infinite_are_refused():
+    with np.errstate(divide="ignore"):
+        front = make_column_transformer((FunctionTransformer(np.reciprocal), ["rooms"]), ("passthrough", ["age"]))
+        pipeline = make_pipeline(front, light()).fit(FRAME[["rooms", "age"]], TARGET)
+        explainer = ws.Explainer(pipeline, FRAME[:100][["rooms", "age"]], game="tree_path")
+        with pytest.raises(ValueError, match="infinite"):
+            explainer(pd.DataFrame({"rooms": [0.0], "age": [1.0]}))
