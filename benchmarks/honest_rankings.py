@@ -285,9 +285,7 @@ def best(runs: Sequence[Any], judge: str) -> str:
 def real_table(runs: Mapping[str, Sequence[Any]]) -> list[str]:
     """Tables × judges, the area relative to the best single alternative; and the gain over Shapley on both games."""
     judges = "plain", "anchored trees", "anchored network"
-    lines = [
-        row("table, model", *judges, "refined, anchored network", "gain over Shapley: own", "same kind", "seeds")
-    ]
+    lines = [row("table, model", *judges, "refined, anchored network", "gain over Shapley: own", "same kind", "seeds")]
     lines.append(rule(len(judges) + 5))
     for half, title in (("pick", "recipes were picked here"), ("report", "untouched")):
         some = {name: of for name, of in sorted(runs.items()) if of[0]["half"] == half}
