@@ -231,11 +231,9 @@ class Call:
         )
 
     def _told(self, rows: Rows) -> dict[str, Any]:
-        """What a game says of itself; margins of one class against the rest are log-odds, those of several are not."""
+        """What a game says of itself; margins that the user's link makes are log-odds."""
         setting, info = self.weighing.setting, dict(rows.fitted.info)
-        if setting is None or (model := setting.model) is None or info.get("space") != "margin":
-            return info
-        odds = model.link == "logit" or (model.space == "probability" and model.n_raw <= 2)
+        odds = setting is not None and setting.choices.link == "logit" and info.get("space") == "margin"
         return {**info, "scale": "log-odds"} if odds else info
 
     def _stopped(self, estimates: Sequence[Estimate]) -> list[str]:
