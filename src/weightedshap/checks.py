@@ -27,7 +27,7 @@ class UnknownName(ValueError, KeyError):
 
 def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
     """Return ``table[name]``, or raise `UnknownName` with the known names and the nearest."""
-    if name in table:
+    if isinstance(name, str) and name in table:
         return table[name]
     raise UnknownName(unknown_sentence(kind, name, table))
 
@@ -63,12 +63,26 @@ def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     raise TypeError(f"`rng` must be a numpy Generator or an integer seed, not {type(rng).__name__}.")
 
 
+def unmasked(values: Any) -> Any:
+    """`values`; those that a masked array hides are NaN."""
+    return np.ma.filled(values.astype(np.float64), np.nan) if isinstance(values, np.ma.MaskedArray) else values
+
+
+def stored_array(name: str, array: object, shape: tuple[int, ...]) -> Any:
+    """An array of a file that must hold finite numbers of this shape."""
+    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind not in "fiu":
+        raise ValueError(f"`{name}` is no array of numbers of shape {shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"`{name}` holds NaN or infinite values.")
+    return array
+
+
 def as_outputs(values: Any, n: int, who: str) -> FloatArray:
     """What a model or game returned for `n` inputs, as floats of shape (n,) or (n, k), all finite."""
     if np.iscomplexobj(values):
         raise TypeError(f"{who} returned complex numbers. Pass `predict=` a function that returns real ones.")
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = np.asarray(unmasked(values), dtype=np.float64)
     except (TypeError, ValueError) as error:
         said = f"{who} must return numbers; got {type(values).__name__} that cannot be turned into floats ({error})."
         raise TypeError(f"{said} Pass `predict=` a function that returns probabilities or values.") from error
@@ -108,6 +122,22 @@ def positive_integer(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"`{name}` must be an integer of at least 1; got {value!r}.")
     return int(value)
+
+
+def seed_of(value: object) -> int:
+    """`random_state` as an int that seeds generators."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise ValueError(f"`random_state` must be an integer of at least 0; got {value!r}.")
+    return int(value)
+
+
+def check_workers(n_jobs: object, progress: object) -> None:
+    """An error for a number of workers, or a wish for a bar, that means nothing."""
+    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise ValueError(f"`n_jobs` must be a number of workers, or -1 for as many as there are cores; got {n_jobs!r}.")
+    if not (isinstance(progress, bool) or (isinstance(progress, str) and progress == "auto")):
+        raise ValueError(f"`progress` must be True, False or 'auto'; got {progress!r}.")
 
 
 def output_position(output: int | str, names: tuple[str, ...]) -> int:

@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import FloatArray, IntArray, field_values, look_up, name_of, one_of, positive_integer
+from weightedshap.checks import FloatArray, IntArray, field_values, look_up, name_of, one_of
+from weightedshap.checks import positive_integer, stored_array
 from weightedshap.choices import JUDGES_STREAM, Setting
 from weightedshap.curves import mean_interval, misfit
 from weightedshap.evaluation.metrics import Labels, as_labels, points
@@ -112,10 +113,12 @@ class Evaluation:
         content = archive.read(path, "evaluation", FILE_VERSION)
         with archive.damage(path):
             found = cls(**content)
-            shapes = {found.points[judge][metric].shape for judge in found.judges for metric in found.metrics}
-            ((_, methods, _),) = shapes
-        if methods != len(found.methods):
-            raise archive.unfitting(path, ["methods", "points"])
+            points = [found.points[judge][metric] for judge in found.judges for metric in found.metrics]
+            (shape,) = {array.shape for array in points}
+            _ = [stored_array("points", array, (*shape[:1], len(found.methods), *shape[2:3])) for array in points]
+            named = found.methods, found.metrics, found.judges, found.notes
+            if not all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in named):
+                raise archive.unfitting(path, ["methods", "metrics", "judges", "notes"])
         return found
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from weightedshap.checks import FloatArray
+from weightedshap.checks import FloatArray, stored_array
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import Encoding
 from weightedshap.games.wrappers import FittedOnTable
@@ -118,12 +118,17 @@ class Boosted(FittedOnTable, ExactFitted):
         """The game that `stored` wrote."""
         import lightgbm
 
-        offset = content.get("offset", np.zeros(len(content["boosters"])))
-        if len(model.chosen) != (n := len(offset)):
+        from weightedshap.trees.texts import examined
+
+        offset, k = content.get("offset", np.zeros(len(content["boosters"]))), len(model.chosen)
+        if len(offset) != k:
             raise ValueError(
-                f"The saved game has {n} outputs but the model has {len(model.chosen)} to explain. Pass the model, and "
-                "the outputs, that it was fitted to."
+                f"The saved game has {len(offset)} outputs but the model has {k} to explain. Pass the model, and the "
+                "outputs, that it was fitted to."
             )
-        boosters = tuple(lightgbm.Booster(model_str=text) for text in content["boosters"])
+        texts = [examined(text, len(background.names)) for text in content["boosters"]]
+        if not texts or len(texts) % len(stored_array("offset", offset, (k,))):
+            raise ValueError(f"it holds {len(texts)} ensembles for {k} outputs.")
+        boosters = tuple(lightgbm.Booster(model_str=text) for text in texts)
         encoding = Encoding.restored(content["encoding"], background.names)
-        return cls(model, background, encoding, boosters, offset, content["quality"])
+        return cls(model, background, encoding, boosters, offset, dict(content["quality"]))

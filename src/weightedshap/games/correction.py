@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up
+from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up, one_of
 from weightedshap.games.protocols import Anchor, ExactBlock, ExactFitted, Recipe
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import ExactGame, FittedOnTable, JoinedBlock
 from weightedshap.inputs import Data, Model, Table
-from weightedshap.trees.links import Link, agree, link_between
+from weightedshap.trees.links import LINKS, Link, agree, link_between
 
 if TYPE_CHECKING:
     from lightgbm import Booster
@@ -173,7 +173,9 @@ class Footing:
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, table: Table) -> Self:
         """The footing of a game that `FittedAnchored.stored` wrote."""
-        link = Link(content["link"], tuple(content["picked"]))
+        link = Link(one_of("link", content["link"], ("softmax", *LINKS)), tuple(content["picked"]))
+        if link.name == "softmax" and link.picked != model.chosen:
+            raise ValueError("`picked` are other classes than those explained.")
         return cls(_again(content["base"], _whole(model) if link.name == "softmax" else model, table), link)
 
     def f(self, model: Model, rows: Data) -> FloatArray:
@@ -236,4 +238,3 @@ def _full(base: Anchor, rows: Data) -> FloatArray:
     """(n, K) the base when all players are known."""
     block = base.block(rows)
     return block.values(np.ones((1, block.d), dtype=np.bool_))[:, 0]
-

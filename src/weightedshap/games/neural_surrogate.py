@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, field_values, one_of, positive_integer, require
+from weightedshap.checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    field_values,
+    one_of,
+    positive_integer,
+    require,
+    stored_array,
+)
 from weightedshap.games.surrogate import Encoding, Masked, Split, fit_quality, held_out_masks
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, WalkingGame, wrapped
 from weightedshap.inputs import Data, Model, Table
@@ -121,7 +130,9 @@ class NeuralSurrogate:
         encoding = Encoding.restored(content["encoding"], background.names)
         inputs = Inputs(encoding, background.player_of_column, **content["inputs"])
         network = Network(content["parameters"], inputs.owner, Target(**content["target"]))
-        return FittedNeuralSurrogate(model, background, inputs, network, content["quality"], cls(**content["settings"]))
+        _check_shapes(inputs, network, background, len(model.chosen))
+        quality, recipe = dict(content["quality"]), cls(**content["settings"])
+        return FittedNeuralSurrogate(model, background, inputs, network, quality, recipe)
 
     def epochs_for(self, n_rows: int) -> int:
         """How many epochs `n_rows` rows to learn from get at most."""
@@ -250,6 +261,22 @@ class FittedNeuralSurrogate(FittedOnTable):
             "target": asdict(self.network.target),
             "quality": dict(self.quality),
         }
+
+
+def _check_shapes(inputs: Inputs, network: Network, table: Table, k: int) -> None:
+    """An error for a network of a file whose arrays do not fit together: compiled loops would read beyond them."""
+    c, h, of = len(table.names), len(network.parameters["b1"]), network.parameters
+    shapes = {"W1": (len(inputs.owner) + table.d, h), "b1": (h,), "W2": (h, h), "b2": (h,), "W3": (h, k), "b3": (k,)}
+    for name, shape in shapes.items():
+        if stored_array(name, of[name], shape).dtype != np.float32:
+            raise ValueError(f"`{name}` of the network is not in single precision.")
+    for which, size in ((inputs, c), (network.target, k)):
+        stored_array("centre", which.centre, (size,))
+        if (stored_array("scale", which.scale, (size,)) <= 0).any():
+            raise ValueError("`scale` of the network is not positive.")
+    one_of("link", network.target.link, ("identity", "sigmoid", "softmax"))
+    if not all(hole in range(c) for hole in inputs.holes):
+        raise ValueError("`holes` of the network are in columns that are not there.")
 
 
 def _fitted_to(model: Model, table: Table) -> dict[str, list[Any]]:

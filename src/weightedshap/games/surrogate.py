@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import BoolArray, FloatArray, IntArray, stored_array
 from weightedshap.coalitions import random_coalitions
 from weightedshap.inputs import Column, Data, Model, Table, column_of
 
@@ -51,7 +51,11 @@ class Encoding:
     @classmethod
     def restored(cls, content: Mapping[str, Any], names: tuple[str, ...]) -> Self:
         """The encoding that `stored` wrote."""
-        return cls(content["missing"], content["ranks"], names)
+        missing, ranks = stored_array("missing", content["missing"], (len(names),)), content["ranks"]
+        places = [rank for of_column in ranks.values() for rank in of_column.values()]
+        if not all(c in range(len(names)) for c in ranks) or not np.isfinite(np.array(places, dtype=np.float64)).all():
+            raise ValueError("`ranks` of categories are no numbers, or of columns that are not there.")
+        return cls(missing, ranks, names)
 
     def __call__(self, rows: Data) -> FloatArray:
         """(n, c) float64 without NaN."""

@@ -106,7 +106,9 @@ def _link(model: Model, read: ReadModel, explained: ReadModel, rows: Data) -> st
         return "softmax"
     if follows(raw, f):
         return "unknown"
-    raise UnreadableModel(f"The trees of this model do not give what the model predicts, by any link. {GAMES_FOR_OTHERS}.")
+    raise UnreadableModel(
+        f"The trees of this model do not give what the model predicts, by any link. {GAMES_FOR_OTHERS}."
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, positive_integer, stored_array
 from weightedshap.games.boosting import Boosted, Examples, boost
 from weightedshap.games.correction import FittedAnchored, Footing, fading
 from weightedshap.games.surrogate import Masked, Split, fit_quality, split_rows
@@ -107,7 +107,8 @@ class TreeSurrogate:
         if "anchored" not in content:
             return learned
         footing = Footing.restored(content["anchored"], model, background)
-        return footing.game(model, background, learned, content["anchored"]["h"])
+        h = stored_array("h", content["anchored"]["h"], (background.d + 1,))
+        return footing.game(model, background, learned, h)
 
     def _learn(self, table: Table, split: Split, rng: np.random.Generator, footing: Footing | None) -> Learned:
         """One ensemble for each output, and what the game gives for held-out rows."""

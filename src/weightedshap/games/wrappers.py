@@ -316,7 +316,11 @@ def as_fitted(game: Any, background: Table) -> Fitted:
             "`game` must be a name, a recipe with `fit`, a fitted game with `at` and `predict`, or a function row → "
             f"Game; got {type(game).__name__}."
         )
-    return GivenFitted(game if is_frame(background.data) else lambda row: game(np.asarray(row).reshape(-1)))
+    return GivenFitted(game if is_frame(background.data) else partial(_of_flat_row, game))
+
+
+def _of_flat_row(game: Callable[[Any], Game], row: Data) -> Game:
+    return game(np.asarray(row).reshape(-1))
 
 
 def wrapped(

@@ -132,8 +132,8 @@ def probes(found: ReadModel, rows: Data) -> Data:
     except Exception:  # of any library, which takes no missing values
         whole = [column[~pd.isna(column)] for column in columns]
         made = kind.build([rng.choice(c, PROBES) if len(c) else np.zeros(PROBES) for c in whole], rows, "background")
-    parts = [kind.build([column_of(part, c) for c in range(rows.shape[1])], made, "background") for part in (rows, made)]
-    return kind.join(parts)
+    own = kind.build([column_of(rows, c) for c in range(rows.shape[1])], made, "background")  # in the same dtypes
+    return kind.join([own, made])
 
 
 def _probed(column: Column, found: ReadModel, c: int, rng: np.random.Generator) -> Column:
@@ -228,7 +228,8 @@ def read_xgboost(model: XGBooster | XGBModel, rows: Data) -> ReadModel:
     if ensemble["name"] == "gblinear":
         _refuse("XGBoost's gblinear booster")
     forest = ensemble.get("gbtree", ensemble)["model"]
-    weights = ensemble.get("weight_drop") or forest.get("weight_drop") or [1.0] * len(forest["trees"])  # the latter: 3.4
+    dropped = ensemble.get("weight_drop") or forest.get("weight_drop")  # dart's; from 3.4 on in the latter place
+    weights = dropped or [1.0] * len(forest["trees"])
     missing = np.nan if booster is model else float(np.nan if model.missing is None else model.missing)
     best = None if booster is model else booster.attr("best_iteration")  # wrappers stop there, boosters do not
     iterations = 0 if best is None else int(best) + 1

@@ -1,0 +1,50 @@
+"""What counts as wrong: any answer to nonsense that is not an error of ours, and any number that is not the true one."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import weightedshap as ws
+
+PACKAGE = Path(ws.__file__).parent
+KINDS = (ValueError, TypeError, ImportError, OSError)  # `UnknownName` is a ValueError
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether the error was raised on purpose, by a line of the package."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    if isinstance(error, FileNotFoundError | FileExistsError | IsADirectoryError | PermissionError):
+        return True  # the system's own words about a path
+    raised = linecache.getline(last.filename, last.lineno).strip().startswith("raise")
+    return isinstance(error, KINDS) and Path(last.filename).is_relative_to(PACKAGE) and raised
+
+
+def told(error: BaseException) -> str:
+    """An error in a line, with the line of the package that it came through."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
+    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "outside"
+    return f"{type(error).__name__} at {where}: {str(error)[:200]}"
+
+
+@dataclass
+class Tally:
+    """How often a kind of attack was tried, and what went wrong."""
+
+    kind: str
+    tried: int = 0
+    wrong: list[str] = field(default_factory=list)
+    outcomes: Counter = field(default_factory=Counter)
+
+    def count(self, outcome: str, wrong: str | None = None) -> None:
+        self.tried += 1
+        self.outcomes[outcome] += 1
+        if wrong is not None:
+            self.wrong.append(wrong)
+
+    def __str__(self) -> str:
+        outcomes = ", ".join(f"{n} {what}" for what, n in self.outcomes.most_common(6))
+        return f"{self.kind}: {self.tried} tried, {len(self.wrong)} wrong ({outcomes})"
