@@ -2,8 +2,10 @@
 
 import difflib
 import importlib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -52,6 +54,13 @@ def require(module: str, extra: str) -> ModuleType:
     except ImportError as error:
         said = f"{module.partition('.')[0]} is needed for this and is not installed."
         raise ImportError(f'{said} Run: pip install "weightedshap[{extra}]"') from error
+
+
+def as_path(path: Any) -> Path:
+    """A path; an integer would be taken for an open file."""
+    if isinstance(path, (str, os.PathLike)) and "\0" not in os.fspath(path):
+        return Path(path)
+    raise TypeError(f"A path must be text or a pathlib.Path; got {path!r}.")
 
 
 def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
@@ -119,16 +128,41 @@ def with_axis(values: FloatArray) -> FloatArray:
 
 def positive_integer(name: str, value: object) -> int:
     """`value` as an int of at least one."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"`{name}` must be an integer of at least 1; got {value!r}.")
+    return whole_number(name, value, 1)
+
+
+def whole_number(name: str, value: object, least: int) -> int:
+    """`value` as an int of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**40:
+        raise ValueError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
     return int(value)
 
 
-def seed_of(value: object) -> int:
-    """`random_state` as an int that seeds generators."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise ValueError(f"`random_state` must be an integer of at least 0; got {value!r}.")
-    return int(value)
+def number_above(name: str, value: object, least: float) -> float:
+    """`value` as a finite number above `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or np.iscomplexobj(value):
+        raise TypeError(f"`{name}` must be a number above {least:g}; got {value!r}.")
+    if not (float(value) > least and np.isfinite(value)):
+        raise ValueError(f"`{name}` must be a number above {least:g}; got {value!r}.")
+    return float(value)
+
+
+def as_numbers_of(name: str, values: Any, dtype: npt.DTypeLike | None = np.float64) -> npt.NDArray[Any]:
+    """`values` as an array of floats, or of its own type where `dtype` is None."""
+    try:
+        return np.asarray(unmasked(values), dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`{name}` must be numbers; got {values!r} ({error}).") from error
+
+
+def check_settings(recipe: Any) -> None:
+    """An error for a whole number or a fraction of a recipe that is none; `n_jobs` may be 0."""
+    for field in fields(recipe):
+        value = vars(recipe)[field.name]
+        if str(field.type).startswith("int") and not (value is None and "None" in str(field.type)):
+            whole_number(field.name, value, int(field.name != "n_jobs"))
+        elif field.type == "float":
+            number_above(field.name, value, 0)
 
 
 def check_workers(n_jobs: object, progress: object) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import UnknownName, check_workers, look_up, one_of, seed_of, unknown_sentence
+from weightedshap.checks import UnknownName, check_workers, look_up, one_of, unknown_sentence, whole_number
 from weightedshap.estimators import Estimator, as_estimator
 from weightedshap.games import GAMES, JUDGES, Anchored
 from weightedshap.games.protocols import Fitted, Recipe
@@ -60,7 +60,7 @@ class Choices:
         if not (isinstance(keep, bool) or (isinstance(keep, str) and keep == "auto")):
             raise ValueError(f"`keep_contributions` must be True, False or 'auto'; got {keep!r}.")
         check_workers(self.n_jobs, self.progress)
-        object.__setattr__(self, "random_state", seed_of(self.random_state))
+        object.__setattr__(self, "random_state", whole_number("random_state", self.random_state, 0))
 
     def but(self, **changes: Any) -> Choices:
         """The same with some changed; a name that is no choice is refused."""

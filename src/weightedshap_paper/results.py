@@ -45,7 +45,9 @@ def made_of(path: Path) -> Iterator[None]:
         yield
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         said = f"{path} holds runs that are not of this experiment ({error!r})."
-        raise ValueError(f"{said} Delete it, and they are made again; or name another folder with --results.") from error
+        raise ValueError(
+            f"{said} Delete it, and they are made again; or name another folder with --results."
+        ) from error
 
 
 def draw_figure(folder: Path, name: str, experiment: Experiment) -> None:

@@ -63,7 +63,9 @@ def test_damaged_explainers_are_told_and_never_end_the_interpreter(tmp_path, tal
 
 def explainer_of(number):
     """Two explainers that differ, the second much larger."""
-    return ws.Explainer(model, np.repeat(X, 1 + 400 * number, axis=0), game="baseline", random_state=number, progress=False)
+    return ws.Explainer(
+        model, np.repeat(X, 1 + 400 * number, axis=0), game="baseline", random_state=number, progress=False
+    )
 
 
 def save_again_and_again(folder):
@@ -85,9 +87,10 @@ def test_a_saver_killed_at_any_moment_leaves_the_old_or_the_new(tmp_path, tally,
     for _ in range(n):
         child = context.Process(target=save_again_and_again, args=(tmp_path,))
         child.start()
-        first = (tmp_path / MAIN).stat().st_ino
-        while (tmp_path / MAIN).stat().st_ino == first:  # until it saves
+        first = (tmp_path / MAIN).stat().st_mtime_ns
+        while child.is_alive() and (tmp_path / MAIN).stat().st_mtime_ns == first:  # until it saves
             time.sleep(0.01)
+        assert child.is_alive(), f"the saver ended by itself: {child.exitcode}"
         time.sleep(rng.random() * 0.2)
         os.kill(child.pid, signal.SIGKILL)
         child.join()

@@ -1,4 +1,4 @@
-"""What counts as wrong: any answer to nonsense that is not an error of ours, and any number that is not the true one."""
+"""What counts as wrong: an error that is not one of ours, and a number that is not the true one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 import weightedshap as ws
 
 PACKAGE = Path(ws.__file__).parent
-KINDS = (ValueError, TypeError, ImportError, OSError)  # `UnknownName` is a ValueError
+ASKING = ("_answer", "_as_fitted")  # where the package hands rows to a model
+KINDS = (ValueError, TypeError, IndexError, ImportError, OSError)  # `UnknownName` is a ValueError
 
 
 def is_ours(error: BaseException) -> bool:
@@ -19,6 +20,8 @@ def is_ours(error: BaseException) -> bool:
     last = traceback.extract_tb(error.__traceback__)[-1]
     if isinstance(error, FileNotFoundError | FileExistsError | IsADirectoryError | PermissionError):
         return True  # the system's own words about a path
+    if any(frame.name in ASKING for frame in traceback.extract_tb(error.__traceback__)):
+        return True  # the model's own words about rows that it does not take
     raised = linecache.getline(last.filename, last.lineno).strip().startswith("raise")
     return isinstance(error, KINDS) and Path(last.filename).is_relative_to(PACKAGE) and raised
 

@@ -119,7 +119,7 @@ def test_learned_games_belong_to_their_seed(tmp_path):
     ws.Explainer(LINEAR, X[:100], game=SMALL_TREES, progress=False).save(tmp_path)
     with pytest.raises(ValueError, match="learned under another `random_state`"):
         ws.Explainer.load(tmp_path, LINEAR, random_state=7)
-    ws.Explainer(LINEAR, X[:100], game="marginal", progress=False).save(tmp_path)
+    ws.Explainer(LINEAR, X[:100], game="baseline", progress=False).save(tmp_path)  # which learns nothing
     assert ws.Explainer.load(tmp_path, LINEAR, random_state=7).choices.random_state == 7
 
 

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from weightedshap.checks import as_path
 from weightedshap.files import frames
 from weightedshap.files.atomic import replaced
 from weightedshap.files.frames import SIMPLE, Json
@@ -64,7 +65,7 @@ class _Hashed:
 
 def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
     """What `write` was given, from a file of this version or an older one; an `UnreadableFile` says what is wrong."""
-    with open(path, "rb") as file, damage(path):
+    with as_path(path).open("rb") as file, damage(path):
         size = file.seek(0, os.SEEK_END)
         try:
             archive = zipfile.ZipFile(file)

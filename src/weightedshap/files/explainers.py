@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import field_values
+from weightedshap.checks import as_path, field_values, stored_array
 from weightedshap.choices import NEED_A_FIT, Choices, Fits, Setting
 from weightedshap.files import archive, version_1
 from weightedshap.games import RECIPES
@@ -38,18 +38,19 @@ def save(setting: Setting, fits: Fits, folder: str | os.PathLike[str]) -> None:
     kept = {name: value for name, value in choices.items() if value is not NOT_STORED}
     again = [name for name in choices if name not in kept and None in learned.get(name, [None])]
     background = field_values(setting.background)
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    path = as_path(folder)
+    path.mkdir(parents=True, exist_ok=True)
     content = {"choices": kept, "again": again, "background": background, "learned": learned}
     if setting.model is not None:
         content["fingerprint"] = setting.model(_probes(setting.background))
-    archive.write(Path(folder) / MAIN, "explainer", VERSION, content)
+    archive.write(path / MAIN, "explainer", VERSION, content)
 
 
 def load(
     folder: str | os.PathLike[str], model: UserModel, changes: Mapping[str, Any], refit: bool = False
 ) -> tuple[Setting, Fits]:
     """What `save` was given; `changes` replace saved choices and supply those that are functions."""
-    path = Path(folder) / MAIN
+    path = as_path(folder) / MAIN
     content = archive.read(path, "explainer", VERSION)
     with archive.damage(path):
         if "learned" not in content:
@@ -58,6 +59,11 @@ def load(
             content = _of_one_game(content)
         saved = {name: _restored(value) for name, value in content["choices"].items()}
         choices, table = Choices(**saved), Table.restored(content["background"])
+        lists = content["again"], content["learned"]["game"], content["learned"]["judge"]
+        if not all(isinstance(one, list) for one in lists) or not lists[1]:
+            raise ValueError("`again` and `learned` are no lists.")
+        if (before := content.get("fingerprint")) is not None:  # early folders have none
+            stored_array("fingerprint", before, (len(_probes(table)), *np.shape(before)[1:2]))
     if missing := [name for name in content["again"] if name not in changes]:
         said = f"The explainer in {os.fspath(folder)!r} was made with {', '.join(missing)} of your own"
         again = f"{'it' if len(missing) == 1 else 'them'} again: Explainer.load(folder, model, {missing[0]}=…)"
@@ -65,9 +71,11 @@ def load(
     if fixed := sorted({"background", "groups", "background_weights"} & set(changes)):
         raise ValueError(f"`{fixed[0]}` is part of what was saved and cannot be changed. Make a new Explainer for it.")
     setting = Setting.of(model, table, choices.but(**changes))
+    if not isinstance(refit, bool):
+        raise TypeError(f"`refit` must be True or False; got {refit!r}.")
     if refit:
         return setting, setting.fit()
-    _check_fingerprint(content.get("fingerprint"), setting)
+    _check_fingerprint(before, setting)
     kept = {name: learned for name, learned in content["learned"].items() if name not in changes}
     if any(game is not None for learned in kept.values() for game in learned):
         _check_unchanged(choices, setting.choices, content["again"])
@@ -86,7 +94,7 @@ def _probes(table: Table) -> Data:
 
 
 def _check_fingerprint(before: Any, setting: Setting) -> None:
-    """An error for a model that does not predict what the saved one did; early folders do not say what that was."""
+    """An error for a model that does not predict what the saved one did."""
     if before is None or setting.model is None:
         return
     now, differ = setting.model(_probes(setting.background)), f"another number of outputs than {np.shape(before)[-1]}"

@@ -58,6 +58,8 @@ def boost(
     """Trees for each output less its offset (k,), as labels are in single precision; held-out errors stop them."""
     import lightgbm
 
+    if recipe.leaves < 2 or recipe.bins < 2:
+        raise ValueError(f"Trees need at least 2 leaves and 2 bins; got {recipe.leaves} and {recipe.bins}.")
     jobs = recipe.n_jobs or (1 if seen.X.size < SMALL else 0)
     grown = {"learning_rate": recipe.rate, "num_leaves": recipe.leaves, "max_bin": recipe.bins, "num_threads": jobs}
     boosters = []

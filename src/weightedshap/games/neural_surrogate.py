@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weightedshap.checks import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    field_values,
-    one_of,
-    positive_integer,
-    require,
-    stored_array,
-)
+from weightedshap.checks import BoolArray, FloatArray, IntArray, check_settings, one_of, require, stored_array
 from weightedshap.games.surrogate import Encoding, Masked, Split, fit_quality, held_out_masks
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, WalkingGame, wrapped
 from weightedshap.inputs import Data, Model, Table
@@ -83,8 +74,7 @@ class NeuralSurrogate:
             raise ValueError(f"The engine 'compiled' runs on the CPU only. Pass engine='torch' for {self.device!r}.")
         if not 0 <= self.beta_2 < 1:
             raise ValueError(f"`beta_2` must be at least 0 and below 1; got {self.beta_2!r}.")
-        for name in ("units", "batch", "epochs", "masks", "every", "plateau", "patience"):
-            positive_integer(name, field_values(self)[name])
+        check_settings(self)
 
     @classmethod
     def paper(cls, device: str = "cpu") -> NeuralSurrogate:

@@ -142,6 +142,8 @@ def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[I
     At most a share of the rows is held out (at least 50 rows where there are 150), so a row with very many copies is
     learned from. With fewer than three distinct rows nothing can be held out, and all serve for both.
     """
+    if not share < 1:
+        raise ValueError(f"`held_out` must be a share of the rows, below 1; got {share!r}.")
     copy_of = copies_of(X)
     copies = np.bincount(copy_of)
     if len(copies) < 3:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, positive_integer, stored_array
+from weightedshap.checks import BoolArray, FloatArray, check_settings, stored_array
 from weightedshap.games.boosting import Boosted, Examples, boost
 from weightedshap.games.correction import FittedAnchored, Footing, fading
 from weightedshap.games.surrogate import Masked, Split, fit_quality, split_rows
@@ -69,6 +69,9 @@ class TreeSurrogate:
     held_out: float = 0.15
     n_jobs: int = 0
 
+    def __post_init__(self) -> None:
+        check_settings(self)
+
     def fit(
         self, model: Any, background: Data, rng: np.random.Generator | int | None = None
     ) -> FittedTreeSurrogate | FittedAnchored:
@@ -88,7 +91,7 @@ class TreeSurrogate:
         """Learn from rows that are split already; with a footing, only what it leaves."""
         split = replace(split, X=split.encoding.cross_fitted(split.X, split.f, table.weights, rng))
         fits = [self._learn(table, split, rng, footing)]
-        for _ in range(1, positive_integer("fits", self.fits)):
+        for _ in range(1, self.fits):
             train, test = split_rows(split.X, self.held_out, rng)
             fits.append(self._learn(table, replace(split, train=train, test=test), rng, footing))
         boosters, offsets, told, calls = zip(*fits, strict=True)
