@@ -1,6 +1,7 @@
-"""Damaged and hostile explainer files, tried in a process of their own: ``python -m tests.attacks.damage folder seed n``.
+"""Damaged and hostile explainer files, tried in a process of their own.
 
-Prints a line of JSON for each case, before it is tried and after: a case without an end took the interpreter with it.
+``python -m tests.attacks.damage folder seed n`` prints a line of JSON for each case, before it is tried and after:
+a case without an end took the interpreter with it.
 """
 
 from __future__ import annotations
@@ -143,6 +144,11 @@ def outcome(folder, rows):
     return "loaded", None if finite else "not finite"
 
 
+def tell(**what):
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
 def main(folder, seed, n, start=0):
     folder, rows = Path(folder), np.random.default_rng(1).normal(size=(3, 3))
     original = (folder / MAIN).read_bytes()
@@ -160,12 +166,12 @@ def main(folder, seed, n, start=0):
                 archive.write(folder / MAIN, "explainer", VERSION, changed)
             except TypeError:
                 continue  # what no file can hold
-        print(json.dumps({"case": case, "about": about}), flush=True)
+        tell(case=case, about=about)
         kind, wrong = outcome(folder, rows)
         if case % 3 == 0 and kind == "loaded" and damaged != original:
             same = ws.Explainer.load(folder, model, progress=False)(rows).equals(expected)
             kind, wrong = "loaded the same", None if same else "other numbers"
-        print(json.dumps({"case": case, "kind": kind, "wrong": wrong}), flush=True)
+        tell(case=case, kind=kind, wrong=wrong)
     (folder / MAIN).write_bytes(original)
 
 

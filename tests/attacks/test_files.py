@@ -23,9 +23,11 @@ ROOT = Path(__file__).parents[2]
 GAMES = {
     "trees": {"game": ws.games.TreeSurrogate(masks=2, trees=4)},
     "network": {"game": ws.games.NeuralSurrogate(epochs=1, units=4)},
-    "default": {"game": ["marginal", ws.games.DistilledTrees(rows=100, trees=4)],
-                "judge": ws.games.Anchored(masks=2, network=ws.games.NeuralSurrogate(epochs=1, units=4))},
-}  # fmt: skip
+    "default": {
+        "game": ["marginal", ws.games.DistilledTrees(rows=100, trees=4)],
+        "judge": ws.games.Anchored(masks=2, network=ws.games.NeuralSurrogate(epochs=1, units=4)),
+    },
+}
 
 
 def many(few, long):

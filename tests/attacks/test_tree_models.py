@@ -22,11 +22,33 @@ def pick(rng, **choices):
 
 
 def of_lightgbm(rng):
-    chosen = pick(rng, n_estimators=[1, 8], num_leaves=[2, 15], boosting_type=["gbdt", "dart", "rf"], zero_as_missing=[False, True], use_missing=[True, False], extra_trees=[False, True])  # fmt: skip
+    chosen = pick(
+        rng,
+        n_estimators=[1, 8],
+        num_leaves=[2, 15],
+        boosting_type=["gbdt", "dart", "rf"],
+        zero_as_missing=[False, True],
+        use_missing=[True, False],
+        extra_trees=[False, True],
+    )
     if chosen["boosting_type"] == "rf":
         chosen |= {"subsample": 0.6, "subsample_freq": 1}
     chosen |= {"verbose": -1, "n_jobs": 1, "min_child_samples": 5}
-    objective = rng.choice(["regression", "poisson", "gamma", "tweedie", "huber", "quantile", "sqrt", "binary", "multiclass", "multiclassova", "cross_entropy"])  # fmt: skip
+    objective = rng.choice(
+        [
+            "regression",
+            "poisson",
+            "gamma",
+            "tweedie",
+            "huber",
+            "quantile",
+            "sqrt",
+            "binary",
+            "multiclass",
+            "multiclassova",
+            "cross_entropy",
+        ]
+    )
     if objective in ("binary", "multiclass", "multiclassova"):
         return lightgbm.LGBMClassifier(objective=str(objective), **chosen), "two" if objective == "binary" else "three"
     more = {"reg_sqrt": True} if objective == "sqrt" else {"objective": str(objective)}
@@ -34,10 +56,20 @@ def of_lightgbm(rng):
 
 
 def of_xgboost(rng):
-    chosen = pick(rng, n_estimators=[1, 8], max_depth=[1, 4], booster=["gbtree", "dart"], missing=[np.nan, -1.0, 0.0], tree_method=["hist", "exact"], base_score=[None, 0.4])  # fmt: skip
+    chosen = pick(
+        rng,
+        n_estimators=[1, 8],
+        max_depth=[1, 4],
+        booster=["gbtree", "dart"],
+        missing=[np.nan, -1.0, 0.0],
+        tree_method=["hist", "exact"],
+        base_score=[None, 0.4],
+    )
     if chosen["booster"] == "dart":
         chosen |= {"rate_drop": 0.5}
-    objective = str(rng.choice(["reg:squarederror", "count:poisson", "reg:gamma", "reg:tweedie", "reg:logistic", "binary", "multi"]))
+    objective = str(
+        rng.choice(["reg:squarederror", "count:poisson", "reg:gamma", "reg:tweedie", "reg:logistic", "binary", "multi"])
+    )
     if objective in ("binary", "multi"):
         return xgboost.XGBClassifier(n_jobs=1, **chosen), "two" if objective == "binary" else "three"
     target = "share" if objective == "reg:logistic" else "positive"
@@ -45,7 +77,9 @@ def of_xgboost(rng):
 
 
 def of_catboost(rng):
-    chosen = pick(rng, n_estimators=[1, 8], depth=[1, 4], grow_policy=["SymmetricTree", "Depthwise"], nan_mode=["Min", "Max"])
+    chosen = pick(
+        rng, n_estimators=[1, 8], depth=[1, 4], grow_policy=["SymmetricTree", "Depthwise"], nan_mode=["Min", "Max"]
+    )
     chosen |= {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
     loss = str(rng.choice(["RMSE", "Poisson", "MAE", "Logloss", "MultiClass"]))
     if loss in ("Logloss", "MultiClass"):
@@ -55,12 +89,16 @@ def of_catboost(rng):
 
 def of_sklearn(rng):
     makes = [
-        (tree.DecisionTreeRegressor, {}, "positive"), (tree.DecisionTreeClassifier, {}, "three"),
-        (ensemble.RandomForestRegressor, {"n_estimators": 4}, "positive"), (ensemble.ExtraTreesClassifier, {"n_estimators": 4}, "two"),
-        (ensemble.HistGradientBoostingRegressor, {"max_iter": 5}, "positive"), (ensemble.HistGradientBoostingClassifier, {"max_iter": 5}, "three"),
-        (ensemble.GradientBoostingRegressor, {"n_estimators": 5, "loss": "huber"}, "positive"), (ensemble.GradientBoostingClassifier, {"n_estimators": 5}, "two"),
+        (tree.DecisionTreeRegressor, {}, "positive"),
+        (tree.DecisionTreeClassifier, {}, "three"),
+        (ensemble.RandomForestRegressor, {"n_estimators": 4}, "positive"),
+        (ensemble.ExtraTreesClassifier, {"n_estimators": 4}, "two"),
+        (ensemble.HistGradientBoostingRegressor, {"max_iter": 5}, "positive"),
+        (ensemble.HistGradientBoostingClassifier, {"max_iter": 5}, "three"),
+        (ensemble.GradientBoostingRegressor, {"n_estimators": 5, "loss": "huber"}, "positive"),
+        (ensemble.GradientBoostingClassifier, {"n_estimators": 5}, "two"),
         (ensemble.GradientBoostingClassifier, {"n_estimators": 5, "loss": "exponential"}, "two"),
-    ]  # fmt: skip
+    ]
     make, choices, target = makes[rng.integers(len(makes))]
     return make(max_depth=int(rng.integers(1, 5)), **choices), target
 
@@ -78,7 +116,7 @@ def rows_of(rng, library):
     if rng.random() < 0.2:
         X = X.astype(np.float32)
     kind = rng.choice(["array", "pandas", "polars"], p=[0.5, 0.35, 0.15])
-    if kind == "array" or library == "xgboost" and kind == "polars":
+    if kind == "array" or (library == "xgboost" and kind == "polars"):
         return X
     frame = pd.DataFrame(X, columns=list("abc"))
     if not np.isnan(X).any() and rng.random() < 0.5:
@@ -89,7 +127,12 @@ def rows_of(rng, library):
 def targets_of(rows):
     x = np.nan_to_num(np.asarray(rows, dtype=float))
     y = x[:, 0] * x[:, 1] + x[:, 2]
-    return {"positive": np.exp(y / 3) + 0.01, "two": (y > 0).astype(int), "three": np.digitize(y, [-0.3, 0.3]), "share": expit(y)}
+    return {
+        "positive": np.exp(y / 3) + 0.01,
+        "two": (y > 0).astype(int),
+        "three": np.digitize(y, [-0.3, 0.3]),
+        "share": expit(y),
+    }
 
 
 def part(rows, where):

@@ -60,7 +60,7 @@ def load(
         saved = {name: _restored(value) for name, value in content["choices"].items()}
         choices, table = Choices(**saved), Table.restored(content["background"])
         lists = content["again"], content["learned"]["game"], content["learned"]["judge"]
-        if not all(isinstance(one, list) for one in lists) or not lists[1]:
+        if not all(isinstance(one, list) for one in lists) or not all(lists[1:]):
             raise ValueError("`again` and `learned` are no lists.")
         if (before := content.get("fingerprint")) is not None:  # early folders have none
             stored_array("fingerprint", before, (len(_probes(table)), *np.shape(before)[1:2]))

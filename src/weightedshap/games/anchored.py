@@ -62,7 +62,7 @@ class AnchoredNetwork:
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedAnchoredNetwork:
         """The game that `FittedAnchoredNetwork.stored` wrote."""
         network = NeuralSurrogate.restored(content["network"], model, background)
-        return FittedAnchoredNetwork(model, background, network, content["quality"])
+        return FittedAnchoredNetwork(model, background, network, dict(content["quality"]))
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ METHODS = ("predict_proba", "decision_function", "predict")
 COLUMNS = ("feature_names_in_", "feature_names_", "feature_name", "feature_names")
 BARE = {("lightgbm", "Booster"), ("xgboost", "Booster"), ("catboost", "CatBoost")}  # no estimators of scikit-learn
 LABELS_ONLY = (
-    "This {} answers with labels of classes or clusters, which are no numbers to average. Pass `predict=` a function of "
-    "rows that returns probabilities, or 1.0 for one class and 0.0 for the others."
+    "This {} answers with labels of classes or clusters, which are no numbers to average. Pass `predict=` a function "
+    "of rows that returns probabilities, or 1.0 for one class and 0.0 for the others."
 )
 ONNX_FLOATS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 ONNX_DTYPES = ONNX_FLOATS | {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}

@@ -31,11 +31,9 @@ class Table:
         """The table that a file holds, field by field; a ValueError where they do not fit together."""
         table = cls(**content)
         n, c = table.data.shape
-        named = table.names, table.player_names, table.notes, table.trained
-        if not all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in named):
-            raise ValueError("names of the background's columns are no text.")
-        own = table.kind.names(table.data)
-        if len(table.names) != c or own not in (None, table.names) or len(set(table.names)) < c:
+        named, own = (table.names, table.player_names, table.notes, table.trained), table.kind.names(table.data)
+        text = all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in named)
+        if not text or len(set(table.names)) != c or own not in (None, table.names):
             raise ValueError("names of the background's columns are not those of its rows.")
         columns = np.concatenate(table.players)
         if (

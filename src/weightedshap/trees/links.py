@@ -40,8 +40,7 @@ def link_between(raw: FloatArray, f: FloatArray) -> Link | None:
 
 def scale_of(link: str) -> dict[str, str]:
     """What raw numbers under a link are called, for ``info``; nothing where they have no name."""
-    scale = LINKS.get(link, (None,))[0]
-    return {} if scale is None else {"scale": scale}
+    return {"scale": scale} if (scale := LINKS.get(link, (None,))[0]) else {}
 
 
 def agree(one: FloatArray, other: FloatArray) -> bool:
