@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 PINNED := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-slow test-all check bench reproduce docs clean
+.PHONY: help demo test test-slow test-all attack check bench reproduce docs clean
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
@@ -14,13 +14,16 @@ demo: $(VENV)/.base  ## explain a small model and draw demo.png (no torch needed
 	$(BIN)/weightedshap demo
 
 test: $(VENV)/.full  ## the tests, without the slow ones
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not attack"
 
 test-slow: $(VENV)/.full  ## only the slow tests
 	$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
 
 test-all: $(VENV)/.full  ## all tests
 	$(BIN)/python -m pytest -n 2
+
+attack: $(VENV)/.full  ## damaged files, hostile calls and odd models by the thousand (half an hour)
+	$(BIN)/python -m pytest -n 2 -q -m attack tests/attacks
 
 check: $(VENV)/.full  ## style and types
 	$(BIN)/ruff check .

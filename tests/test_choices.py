@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 import weightedshap as ws
 from weightedshap.checks import UnknownName
 from weightedshap.choices import OTHER_MODELS, Choices, Setting
+from weightedshap.games import DistilledTrees, NeuralSurrogate, TreeSurrogate
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4))
@@ -111,3 +112,42 @@ def test_what_a_fit_depends_on_cannot_be_changed_afterwards():
         explainer.but(judge="tree_surrogate")
     with pytest.raises(UnknownName):
         explainer.but(jugde="tree_surrogate")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"n_jobs": "two"}, "n_jobs"),
+        ({"n_jobs": 1.5}, "n_jobs"),
+        ({"n_jobs": True}, "n_jobs"),
+        ({"random_state": None}, "random_state"),
+        ({"random_state": 1.7}, "random_state"),
+        ({"random_state": -1}, "random_state"),
+        ({"progress": "yes"}, "progress"),
+        ({"progress": 2}, "progress"),
+        ({"progress": None}, "progress"),
+        ({"keep_contributions": 1}, "keep_contributions"),
+        ({"select": ["shared"]}, "Unknown selection"),
+    ],
+)
+def test_choices_that_mean_nothing_are_refused_when_they_are_given(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        Choices(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        (TreeSurrogate, {"trees": 0}),
+        (TreeSurrogate, {"masks": 2.0}),
+        (TreeSurrogate, {"rate": "fast"}),
+        (TreeSurrogate, {"n_jobs": -1}),
+        (DistilledTrees, {"rows": True}),
+        (DistilledTrees, {"held_out": float("nan")}),
+        (NeuralSurrogate, {"units": None}),
+    ],
+)
+def test_settings_of_recipes_are_checked_when_they_are_given(make, wrong):
+    with pytest.raises((ValueError, TypeError), match=f"`{next(iter(wrong))}` must be"):
+        make(**wrong)

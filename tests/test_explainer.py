@@ -427,7 +427,11 @@ def test_a_margin_is_called_log_odds_only_where_it_is_one():
         (logistic, {"game": "baseline", "link": "logit"}, "log-odds"),
         (logistic, {"game": "baseline"}, "probability"),
         (shares, {"game": "tree_path"}, "margin"),
-        (LGBMRegressor(objective="poisson", **few).fit(rows, three), {"game": "tree_path"}, "margin"),
+        (
+            LGBMRegressor(objective="poisson", **few).fit(rows, three),
+            {"game": "tree_path"},
+            "logarithm of the prediction",
+        ),
         (product_model, {"game": "baseline"}, "prediction"),
     ]
     for model, choices, told in cases:

@@ -2,8 +2,10 @@
 
 import difflib
 import importlib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -28,7 +30,7 @@ class UnknownName(ValueError, KeyError):
 
 def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
     """Return ``table[name]``, or raise `UnknownName` with the known names and the nearest."""
-    if name in table:
+    if isinstance(name, str) and name in table:
         return table[name]
     raise UnknownName(unknown_sentence(kind, name, table))
 
@@ -55,6 +57,13 @@ def require(module: str, extra: str) -> ModuleType:
         raise ImportError(f'{said} Run: pip install "weightedshap[{extra}]"') from error
 
 
+def as_path(path: Any) -> Path:
+    """A path; an integer would be taken for an open file."""
+    if isinstance(path, (str, os.PathLike)) and "\0" not in os.fspath(path):
+        return Path(path)
+    raise TypeError(f"A path must be text or a pathlib.Path; got {path!r}.")
+
+
 def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     """A Generator from a Generator, a seed, or None (seed 0: results never depend on the clock)."""
     if isinstance(rng, np.random.Generator):
@@ -64,12 +73,26 @@ def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     raise TypeError(f"`rng` must be a numpy Generator or an integer seed, not {type(rng).__name__}.")
 
 
+def unmasked(values: Any) -> Any:
+    """`values`; those that a masked array hides are NaN."""
+    return np.ma.filled(values.astype(np.float64), np.nan) if isinstance(values, np.ma.MaskedArray) else values
+
+
+def stored_array(name: str, array: object, shape: tuple[int, ...]) -> Any:
+    """An array of a file that must hold finite numbers of this shape."""
+    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind not in "fiu":
+        raise ValueError(f"`{name}` is no array of numbers of shape {shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"`{name}` holds NaN or infinite values.")
+    return array
+
+
 def as_outputs(values: Any, n: int, who: str) -> FloatArray:
     """What a model or game returned for `n` inputs, as floats of shape (n,) or (n, k), all finite."""
     if np.iscomplexobj(values):
         raise TypeError(f"{who} returned complex numbers. Pass `predict=` a function that returns real ones.")
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = np.asarray(unmasked(values), dtype=np.float64)
     except (TypeError, ValueError) as error:
         said = f"{who} must return numbers; got {type(values).__name__} that cannot be turned into floats ({error})."
         raise TypeError(f"{said} Pass `predict=` a function that returns probabilities or values.") from error
@@ -109,9 +132,50 @@ def with_axis(values: FloatArray) -> FloatArray:
 
 def positive_integer(name: str, value: object) -> int:
     """`value` as an int of at least one."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"`{name}` must be an integer of at least 1; got {value!r}.")
+    return whole_number(name, value, 1)
+
+
+def whole_number(name: str, value: object, least: int) -> int:
+    """`value` as an int of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**40:
+        raise ValueError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
     return int(value)
+
+
+def number_above(name: str, value: object, least: float) -> float:
+    """`value` as a finite number above `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or np.iscomplexobj(value):
+        raise TypeError(f"`{name}` must be a number above {least:g}; got {value!r}.")
+    if not (float(value) > least and np.isfinite(value)):
+        raise ValueError(f"`{name}` must be a number above {least:g}; got {value!r}.")
+    return float(value)
+
+
+def as_numbers_of(name: str, values: Any, dtype: npt.DTypeLike | None = np.float64) -> npt.NDArray[Any]:
+    """`values` as an array of floats, or of its own type where `dtype` is None."""
+    try:
+        return np.asarray(unmasked(values), dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`{name}` must be numbers; got {values!r} ({error}).") from error
+
+
+def check_settings(recipe: Any) -> None:
+    """An error for a whole number or a fraction of a recipe that is none; `n_jobs` and `hints` may be 0."""
+    for field in fields(recipe):
+        value = vars(recipe)[field.name]
+        if str(field.type).startswith("int") and not (value is None and "None" in str(field.type)):
+            whole_number(field.name, value, int(field.name not in ("n_jobs", "hints")))
+        elif field.type == "float":
+            number_above(field.name, value, 0)
+
+
+def check_workers(n_jobs: object, progress: object) -> None:
+    """An error for a number of workers, or a wish for a bar, that means nothing."""
+    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise ValueError(f"`n_jobs` must be a number of workers, or -1 for as many as there are cores; got {n_jobs!r}.")
+    if not (isinstance(progress, bool) or (isinstance(progress, str) and progress == "auto")):
+        raise ValueError(f"`progress` must be True, False or 'auto'; got {progress!r}.")
 
 
 def output_position(output: int | str, names: tuple[str, ...]) -> int:

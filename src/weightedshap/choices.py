@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import UnknownName, look_up, one_of, unknown_sentence
+from weightedshap.checks import UnknownName, check_workers, look_up, one_of, unknown_sentence, whole_number
 from weightedshap.estimators import Estimator, as_estimator
 from weightedshap.games import GAMES, JUDGES, Anchored
 from weightedshap.games.protocols import Fitted, Recipe
@@ -56,9 +56,11 @@ class Choices:
         one_of("link", self.link, ("identity", "logit"))
         as_estimator(self.estimator, self.evaluations)
         as_utility(self.utility)
-        if self.keep_contributions not in (True, False, "auto"):
-            raise ValueError(f"`keep_contributions` must be True, False or 'auto'; got {self.keep_contributions!r}.")
-        object.__setattr__(self, "random_state", int(self.random_state))
+        keep = self.keep_contributions
+        if not (isinstance(keep, bool) or (isinstance(keep, str) and keep == "auto")):
+            raise ValueError(f"`keep_contributions` must be True, False or 'auto'; got {keep!r}.")
+        check_workers(self.n_jobs, self.progress)
+        object.__setattr__(self, "random_state", whole_number("random_state", self.random_state, 0))
 
     def but(self, **changes: Any) -> Choices:
         """The same with some changed; a name that is no choice is refused."""

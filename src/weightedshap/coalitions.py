@@ -3,24 +3,24 @@
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, IntArray
+from weightedshap.checks import BoolArray, IntArray, as_numbers_of
 
 ORDERS, CHUNK = 4096, 2**16  # random orders that coalitions share; coalitions made at once
 
 
 def as_coalitions(coalitions: npt.ArrayLike, d: int) -> BoolArray:
     """Coalitions as a boolean matrix (m, d), one row per coalition."""
-    array = np.asarray(coalitions)
+    array = as_numbers_of("coalitions", coalitions, None)
     if array.ndim != 2 or array.shape[1] != d:
         raise ValueError(f"`coalitions` must have shape (m, {d}), one column for each player; got {array.shape}.")
-    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
+    if array.dtype != np.bool_ and (array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all()):
         raise ValueError("`coalitions` must be boolean (True = known), or hold only 0 and 1.")
     return array.astype(np.bool_, copy=False)
 
 
 def as_orders(orders: npt.ArrayLike, d: int) -> IntArray:
     """Orders of the players as an integer matrix (m, d); every row is a permutation of 0..d−1."""
-    array = np.asarray(orders)
+    array = as_numbers_of("orders", orders, None)
     if array.ndim != 2 or array.shape[1] != d or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"`orders` must be integers of shape (m, {d}); got {array.dtype} {array.shape}.")
     if not np.array_equal(np.sort(array, axis=1), np.broadcast_to(np.arange(d), array.shape)):

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap.checks import FloatArray, IntArray, as_numbers_of
 
 OWN = "exact: the game's own contributions"  # why nothing was sampled, in results
 
@@ -139,7 +139,8 @@ class Contributions:
 
         Cells are not independent, as one walk fills many; chains are. NaN where fewer than two visited all that w uses.
         """
-        w = np.asarray(w, dtype=np.float64)
+        if (w := as_numbers_of("w", w)).shape != (self.d,):
+            raise ValueError(f"`w` must hold one weight for each of {self.d} sizes; got shape {w.shape}.")
         sampled = ~np.isinf(self.counts.reshape(self.d, -1)).all(axis=1) & (w > 0)
         if self.chains is None or not sampled.any():
             return np.zeros(self.mean.shape[1:])

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.special import stdtrit
 
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap.checks import FloatArray, IntArray, as_numbers_of, number_above
+from weightedshap.coalitions import as_orders
 from weightedshap.games.protocols import Game
 from weightedshap.games.rows import View
 from weightedshap.games.wrappers import along_distinct, checked
@@ -13,23 +14,31 @@ __all__ = ["along", "area", "exclusion_error", "mean_interval", "order_of", "rec
 
 def order_of(phi: FloatArray, axis: int = -1) -> IntArray:
     """Features by |φ|, the lower index first of equals: the ranking behind ℐ(k; φ, x) of Equation 4."""
-    return np.asarray(np.argsort(-np.abs(phi), axis=axis, kind="stable"))
+    given = as_numbers_of("phi", phi)
+    return np.asarray(np.argsort(-np.abs(given), axis=_axis(axis, given.ndim), kind="stable"))
+
+
+def _axis(axis: int, n: int) -> int:
+    if not isinstance(axis, (int, np.integer)) or not -n <= axis < n:
+        raise ValueError(f"`axis` must be one of the {n} axes there are; got {axis!r}.")
+    return int(axis)
 
 
 def along(game: Game, orders: IntArray) -> FloatArray:
     """(m, d) orders → (m, d + 1[, k]) predictions when the first 0..d features are known; each coalition once."""
     known = checked(game)
+    orders = as_orders(orders, known.d)
     return np.asarray(along_distinct(known, orders) if known.along is None else known.along(orders))
 
 
 def recovery_error(game: Game, orders: IntArray, f_x: float) -> FloatArray:
     """(m, d + 1) |f(x) − v(first j)| for j = 0..d: the summands of AUP (Equation 4), at one row and output."""
-    return np.abs(f_x - along(game, orders))
+    return np.abs(number_above("f_x", f_x, -np.inf) - along(game, orders))
 
 
 def exclusion_error(game: Game, orders: IntArray, f_x: float) -> FloatArray:
     """(m, d + 1) |f(x) − v(all but the first j)| for j = 0..d, at one row and output."""
-    return recovery_error(game, orders[:, ::-1], f_x)[:, ::-1]
+    return recovery_error(game, as_orders(orders, checked(game).d)[:, ::-1], f_x)[:, ::-1]
 
 
 def recovery(view: View, orders: IntArray) -> FloatArray:
@@ -44,7 +53,8 @@ def exclusion(view: View, orders: IntArray) -> FloatArray:
 
 def area(curve: FloatArray, axis: int = -1) -> FloatArray:
     """Σ_{j=1..d} of a curve over j = 0..d, not divided by d."""
-    return np.asarray(np.moveaxis(curve, axis, -1)[..., 1:].sum(axis=-1))
+    given = as_numbers_of("curve", curve)
+    return np.asarray(np.moveaxis(given, _axis(axis, given.ndim), -1)[..., 1:].sum(axis=-1))
 
 
 def misfit(curves: FloatArray) -> float:

@@ -161,12 +161,13 @@ class Explainer:
         files.save(self.setting, self.fits, folder)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], model: Any, **choices: Any) -> Explainer:
+    def load(cls, folder: str | os.PathLike[str], model: Any, *, refit: bool = False, **choices: Any) -> Explainer:
         """The explainer that `save` wrote, for the same model: its explanations are the same to the bit.
 
-        Nothing in the folder can run code. `choices` replace saved ones; functions cannot be saved, pass them again.
+        Nothing in the folder can run code. `choices` replace saved ones; functions cannot be saved, pass them again. A
+        model that predicts other numbers for the background is refused; `refit` fits the games again, to this model.
         """
-        return cls._made(*files.load(folder, model, choices))
+        return cls._made(*files.load(folder, model, choices, refit))
 
     def but(self, **choices: Any) -> Explainer:
         """The same explainer with other choices; the fitted games are shared."""

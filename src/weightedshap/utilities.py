@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, look_up, name_of, offered
+from weightedshap.checks import FloatArray, as_numbers_of, look_up, name_of, number_above, offered
 from weightedshap.curves import area, order_of, recovery
 from weightedshap.curves import exclusion as exclusion_curves
 from weightedshap.games.protocols import Game
@@ -32,8 +32,14 @@ class Utility:
 
     def __call__(self, game: Game, f_x: float) -> Score:
         """phi (m, d) → score (m,) on one bound game with one output."""
-        view = View(GivenBlock.of(game), np.array([[f_x]]), (0,))
-        return lambda phi: self.score(view, phi[None, ..., None])[0, :, 0]
+        view = View(GivenBlock.of(game), np.array([[number_above("f_x", f_x, -np.inf)]]), (0,))
+        return lambda phi: self.score(view, self._given(phi, view.block.d)[None, ..., None])[0, :, 0]
+
+    @staticmethod
+    def _given(phi: object, d: int) -> FloatArray:
+        if (given := as_numbers_of("phi", phi)).ndim != 2 or given.shape[1] != d:
+            raise ValueError(f"`phi` must have shape (m, {d}), a row for each attribution; got {given.shape}.")
+        return given
 
 
 def _small_area(curves: FloatArray) -> FloatArray:
@@ -78,7 +84,10 @@ def as_utility(utility: Any) -> Utility:
 def _by_function(utility: Callable[[Game, float], Score], view: View, phi: FloatArray) -> FloatArray:
     """(1, m, k) by a user's function of one row and output."""
     outputs = enumerate(view.each())
-    scores = [utility(WalkingGame(block, axis=False), float(f_x[0]))(phi[0, ..., o]) for o, (block, f_x) in outputs]
+    scorers = [(o, utility(WalkingGame(block, axis=False), float(f_x[0]))) for o, (block, f_x) in outputs]
+    if not all(callable(score) for _, score in scorers):
+        raise TypeError(f"The utility must return a function of phi[m, d]; got {scorers[0][1]!r}.")
+    scores = [score(phi[0, ..., o]) for o, score in scorers]
     return np.stack([np.asarray(score, dtype=np.float64)[None] for score in scores], axis=-1)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray, as_numbers_of, look_up, number_above, positive_integer
 
 __all__ = ["FAMILIES", "PAPER_PAIRS", "WeightFamily", "banzhaf", "beta", "beta_grid", "first", "last", "paper"]
 __all__ += ["shapley", "sizes", "wide"]
@@ -31,7 +31,9 @@ class WeightFamily:
     vectors: FloatArray
 
     def __post_init__(self) -> None:
-        vectors = np.array(self.vectors, dtype=np.float64, ndmin=2)
+        vectors = np.array(as_numbers_of("vectors", self.vectors), ndmin=2)
+        if not isinstance(self.labels, (str, list, tuple)):
+            raise TypeError(f"`labels` must be a list of names; got {self.labels!r}.")
         labels = (self.labels,) if isinstance(self.labels, str) else tuple(str(label) for label in self.labels)
         _check_vectors(labels, vectors)
         vectors.setflags(write=False)
@@ -146,8 +148,7 @@ def beta(d: int, alpha: float, beta: float) -> WeightFamily:
     array([[0.333, 0.333, 0.333]])
     """
     d = positive_integer("d", d)
-    if not (np.isfinite([alpha, beta]).all() and alpha > 0 and beta > 0):
-        raise ValueError(f"Beta weights need α > 0 and β > 0; got α = {alpha!r}, β = {beta!r}.")
+    alpha, beta = number_above("alpha", alpha, 0), number_above("beta", beta, 0)
     j = np.arange(1, d, dtype=np.float64)
     steps = np.log((d - j) / j) + np.log((j + beta - 1) / (d - j + alpha - 1))
     return WeightFamily((f"Beta({alpha:g},{beta:g})",), _from_log(np.cumsum([0.0, *steps])))
@@ -161,14 +162,18 @@ def _from_log(log_weights: FloatArray) -> FloatArray:
 
 def beta_grid(d: int, values: Sequence[float] = (1, 2, 4, 8, 16, 32)) -> WeightFamily:
     """Beta(α, β) for all pairs of `values`, from small coalitions to large ones."""
-    pairs = sorted(((a, b) for a in values for b in values), key=lambda pair: (pair[1] / pair[0], sum(pair)))
+    if not np.size(given := as_numbers_of("values", values)) or (given <= 0).any():
+        raise ValueError(f"`values` must be positive numbers; got {values!r}.")
+    pairs = sorted(
+        ((a, b) for a in given.ravel() for b in given.ravel()), key=lambda pair: (pair[1] / pair[0], sum(pair))
+    )
     return reduce(or_, (beta(d, a, b) for a, b in pairs))
 
 
 def banzhaf(d: int, p: float = 0.5) -> WeightFamily:
     """w_j = C(d−1, j−1) p^{j−1} (1−p)^{d−j}: others are known with probability p; 1/2 gives the Banzhaf value."""
     d = positive_integer("d", d)
-    if not 0 <= p <= 1:
+    if isinstance(p, bool) or not isinstance(p, (int, float, np.floating)) or not 0 <= p <= 1:
         raise ValueError(f"Banzhaf weights need a probability 0 ≤ p ≤ 1; got {p!r}.")
     j = np.arange(1, d + 1, dtype=np.float64)
     log_binomial = np.cumsum([0.0, *np.log((d - j[:-1]) / j[:-1])])
@@ -183,12 +188,12 @@ def sizes(d: int) -> WeightFamily:
 
 def first(d: int) -> WeightFamily:
     """All weight on Δ_1: the feature alone."""
-    return WeightFamily(("first",), np.eye(positive_integer("d", d))[:1])
+    return WeightFamily(("first",), np.eye(1, positive_integer("d", d)))
 
 
 def last(d: int) -> WeightFamily:
     """All weight on Δ_d: the feature left out of all."""
-    return WeightFamily(("last",), np.eye(positive_integer("d", d))[-1:])
+    return WeightFamily(("last",), np.eye(1, positive_integer("d", d), d - 1))
 
 
 def shapley(d: int) -> WeightFamily:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from weightedshap.files.atomic import replaced
@@ -37,12 +38,26 @@ CHOICES = """## What the paper leaves open, and what was chosen
 """
 
 
+@contextmanager
+def made_of(path: Path) -> Iterator[None]:
+    """Say of the file whatever its runs lack, or hold otherwise than the experiment wrote it."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        said = f"{path} holds runs that are not of this experiment ({error!r})."
+        raise ValueError(
+            f"{said} Delete it, and they are made again; or name another folder with --results."
+        ) from error
+
+
 def draw_figure(folder: Path, name: str, experiment: Experiment) -> None:
     """Draw the figure of all stored runs of an experiment into ``folder/figures``, if it has one."""
     if experiment.draw is not None:
         path = folder / "figures" / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        experiment.draw(stored(folder / f"{name}.json").runs).savefig(path, dpi=80, metadata={"Software": None})
+        with made_of(source := folder / f"{name}.json"):
+            figure = experiment.draw(stored(source).runs)
+        figure.savefig(path, dpi=80, metadata={"Software": None})
 
 
 def write_results(folder: Path, experiments: Mapping[str, Experiment]) -> Path:
@@ -52,9 +67,10 @@ def write_results(folder: Path, experiments: Mapping[str, Experiment]) -> Path:
     for name, experiment in experiments.items():
         found = stored(folder / f"{name}.json")
         if found.runs:
-            claims = experiment.claims(found.runs)
-            summary.append(_summary_line(name, experiment, found.runs, claims))
-            sections += _section(name, experiment, found, claims)
+            with made_of(found.path):
+                claims = experiment.claims(found.runs)
+                summary.append(_summary_line(name, experiment, found.runs, claims))
+                sections += _section(name, experiment, found, claims)
             if (folder / "figures" / f"{name}.png").exists():
                 sections += [f"![{experiment.title}](figures/{name}.png)", ""]
     path = folder / "RESULTS.md"

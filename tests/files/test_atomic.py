@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+
 import pytest
 
 from weightedshap.files.atomic import replaced
@@ -17,6 +20,33 @@ def test_a_finished_file_takes_its_place(tmp_path, before):
         assert (path.read_text() if path.exists() else None) == before
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_process_left_is_removed_in_time(tmp_path):
+    path, old, young = tmp_path / "file.txt", tmp_path / ".file.txt.7-7.part", tmp_path / ".file.txt.8-8.part"
+    other = tmp_path / ".other.txt.7-7.part"
+    for part in (old, young, other):
+        part.write_text("half")
+    os.utime(old, (0, 0))
+    os.utime(other, (0, 0))
+    with replaced(path) as unfinished:
+        unfinished.write_text("new")
+    assert set(tmp_path.iterdir()) == {path, young, other}
+
+
+def test_permissions_are_those_that_the_user_asked_for(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with replaced(tmp_path / "file.txt") as unfinished:
+            unfinished.write_text("new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file.txt").stat().st_mode) == 0o640
+
+
+def test_a_number_is_no_path():
+    with pytest.raises(TypeError, match="A path must be text"), replaced(1):
+        pass
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):

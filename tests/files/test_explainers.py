@@ -92,8 +92,41 @@ def test_another_model_is_refused(tmp_path):
     explainer = ws.Explainer(LogisticRegression().fit(X, Y > 0), X[:100], game=SMALL_TREES, progress=False)
     explainer.save(tmp_path)
     three = LogisticRegression().fit(X, np.digitize(Y, [-0.5, 0.5]))
-    with pytest.raises(ValueError, match="1 outputs but the model has 3"):
+    with pytest.raises(ValueError, match="gives another number of outputs than 1"):
         ws.Explainer.load(tmp_path, three)
+    assert ws.Explainer.load(tmp_path, three, refit=True)(X[100:103]).values.shape == (3, 4, 3)
+
+
+@pytest.mark.parametrize("choices", [{"link": "logit"}, {"outputs": 0}, {"predict": lambda rows: rows[:, 0]}])
+@pytest.mark.parametrize("game", [SMALL_TREES, "marginal"])
+def test_a_saved_game_is_never_shown_as_something_it_did_not_learn(tmp_path, game, choices):
+    model = LogisticRegression().fit(X, Y > 0)
+    ws.Explainer(model, X[:100], game=game, progress=False).save(tmp_path)
+    with pytest.raises(ValueError, match=r"gives numbers that differ by up to .*refit=True"):
+        ws.Explainer.load(tmp_path, model, **choices)
+    again = ws.Explainer.load(tmp_path, model, refit=True, **choices)
+    expected = ws.Explainer(model, X[:100], game=game, progress=False, **choices)
+    assert again(X[100:103]).equals(expected(X[100:103]))
+
+
+def test_another_model_of_the_same_shape_is_refused(tmp_path):
+    ws.Explainer(LINEAR, X[:100], game=SMALL_TREES, progress=False).save(tmp_path)
+    with pytest.raises(ValueError, match="gives numbers that differ by up to"):
+        ws.Explainer.load(tmp_path, LinearRegression().fit(X, Y + 0.01 * X[:, 0]))
+
+
+def test_learned_games_belong_to_their_seed(tmp_path):
+    ws.Explainer(LINEAR, X[:100], game=SMALL_TREES, progress=False).save(tmp_path)
+    with pytest.raises(ValueError, match="learned under another `random_state`"):
+        ws.Explainer.load(tmp_path, LINEAR, random_state=7)
+    ws.Explainer(LINEAR, X[:100], game="baseline", progress=False).save(tmp_path)  # which learns nothing
+    assert ws.Explainer.load(tmp_path, LINEAR, random_state=7).choices.random_state == 7
+
+
+def test_a_judge_that_no_file_can_name_is_kept(tmp_path):
+    judge = ws.games.Anchored(masks=2, network=SMALL_NETWORK)
+    explainer = ws.Explainer(LINEAR, X[:100], game="baseline", judge=judge, progress=False)
+    assert saved(explainer, tmp_path, LINEAR)(X[100:103]).equals(explainer(X[100:103]))
 
 
 def test_the_background_cannot_be_changed(tmp_path):

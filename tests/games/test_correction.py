@@ -254,14 +254,13 @@ def test_the_game_says_what_it_is():
         functools.partial(xgboost.XGBRegressor, objective="reg:gamma", n_estimators=10, n_jobs=1),
     ],
 )
-def test_where_no_link_is_known_the_game_stays_on_the_scale_of_the_trees(make):
+def test_a_log_link_is_found(make):
     X = rows(400, seed=9)
     trained = make().fit(X, np.exp(truth(X) / 4))
     game = small().fit(trained, rows(), 0)
-    assert (game.info["space"], game.info["link"]) == ("margin", "identity")
-    np.testing.assert_allclose(game.predict(rows(9)), np.log(trained.predict(rows(9))), atol=1e-5)
-    np.testing.assert_allclose(game.block(rows(9)).ends()[:, 1, 0], game.predict(rows(9)), atol=1e-5)
-    assert_reads_out(game.at(rows(1, seed=3)))
+    assert (game.info["space"], game.info["link"]) == ("value", "exp")
+    np.testing.assert_allclose(game.predict(rows(9)), trained.predict(rows(9)), rtol=1e-5)
+    np.testing.assert_allclose(game.block(rows(9)).ends()[:, 1, 0], game.predict(rows(9)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("output", [0, 1])

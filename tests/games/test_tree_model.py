@@ -1,6 +1,8 @@
 """The user's own ensembles: read exactly from every library, and equal to what peers compute."""
 
+import dataclasses
 import functools
+import json
 
 import catboost
 import lightgbm
@@ -10,6 +12,7 @@ import pytest
 import xgboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lightgbm import LGBMRegressor
 from sklearn import ensemble as forests
 from sklearn import linear_model, tree
 
@@ -17,6 +20,7 @@ import weightedshap as ws
 from tests.games.trees import assert_reads_out
 from weightedshap.games import TreeModel
 from weightedshap.games.surrogate import Masked
+from weightedshap.trees import readers
 
 QUIET = {"verbose": -1, "n_jobs": 1, "random_state": 0}
 CAT = {"verbose": 0, "allow_writing_files": False, "thread_count": 1, "random_seed": 0}
@@ -425,3 +429,101 @@ def test_one_background_row_and_one_feature_are_enough(removal):
     model = LGBM(n_estimators=3, min_child_samples=5).fit(X[:, :1], y)
     explanation = ws.Explainer(model, X[:1, :1], game=f"tree_{removal}")(X[:3, :1])
     np.testing.assert_allclose(explanation.values[:, 0], explanation.predictions - explanation.base_values)
+
+
+@pytest.mark.parametrize("missing", [-999.0, 0.0, np.nan])
+@pytest.mark.parametrize("removal", ["path", "interventional"])
+@pytest.mark.parametrize("frame", [False, True])
+def test_the_value_that_xgboost_takes_for_missing(missing, removal, frame):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    X[rng.random(X.shape) < 0.3] = missing
+    rows = pd.DataFrame(X, columns=list("abc")) if frame else X
+    model = xgboost.XGBRegressor(n_estimators=10, missing=missing).fit(rows, np.nan_to_num(X).sum(axis=1))
+    explanation = ws.Explainer(model, rows[:60], game=f"tree_{removal}", progress=False)(rows[60:90])
+    np.testing.assert_allclose(explanation.predictions, model.predict(rows[60:90]), rtol=1e-5)
+    np.testing.assert_allclose(explanation.endpoint_gaps["full"], 0, atol=1e-3)
+
+
+def test_dart_weights_where_xgboost_keeps_them_from_3_4_on(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    model = xgboost.XGBRegressor(n_estimators=8, booster="dart", rate_drop=0.5).fit(X, X[:, 0] * X[:, 1])
+    whole = json.loads
+
+    def moved(text):
+        content = whole(text)
+        booster = content.get("learner", {}).get("gradient_booster", {"name": None})
+        if booster["name"] == "dart":
+            inner = booster["gbtree"]["model"] | {"weight_drop": booster["weight_drop"]}
+            content["learner"]["gradient_booster"] = {"name": "gbtree", "model": inner}
+        return content
+
+    monkeypatch.setattr("weightedshap.trees.readers.json.loads", moved)
+    explanation = ws.Explainer(model, X[:20], game="tree_path", progress=False)(X[:9])
+    np.testing.assert_allclose(explanation.endpoint_gaps["full"], 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("copies", [1, 7])
+@pytest.mark.parametrize("wrong", ["threshold", "value", "nan_left"])
+def test_a_wrong_reading_is_noticed_with_one_background_row_or_copies_of_one(monkeypatch, wrong, copies):
+    model, X = read("xgboost")
+    whole = readers._xgboost_tree
+
+    def misread(*given):
+        tree = whole(*given)
+        changed = {"threshold": np.asarray(tree.threshold) + 0.1, "value": np.asarray(tree.value) * 1.01}
+        changed["nan_left"] = 1 - np.asarray(tree.nan_left)
+        return dataclasses.replace(tree, **{wrong: changed[wrong]})
+
+    one = np.repeat(X[:1], copies, axis=0)
+    assert readers.read_model(model, one).ensembles
+    monkeypatch.setattr(readers, "_xgboost_tree", misread)
+    with pytest.raises(readers.UnreadableModel, match="do not add up to its prediction"):
+        readers.read_model(model, one)
+
+
+LOG = "logarithm of the prediction"
+
+
+@pytest.mark.parametrize(
+    ("make", "scale", "back"),
+    [
+        (functools.partial(LGBMRegressor, objective="poisson", verbose=-1), LOG, np.exp),
+        (functools.partial(LGBMRegressor, reg_sqrt=True, verbose=-1), "square root of the prediction", np.square),
+        (functools.partial(xgboost.XGBRegressor, objective="reg:gamma"), LOG, np.exp),
+        (functools.partial(xgboost.XGBRegressor, objective="reg:squaredlogerror"), None, np.asarray),
+    ],
+)
+def test_scales_are_named_by_what_the_estimator_predicts(make, scale, back):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    model = make(n_estimators=10).fit(X, np.exp(X[:, 0]))
+    explanation = ws.Explainer(model, X[:30], game="tree_path", progress=False)(X[:9])
+    assert (explanation.game_info["space"], explanation.game_info.get("scale")) == (
+        "margin" if scale else "value",
+        scale,
+    )
+    np.testing.assert_allclose(back(explanation.predictions), model.predict(X[:9]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["poisson", "regression"])
+def test_true_answers_are_held_against_predictions_not_margins(objective):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = rng.poisson(np.exp(X[:, 0])).astype(float)
+    model = LGBMRegressor(objective=objective, n_estimators=20, verbose=-1).fit(X, y)
+    explainer = ws.Explainer(model, X[:200], judge=ws.games.Anchored(masks=4, fits=1), progress=False)
+    found = ws.evaluate(explainer, X[200:], y[200:], against="own", methods=["Shapley"], metrics=[])
+    at_the_end = found.curves("own", "inclusion_mse")["Shapley"][:, -1].mean()
+    np.testing.assert_allclose(at_the_end, ((model.predict(X[200:]) - y[200:]) ** 2).mean(), rtol=1e-4)
+
+
+def test_trees_that_do_not_give_the_prediction_by_any_link_are_refused():
+    class Reversed(LGBMRegressor):
+        def predict(self, rows, **more):
+            return -super().predict(rows, **more)
+
+    Reversed.__module__ = "lightgbm.sklearn"
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    model = Reversed(n_estimators=5, verbose=-1).fit(X, X[:, 0])
+    with pytest.raises(readers.UnreadableModel, match="do not give what the model predicts"):
+        ws.Explainer(model, X[:20], game="tree_path", progress=False)

@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import VotingClassifier
+from sklearn.cluster import KMeans
+from sklearn.ensemble import HistGradientBoostingRegressor, IsolationForest, VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -371,3 +373,44 @@ def test_an_onnx_session_of_whole_numbers_is_handed_no_fractions_and_no_holes():
     for bad in (frame + 0.5, frame.astype(float).where(frame > 1)):
         with pytest.raises(ValueError, match="takes int64 and was handed numbers that are not"):
             wrapped(session, bad)
+
+
+def test_a_model_of_two_labels_is_not_taken_for_two_classes():
+    rows = normal_rows(60)
+    labels = np.stack([rows[:, 0] > 0, rows[:, 1] > 0.3], axis=1).astype(int)
+    model = OneVsRestClassifier(LogisticRegression()).fit(rows, labels)
+    explanation = ws.Explainer(model, rows[:50], game="baseline", progress=False)(rows[50:])
+    assert explanation.output_names == ("output 0", "output 1")
+    np.testing.assert_allclose(explanation.predictions, model.predict_proba(rows[50:]))
+
+
+def test_an_outlier_detector_is_explained_by_its_score_not_its_labels():
+    rows = normal_rows(60)
+    model = IsolationForest(n_estimators=5, random_state=0).fit(rows)
+    explanation = ws.Explainer(model, rows[:50], game="baseline", progress=False)(rows[50:])
+    np.testing.assert_allclose(explanation.predictions, model.decision_function(rows[50:]))
+
+
+def test_labels_of_clusters_are_refused():
+    rows = normal_rows(60)
+    with pytest.raises(TypeError, match="labels of classes or clusters"):
+        ws.Explainer(KMeans(3, n_init=1, random_state=0).fit(rows), rows, game="baseline")
+
+
+def test_a_masked_array_has_holes_where_it_is_masked():
+    rows = normal_rows(60)
+    masked = np.ma.masked_array(rows, mask=np.random.default_rng(0).random(rows.shape) < 0.2)
+    holes = np.ma.filled(masked, np.nan)
+    model = HistGradientBoostingRegressor(max_iter=5).fit(holes, rows[:, 0])
+    one, other = (
+        ws.Explainer(model, table[:50], game="marginal", progress=False)(table[50:]) for table in (masked, holes)
+    )
+    assert one.equals(other)
+    with pytest.raises(ValueError, match="`background_weights` must be finite"):
+        ws.Explainer(model, holes, background_weights=masked[:, 0], game="baseline")
+
+
+def test_a_masked_answer_of_the_model_is_not_taken_for_a_number():
+    rows = normal_rows(20)
+    with pytest.raises(ValueError, match="returned 2 NaN or infinite values"):
+        ws.Explainer(lambda table: np.ma.masked_array(table[:, 0], mask=True), rows, game="baseline")

@@ -55,7 +55,7 @@ def auto(game: Any, *, evaluations: int | None = None, rng: np.random.Generator 
     evaluation. It is enumerated if d ≤ 12 and 2^d · B is at most the budget, which counts calls of the model then, or
     2^17 without one; else it is sampled by `walks`.
     """
-    game = checked(game)
+    game, evaluations = checked(game), None if evaluations is None else positive_integer("evaluations", evaluations)
     each, most = (1, 2**ENUMERATE_UP_TO) if game.parts is None else (game.parts.n, WORTH_EXACT)
     affordable = game.d <= ENUMERATE_UP_TO and 2**game.d * each <= (most if evaluations is None else evaluations)
     if game.contributions is not None or affordable:

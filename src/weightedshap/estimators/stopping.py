@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, positive_integer
+from weightedshap.checks import FloatArray, number_above, positive_integer
 from weightedshap.contributions import Chains, Contributions, with_outputs
 from weightedshap.weights import WeightFamily
 
@@ -110,8 +110,7 @@ def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = Fals
     pooled : look at each feature's draws of all sizes together, as the authors' program does
     every : look only when the number of orders walked so far is a multiple of this (the authors: 100)
     """
-    if not threshold > 1:
-        raise ValueError(f"The R̂ threshold must be above 1; got {threshold!r}.")
+    threshold = number_above("threshold", threshold, 1)
     if positive_integer("chains", chains) < 2:
         raise ValueError("Gelman–Rubin compares chains: it needs at least two.")
     every = positive_integer("every", every)
@@ -151,8 +150,7 @@ def standard_error(tolerance: float = 0.01, weights: WeightFamily | None = None)
 
     φ is taken under uniform weights, or under every vector of `weights`. A constant φ without error counts as reached.
     """
-    if not tolerance > 0:
-        raise ValueError(f"`tolerance` must be positive; got {tolerance!r}.")
+    tolerance = number_above("tolerance", tolerance, 0)
 
     def decide(progress: Progress) -> str | None:
         delta = progress.contributions
@@ -187,8 +185,7 @@ def evaluations(n: int) -> Rule:
 
 def seconds(s: float) -> Rule:
     """Stop at the first look after `s` seconds of sampling."""
-    if not s > 0:
-        raise ValueError(f"`seconds` must be positive; got {s!r}.")
+    s = number_above("seconds", s, 0)
     return Rule(lambda progress: f"{s:g} seconds passed" if progress.seconds >= s else None)
 
 

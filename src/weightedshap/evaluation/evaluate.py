@@ -13,7 +13,16 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import FloatArray, IntArray, field_values, look_up, name_of, one_of, positive_integer
+from weightedshap.checks import (
+    FloatArray,
+    IntArray,
+    field_values,
+    look_up,
+    name_of,
+    one_of,
+    positive_integer,
+    stored_array,
+)
 from weightedshap.choices import JUDGES_STREAM, Setting
 from weightedshap.curves import mean_interval, misfit
 from weightedshap.evaluation import told
@@ -107,10 +116,12 @@ class Evaluation:
         content = archive.read(path, "evaluation", FILE_VERSION)
         with archive.damage(path):
             found = cls(**content)
-            shapes = {found.points[judge][metric].shape for judge in found.judges for metric in found.metrics}
-            ((_, methods, _),) = shapes
-        if methods != len(found.methods):
-            raise archive.unfitting(path, ["methods", "points"])
+            points = [found.points[judge][metric] for judge in found.judges for metric in found.metrics]
+            (shape,) = {array.shape for array in points}
+            _ = [stored_array("points", array, (*shape[:1], len(found.methods), *shape[2:3])) for array in points]
+            named = found.methods, found.metrics, found.judges, found.notes
+            if not all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in named):
+                raise archive.unfitting(path, ["methods", "metrics", "judges", "notes"])
         return found
 
     def __repr__(self) -> str:
@@ -180,6 +191,8 @@ def evaluate(
     setting = next(iter(settings.values()))
     rows = setting.background.align(X)
     chosen = _methods(methods, setting.background.d)
+    if not isinstance(metrics, (list, tuple, type(None))):
+        raise TypeError(f"`metrics` must be a list of names; got {metrics!r}.")
     costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
     orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
     drawn = _rng(setting, 2).permuted(orders, axis=1)  # (m, d) at random
@@ -222,6 +235,9 @@ def _settings(compared: Mapping[str, Explained]) -> dict[str, Setting]:
     """What each explainer is made of; they must share a background, which is cut in halves for all of them."""
     if not compared:
         raise ValueError("There is no explainer to evaluate. Pass one, or a dict of several.")
+    for one in compared.values():
+        if not isinstance(one, (Explainer, Setting)):
+            raise TypeError(f"`explainer` must be an Explainer, or a dict of several; got {type(one).__name__}.")
     settings = {name: one if isinstance(one, Setting) else one.setting for name, one in compared.items()}
     first = next(iter(settings.values()))
     for name, other in settings.items():
@@ -295,7 +311,7 @@ def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:
     """The methods asked for, or all that apply to d features."""
     if methods is None:
         return tuple(method for method in METHODS if method != "optimum" or d <= UNASKED_OPTIMUM)
-    if isinstance(methods, str) or not methods:
+    if not isinstance(methods, (list, tuple)) or not methods:
         raise ValueError(f"`methods` must be a list of names such as {list(METHODS)[:4]}; got {methods!r}.")
     if "optimum" in methods and d > MOST_PLAYERS:
         raise ValueError(f"The true optimum can be found for at most {MOST_PLAYERS} features; there are {d}.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, with_axis
+from weightedshap.checks import BoolArray, FloatArray, IntArray, unmasked, with_axis
 from weightedshap.games.rows import Rows
 from weightedshap.inputs import Model
 from weightedshap.parallel import Workers, each_block
@@ -78,9 +78,9 @@ def auc_points(scores: FloatArray, positive: BoolArray) -> FloatArray:
 
 def as_labels(y: Any, n: int, k: int, model: Model | None) -> Labels:
     """The labels of n rows as k numbers, or as membership of the k classes explained."""
-    values = np.asarray(y)
-    if len(values) != n:
-        raise ValueError(f"`y` must hold one answer for each of the {n} rows; got {len(values)}.")
+    values = np.asarray(unmasked(y))
+    if values.ndim == 0 or len(values) != n:
+        raise ValueError(f"`y` must hold one answer for each of the {n} rows; got {np.size(values)}.")
     if model is None or model.space == "value":
         targets = with_axis(np.asarray(values, dtype=np.float64))
         if targets.shape[1] != k or not np.isfinite(targets).all():

@@ -141,6 +141,8 @@ def to_shapiq(explanation: Explanation, row: int, output: int | str = 0, normali
 
 def place_of(explanation: Explanation, output: int | str) -> int:
     """The position of one of the outputs explained, given by position or by name."""
+    if not hasattr(explanation, "output_names"):
+        raise TypeError(f"An Explanation is needed here; got {type(explanation).__name__}.")
     names = explanation.output_names if explanation.has_outputs else explanation.output_names[:1]
     return output_position(output, names or ("output",))
 

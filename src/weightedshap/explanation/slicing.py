@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import IntArray, one_of
+from weightedshap.checks import IntArray, as_numbers_of, one_of
 from weightedshap.inputs import Kind, is_frame, kind_of, part_of
 
 AXES: Mapping[str, tuple[str, ...]] = {
@@ -45,7 +45,7 @@ def as_cut(key: object, n: int, features: Sequence[str], outputs: Sequence[str] 
     """What ``explanation[key]`` keeps. `outputs` is None where the axis is not there."""
     axes = ("rows", "features") if outputs is None else ("rows", "features", "outputs")
     rows, chosen, kept = (*_by_axis(key, axes), slice(None))[:3]
-    if np.asarray(rows).dtype.kind == "U":
+    if as_numbers_of("rows", rows, None).dtype.kind == "U":
         raise IndexError(f"Rows are selected by position. To select a feature, write explanation[:, {rows!r}].")
     places = np.atleast_1d(_positions("row", rows, n))
     columns, found = _distinct("feature", chosen, features), _distinct("output", kept, outputs or ())

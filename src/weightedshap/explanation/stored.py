@@ -14,6 +14,7 @@ from weightedshap.weights import REFERENCES, WeightFamily
 VERSION = 2
 OPTIONAL = ("contributions", "standard_errors", "shapley_errors", "replicates")
 NAMED = {"reference_curves": set(REFERENCES), "endpoint_gaps": {"empty", "full"}}
+FINITE = ("values", "weights", "shapley", "predictions", "judge_predictions", "base_values")
 KINDS = {"weight_labels": "U", "game_labels": "U", "orders": "i", "n_evaluations": "i"}  # of dtypes; else floats
 
 
@@ -69,6 +70,9 @@ def _unfitting(fields: Mapping[str, Any]) -> list[str]:
         wrong.append("orders")
     if data is not None and len(data) != n:
         wrong.append("data")
+    if not wrong:
+        wrong += [name for name in FINITE if not np.isfinite(fields[name]).all()]
+        wrong += [name for name in ("weights", "n_evaluations") if (fields[name] < 0).any()]
     types = {"utility": str, "select": str, "game_info": dict, "judge_info": dict}
     return wrong + [name for name, wanted in types.items() if not isinstance(fields[name], wanted)]
 

@@ -2,9 +2,11 @@
 
 A file is a zip that `numpy.load` can open too: one ``.npy`` member for each array and ``explanation.json``, which says
 what they are. Members are not compressed, each array is used once, and what a header declares is held against the bytes
-that are there before anything is allocated: no file can ask for more memory than a small multiple of its size.
+that are there before anything is allocated: no file can ask for more memory than a small multiple of its size. The JSON
+holds the SHA-256 of every array, and the zip's comment that of the JSON, so that what was changed later is refused.
 """
 
+import hashlib
 import io
 import json
 import math
@@ -12,10 +14,11 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from weightedshap.checks import as_path
 from weightedshap.files import frames
 from weightedshap.files.atomic import replaced
 from weightedshap.files.frames import SIMPLE, Json
@@ -38,15 +41,31 @@ def write(path: str | os.PathLike[str], kind: str, version: int, content: Mappin
     arrays: Arrays = {}
     head = {"format": f"weightedshap {kind}", "version": version, "content": _packed(dict(content), "", arrays)}
     with replaced(path) as unfinished, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(HEAD), json.dumps(head, allow_nan=False))
+        manifest = {}
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+                hashed = _Hashed(member)
+                np.lib.format.write_array(hashed, array, allow_pickle=False)
+            manifest[f"{name}.npy"] = hashed.digest.hexdigest()
+        text = json.dumps({**head, "manifest": manifest}, allow_nan=False).encode()
+        archive.writestr(zipfile.ZipInfo(HEAD), text)
+        archive.comment = hashlib.sha256(text).hexdigest().encode()
+
+
+class _Hashed:
+    """A file to write to, and the hash of what was written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.digest = file, hashlib.sha256()
+
+    def write(self, content: bytes) -> int:
+        self.digest.update(content)
+        return self.file.write(content)
 
 
 def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
     """What `write` was given, from a file of this version or an older one; an `UnreadableFile` says what is wrong."""
-    with open(path, "rb") as file, damage(path):
+    with as_path(path).open("rb") as file, damage(path):
         size = file.seek(0, os.SEEK_END)
         try:
             archive = zipfile.ZipFile(file)
@@ -56,9 +75,13 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any
             members = _members(archive, size)
             if HEAD not in members:
                 raise UnreadableFile(f"it holds no {HEAD}; it was not written by `save`.")
-            head = json.loads(_bytes(archive, members.pop(HEAD)))
+            text = _bytes(archive, members.pop(HEAD))
+            head = json.loads(text)
             _check_head(head, kind, version)
-            arrays = {n.removesuffix(".npy"): _array(n, _bytes(archive, info)) for n, info in members.items()}
+            manifest = head.get("manifest")  # early versions have none
+            if manifest is not None and hashlib.sha256(text).hexdigest().encode() != archive.comment:
+                raise UnreadableFile(f"its {HEAD} was changed after it was written.")
+            arrays = {n.removesuffix(".npy"): _member(archive, info, manifest) for n, info in members.items()}
         unpacked = _unpacked(head["content"], arrays)
         if not isinstance(unpacked, dict):
             raise UnreadableFile("its content is not a table of fields.")
@@ -123,6 +146,14 @@ def _check_head(head: Json, kind: str, version: int) -> None:
     if own > version:
         newer = f"it was written in format version {own}, and this weightedshap reads up to {version}."
         raise UnreadableFile(f"{newer} Install a newer weightedshap.")
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, manifest: Mapping[str, str] | None) -> Array:
+    """The array of a member that is what the manifest says."""
+    name, content = info.filename, _bytes(archive, info)
+    if manifest is not None and manifest.get(name) != hashlib.sha256(content).hexdigest():
+        raise UnreadableFile(f"its array {name!r} was changed after it was written.")
+    return _array(name, content)
 
 
 def _array(name: str, content: bytearray) -> Array:

@@ -1,7 +1,8 @@
 """A fitted explainer in a folder, without pickle: its choices, its background, and the games that were learned.
 
 A learned game says itself what has to be kept (`Fitted.stored`), and its recipe reads it back (`restored`). Every other
-game is fitted again, which draws the same numbers. The model stays with the user, and so do parts given as functions.
+game is fitted again, which draws the same numbers. The model stays with the user, and so do parts given as functions;
+what it predicts for some background rows is kept, so that no game is shown as that of another model.
 """
 
 import os
@@ -10,17 +11,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from weightedshap.checks import field_values
-from weightedshap.choices import Choices, Fits, Setting
+import numpy as np
+
+from weightedshap.checks import as_path, field_values, stored_array
+from weightedshap.choices import NEED_A_FIT, Choices, Fits, Setting
 from weightedshap.files import archive, version_1
 from weightedshap.games import RECIPES
 from weightedshap.games.protocols import Fitted
-from weightedshap.inputs import Table, UserModel
+from weightedshap.inputs import Data, Table, UserModel
 from weightedshap.weights import WeightFamily
 
-VERSION = 3
+VERSION = 4
 MAIN = "explainer.npz"
 PLAIN = (str, int, float, bool, type(None))
+MOST_PROBES = 100
+CLOSE = 1e-5  # relative: libraries add up in single precision
+REFIT = "Pass what they were saved with, or refit=True to fit the games again."
 NOT_STORED = object()  # stands for a choice that no file can hold
 
 
@@ -32,33 +38,79 @@ def save(setting: Setting, fits: Fits, folder: str | os.PathLike[str]) -> None:
     kept = {name: value for name, value in choices.items() if value is not NOT_STORED}
     again = [name for name in choices if name not in kept and None in learned.get(name, [None])]
     background = field_values(setting.background)
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    path = as_path(folder)
+    path.mkdir(parents=True, exist_ok=True)
     content = {"choices": kept, "again": again, "background": background, "learned": learned}
-    archive.write(Path(folder) / MAIN, "explainer", VERSION, content)
+    if setting.model is not None:
+        content["fingerprint"] = setting.model(_probes(setting.background))
+    archive.write(path / MAIN, "explainer", VERSION, content)
 
 
-def load(folder: str | os.PathLike[str], model: UserModel, changes: Mapping[str, Any]) -> tuple[Setting, Fits]:
+def load(
+    folder: str | os.PathLike[str], model: UserModel, changes: Mapping[str, Any], refit: bool = False
+) -> tuple[Setting, Fits]:
     """What `save` was given; `changes` replace saved choices and supply those that are functions."""
-    content = archive.read(Path(folder) / MAIN, "explainer", VERSION)
-    if "learned" not in content:
-        content = version_1.translated(content, Path(folder))
-    if "judge" not in content["choices"] and "judge" not in content["again"]:
-        content = _of_one_game(content)
+    path = as_path(folder) / MAIN
+    content = archive.read(path, "explainer", VERSION)
+    with archive.damage(path):
+        if "learned" not in content:
+            content = version_1.translated(content, Path(folder))
+        if content["learned"] is None or "judge" not in content["learned"]:
+            content = _of_one_game(content)
+        saved = {name: _restored(value) for name, value in content["choices"].items()}
+        choices, table = Choices(**saved), Table.restored(content["background"])
+        lists = content["again"], content["learned"]["game"], content["learned"]["judge"]
+        if not all(isinstance(one, list) for one in lists) or not all(lists[1:]):
+            raise ValueError("`again` and `learned` are no lists.")
+        if (before := content.get("fingerprint")) is not None:  # early folders have none
+            stored_array("fingerprint", before, (len(_probes(table)), *np.shape(before)[1:2]))
     if missing := [name for name in content["again"] if name not in changes]:
         said = f"The explainer in {os.fspath(folder)!r} was made with {', '.join(missing)} of your own"
         again = f"{'it' if len(missing) == 1 else 'them'} again: Explainer.load(folder, model, {missing[0]}=…)"
         raise ValueError(f"{said}, which no file can hold. Pass {again}.")
     if fixed := sorted({"background", "groups", "background_weights"} & set(changes)):
         raise ValueError(f"`{fixed[0]}` is part of what was saved and cannot be changed. Make a new Explainer for it.")
-    saved = {name: _restored(value) for name, value in content["choices"].items()}
-    setting = Setting.of(model, Table(**content["background"]), Choices(**saved).but(**changes))
+    setting = Setting.of(model, table, choices.but(**changes))
+    if not isinstance(refit, bool):
+        raise TypeError(f"`refit` must be True or False; got {refit!r}.")
+    if refit:
+        return setting, setting.fit()
+    _check_fingerprint(before, setting)
     kept = {name: learned for name, learned in content["learned"].items() if name not in changes}
-    found = {name: tuple(_game(one, setting) for one in learned) for name, learned in kept.items()}
+    if any(game is not None for learned in kept.values() for game in learned):
+        _check_unchanged(choices, setting.choices, content["again"])
+    with archive.damage(path):
+        found = {name: tuple(_game(one, setting) for one in learned) for name, learned in kept.items()}
     for name, games in found.items():
         if name not in saved:  # it was given as a fitted one: no recipe is known that could be fitted on other rows
             given = games if len(games) > 1 else games[0]
             setting = replace(setting, choices=setting.choices.but(**{name: given}))
     return setting, setting.fit(**found)
+
+
+def _probes(table: Table) -> Data:
+    """The background rows, or some of many, whose predictions tell models apart."""
+    return table.take(np.unique(np.linspace(0, len(table) - 1, MOST_PROBES).astype(np.intp)))
+
+
+def _check_fingerprint(before: Any, setting: Setting) -> None:
+    """An error for a model that does not predict what the saved one did."""
+    if before is None or setting.model is None:
+        return
+    now, differ = setting.model(_probes(setting.background)), f"another number of outputs than {np.shape(before)[-1]}"
+    if now.shape == np.shape(before):
+        apart = float(np.abs(now - before).max())
+        if apart <= CLOSE * float(np.abs(before).max()):
+            return
+        differ = f"numbers that differ by up to {apart:.3g} from the saved ones"
+    raise ValueError(f"The model, with these `outputs`, `link` and `predict`, gives {differ}. {REFIT}")
+
+
+def _check_unchanged(saved: Choices, now: Choices, again: Iterable[str]) -> None:
+    """An error for choices that the learned games depend on and that are others than when they were learned."""
+    fixed = [name for name in NEED_A_FIT if name not in ("game", "judge", *again)]
+    if other := [name for name in fixed if vars(saved)[name] != vars(now)[name]]:
+        raise ValueError(f"The saved games were learned under another `{other[0]}`. {REFIT}")
 
 
 def _game(learned: dict[str, Any] | None, setting: Setting) -> Fitted | None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, as_outputs, offered, require
+from weightedshap.checks import BoolArray, FloatArray, as_outputs, offered, positive_integer, require
 from weightedshap.coalitions import as_coalitions
 
 BATCH_ROWS = 2**14  # masked rows that shap holds at once
@@ -29,6 +29,11 @@ class FunctionGame:
     function: Callable[[BoolArray], Any]
     d: int
     player_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"`function` must map coalitions (m, d) to values; got {type(self.function).__name__}.")
+        positive_integer("d", self.d)
 
     def __call__(self, coalitions: BoolArray) -> FloatArray:
         coalitions = as_coalitions(coalitions, self.d)

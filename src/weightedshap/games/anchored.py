@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import BoolArray, FloatArray, IntArray, stored_array
 from weightedshap.games.correction import FittedAnchored, Footing, fading, restored_game
 from weightedshap.games.marginal import Marginal
 from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate
@@ -63,7 +63,7 @@ class AnchoredNetwork:
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedAnchoredNetwork:
         """The game that `FittedAnchoredNetwork.stored` wrote."""
         network = NeuralSurrogate.restored(content["network"], model, background)
-        return FittedAnchoredNetwork(model, background, network, content["quality"])
+        return FittedAnchoredNetwork(model, background, network, dict(content["quality"]))
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,10 @@ class Anchored:
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedBlend:
         """The game that `FittedBlend.stored` wrote."""
         parts = tuple(restored_game(part, model, background) for part in content["parts"])
-        return FittedBlend(model, background, parts, content["shares"], content["quality"])
+        shares = stored_array("shares", content["shares"], (len(parts),))
+        if (shares < 0).any() or abs(shares.sum() - 1) > 1e-9:
+            raise ValueError("`shares` of a blend are negative, or do not sum to one.")
+        return FittedBlend(model, background, parts, shares, dict(content["quality"]))
 
 
 def network_share(network: FloatArray, trees: FloatArray, f_x: FloatArray, scale: FloatArray) -> float:

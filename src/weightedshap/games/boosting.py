@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap.checks import FloatArray, IntArray, stored_array
 from weightedshap.games.protocols import Block, ExactFitted
 from weightedshap.games.surrogate import Encoding
 from weightedshap.games.wrappers import FittedOnTable
@@ -59,6 +59,8 @@ def boost(
     """Trees for each output less its offset (k,), as labels are in single precision; held-out errors stop them."""
     import lightgbm
 
+    if recipe.leaves < 2 or recipe.bins < 2:
+        raise ValueError(f"Trees need at least 2 leaves and 2 bins; got {recipe.leaves} and {recipe.bins}.")
     jobs = recipe.n_jobs or (1 if seen.X.size < SMALL else 0)
     grown = {"learning_rate": recipe.rate, "num_leaves": recipe.leaves, "max_bin": recipe.bins, "num_threads": jobs}
     boosters = []
@@ -132,19 +134,26 @@ class Boosted(FittedOnTable):
         return {"recipe": self.recipe, **learned, "quality": dict(self.quality)}
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], model: Model, background: Table, **further: Any) -> Self:
-        """The game that `stored` wrote, with fields of a subclass."""
+    def restored(
+        cls, content: Mapping[str, Any], model: Model, background: Table, more: int = 0, **further: Any
+    ) -> Self:
+        """The game that `stored` wrote, whose trees see `more` columns than the table has; with fields of a subclass."""
         import lightgbm
 
-        offset = content.get("offset", np.zeros(len(content["boosters"])))
-        if len(model.chosen) != (n := len(offset)):
+        from weightedshap.trees.texts import examined
+
+        offset, k = content.get("offset", np.zeros(len(content["boosters"]))), len(model.chosen)
+        if len(offset) != k:
             raise ValueError(
-                f"The saved game has {n} outputs but the model has {len(model.chosen)} to explain. Pass the model, and "
-                "the outputs, that it was fitted to."
+                f"The saved game has {len(offset)} outputs but the model has {k} to explain. Pass the model, and the "
+                "outputs, that it was fitted to."
             )
-        boosters = tuple(lightgbm.Booster(model_str=text) for text in content["boosters"])
+        texts = [examined(text, len(background.names) + more) for text in content["boosters"]]
+        if not texts or len(texts) % len(stored_array("offset", offset, (k,))):
+            raise ValueError(f"it holds {len(texts)} ensembles for {k} outputs.")
+        boosters = tuple(lightgbm.Booster(model_str=text) for text in texts)
         encoding = Encoding.restored(content["encoding"], background.names)
-        return cls(model, background, encoding, boosters, offset, content["quality"], **further)
+        return cls(model, background, encoding, boosters, offset, dict(content["quality"]), **further)
 
 
 @dataclass(frozen=True, repr=False)

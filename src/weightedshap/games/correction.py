@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, softmax
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up
+from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up, one_of
 from weightedshap.games.protocols import Anchor, ExactBlock, ExactFitted, Recipe
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import ExactGame, FittedOnTable, JoinedBlock
 from weightedshap.inputs import Data, Model, Table
+from weightedshap.trees.links import LINKS, Link, agree, link_between
 
 if TYPE_CHECKING:
     from lightgbm import Booster
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 POWER = 0.25  # of 1 − s/d
 LOOKED_AT = 100  # background rows on which a base is held against the model
-CLOSE = 1e-5  # relative: libraries add up trees in single precision
 
 
 def fading(d: int) -> FloatArray:
@@ -53,19 +52,6 @@ def faded(delta: FloatArray, empty: FloatArray, h: FloatArray) -> FloatArray:
         P[:, j - 1] = (d * M[:, j, None] - (d - j) * (P[:, j] - delta[:, j])) / j
     after, before = (part[None, :, None, None] for part in (h[1:], h[:-1]))
     return np.asarray(before * delta + (after - before) * P)
-
-
-@dataclass(frozen=True)
-class Link:
-    """g: from the scale on which trees add up to the model's own, (…, K) → (…, k)."""
-
-    name: str  # "identity", "sigmoid" or "softmax"
-    picked: tuple[int, ...] = ()  # classes looked at, of those that a softmax shares out among
-
-    def __call__(self, raw: FloatArray) -> FloatArray:
-        if self.name == "softmax":
-            return np.asarray(softmax(raw, axis=-1)[..., list(self.picked)])
-        return np.asarray(expit(raw)) if self.name == "sigmoid" else raw
 
 
 @dataclass(frozen=True)
@@ -122,7 +108,8 @@ class FittedAnchored(FittedOnTable):
     @cached_property
     def info(self) -> Mapping[str, Any]:
         about = {"game": "anchored", "base": self.base.info["game"], "space": self.space, "link": self.link.name}
-        return {**self.correction.info, **about}
+        scale = {"scale": self.base.info["scale"]} if self.space == "margin" and "scale" in self.base.info else {}
+        return {**self.correction.info, **about, **scale}
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
         return self.base.outputs(rows) if self.link.name == "identity" else super().outputs(rows)
@@ -168,28 +155,28 @@ class Footing:
     def of(cls, base: Any, model: Model, table: Table, rng: np.random.Generator) -> Self:
         """Fit `base` (a name, a recipe, or a fitted anchor) and find the link under which it gives the model at [d].
 
-        Links are tried on background rows, never guessed from the kind of the model: the identity, the logistic
-        function, and for several classes the softmax over all of them. Where none agrees (a log link, say), the game
-        stays on the base's own scale.
+        Links are tried on background rows: those of `LINKS`, and for several classes the softmax over all of them.
+        Where none agrees, the game stays on the base's own scale.
         """
         base, rows = _fitted(base, model, table, rng), table.take(slice(0, LOOKED_AT))
         raw, own, f = _full(base, rows), base.outputs(rows)[0], model(rows)
-        if not _agree(raw, own):
+        if not agree(raw, own):
             said = f"The base {base.info['game']!r} does not give the prediction when all players are known"
             raise ValueError(f"{said}, so nothing can be anchored to it. Take base='tree_path'.")
-        for link in (Link("identity"), Link("sigmoid")):
-            if _agree(link(raw), f):
-                return cls(base, link)
+        if (link := link_between(raw, f)) is not None:
+            return cls(base, link)
         if model.n_raw > 2:
             whole, softmaxed = _again(base.stored(), _whole(model), table), Link("softmax", model.chosen)
-            if _agree(softmaxed(_full(whole, rows)), f):
+            if agree(softmaxed(_full(whole, rows)), f):
                 return cls(whole, softmaxed)
         return cls(base, Link("identity"))
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, table: Table) -> Self:
         """The footing of a game that `FittedAnchored.stored` wrote."""
-        link = Link(content["link"], tuple(content["picked"]))
+        link = Link(one_of("link", content["link"], ("softmax", *LINKS)), tuple(content["picked"]))
+        if link.name == "softmax" and link.picked != model.chosen:
+            raise ValueError("`picked` are other classes than those explained.")
         return cls(_again(content["base"], _whole(model) if link.name == "softmax" else model, table), link)
 
     def f(self, model: Model, rows: Data) -> FloatArray:
@@ -252,7 +239,3 @@ def _full(base: Anchor, rows: Data) -> FloatArray:
     """(n, K) the base when all players are known."""
     block = base.block(rows)
     return block.values(np.ones((1, block.d), dtype=np.bool_))[:, 0]
-
-
-def _agree(one: FloatArray, other: FloatArray) -> bool:
-    return one.shape == other.shape and bool(np.abs(one - other).max() <= CLOSE * (1 + np.abs(other).max()))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, positive_integer
+from weightedshap.checks import FloatArray, IntArray, check_settings
 from weightedshap.coalitions import random_coalitions
 from weightedshap.games.boosting import Examples, ReadOff, boost
 from weightedshap.games.surrogate import Split
@@ -59,12 +59,15 @@ class DistilledTrees:
     held_out: float = 0.15
     n_jobs: int = 0
 
+    def __post_init__(self) -> None:
+        check_settings(self)
+
     def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedDistilled:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
         split = Split.of(model, table, self.held_out, rng)
         X = split.encoding.cross_fitted(split.X, split.f, table.weights, rng)
-        most = min(positive_integer("rows", self.rows), PER_ROW * len(table), MOST_CELLS // len(table.names))
+        most = min(self.rows, PER_ROW * len(table), MOST_CELLS // len(table.names))
         draw = partial(mixtures, model, table, replace(split, X=X), most / len(table), rng)
         (seen, calls), (held, more) = draw(split.train), draw(split.test)
         offset = table.weights @ split.f

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from scipy.special import ndtri
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import BoolArray, FloatArray, IntArray, stored_array
 from weightedshap.coalitions import distinct, ends, prefixes
 from weightedshap.games.boosting import BINNING, LEARNING, Boosted
 from weightedshap.games.surrogate import Encoding, Masked
@@ -131,9 +131,15 @@ class FittedHinted(Boosted):
         return {**super().stored(), "guessed": self.hints.helpers[: self.hints.most]}
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], model: Model, background: Table, **further: Any) -> Self:
-        X = Encoding.restored(content["encoding"], background.names)(background.data)
-        return super().restored(content, model, background, hints=Hints.of(X, background, content["guessed"]))
+    def restored(
+        cls, content: Mapping[str, Any], model: Model, background: Table, more: int = 0, **further: Any
+    ) -> Self:
+        X, guessed = Encoding.restored(content["encoding"], background.names)(background.data), content["guessed"]
+        if not set(stored_array("guessed", guessed, (len(guessed),)).tolist()) <= set(range(X.shape[1])):
+            raise ValueError("its hints are about columns that are not there.")
+        return super().restored(
+            content, model, background, more=len(guessed), hints=Hints.of(X, background, guessed.astype(np.intp))
+        )
 
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""

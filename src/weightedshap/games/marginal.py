@@ -48,7 +48,8 @@ class Marginal:
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedMarginal:
         """The game that `FittedMarginal.stored` wrote."""
-        return FittedMarginal(model, background, background, batch_bytes=content["batch_bytes"]).over(content["drawn"])
+        most = positive_integer("batch_bytes", content["batch_bytes"])
+        return FittedMarginal(model, background, background, batch_bytes=most).over(content["drawn"])
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, field_values, one_of, positive_integer, require
+from weightedshap.checks import BoolArray, FloatArray, IntArray, check_settings, one_of, require, stored_array
 from weightedshap.games.surrogate import Encoding, Masked, Split, fit_quality, held_out_masks
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, WalkingGame, wrapped
 from weightedshap.inputs import Data, Model, Table
@@ -74,8 +74,7 @@ class NeuralSurrogate:
             raise ValueError(f"The engine 'compiled' runs on the CPU only. Pass engine='torch' for {self.device!r}.")
         if not 0 <= self.beta_2 < 1:
             raise ValueError(f"`beta_2` must be at least 0 and below 1; got {self.beta_2!r}.")
-        for name in ("units", "batch", "epochs", "masks", "every", "plateau", "patience"):
-            positive_integer(name, field_values(self)[name])
+        check_settings(self)
 
     @classmethod
     def paper(cls, device: str = "cpu") -> NeuralSurrogate:
@@ -121,7 +120,9 @@ class NeuralSurrogate:
         encoding = Encoding.restored(content["encoding"], background.names)
         inputs = Inputs(encoding, background.player_of_column, **content["inputs"])
         network = Network(content["parameters"], inputs.owner, Target(**content["target"]))
-        return FittedNeuralSurrogate(model, background, inputs, network, content["quality"], cls(**content["settings"]))
+        _check_shapes(inputs, network, background, len(model.chosen))
+        quality, recipe = dict(content["quality"]), cls(**content["settings"])
+        return FittedNeuralSurrogate(model, background, inputs, network, quality, recipe)
 
     def epochs_for(self, n_rows: int) -> int:
         """How many epochs `n_rows` rows to learn from get at most."""
@@ -250,6 +251,22 @@ class FittedNeuralSurrogate(FittedOnTable):
             "target": asdict(self.network.target),
             "quality": dict(self.quality),
         }
+
+
+def _check_shapes(inputs: Inputs, network: Network, table: Table, k: int) -> None:
+    """An error for a network of a file whose arrays do not fit together: compiled loops would read beyond them."""
+    c, h, of = len(table.names), len(network.parameters["b1"]), network.parameters
+    shapes = {"W1": (len(inputs.owner) + table.d, h), "b1": (h,), "W2": (h, h), "b2": (h,), "W3": (h, k), "b3": (k,)}
+    for name, shape in shapes.items():
+        if stored_array(name, of[name], shape).dtype != np.float32:
+            raise ValueError(f"`{name}` of the network is not in single precision.")
+    for which, size in ((inputs, c), (network.target, k)):
+        stored_array("centre", which.centre, (size,))
+        if (stored_array("scale", which.scale, (size,)) <= 0).any():
+            raise ValueError("`scale` of the network is not positive.")
+    one_of("link", network.target.link, ("identity", "sigmoid", "softmax"))
+    if not all(hole in range(c) for hole in inputs.holes):
+        raise ValueError("`holes` of the network are in columns that are not there.")
 
 
 def _fitted_to(model: Model, table: Table) -> dict[str, list[Any]]:

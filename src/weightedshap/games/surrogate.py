@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray
+from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray, stored_array
 from weightedshap.coalitions import random_coalitions
 from weightedshap.inputs import Column, Data, Model, Table, column_of
 from weightedshap.wording import percent
@@ -52,7 +52,11 @@ class Encoding:
     @classmethod
     def restored(cls, content: Mapping[str, Any], names: tuple[str, ...]) -> Self:
         """The encoding that `stored` wrote."""
-        return cls(content["missing"], content["ranks"], names)
+        missing, ranks = stored_array("missing", content["missing"], (len(names),)), content["ranks"]
+        places = [rank for of_column in ranks.values() for rank in of_column.values()]
+        if not all(c in range(len(names)) for c in ranks) or not np.isfinite(np.array(places, dtype=np.float64)).all():
+            raise ValueError("`ranks` of categories are no numbers, or of columns that are not there.")
+        return cls(missing, ranks, names)
 
     def __call__(self, rows: Data) -> FloatArray:
         """(n, c) float64 without NaN."""
@@ -139,6 +143,8 @@ def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[I
     At most a share of the rows is held out (at least 50 rows where there are 150), so a row with very many copies is
     learned from. With fewer than three distinct rows nothing can be held out, and all serve for both.
     """
+    if not share < 1:
+        raise ValueError(f"`held_out` must be a share of the rows, below 1; got {share!r}.")
     copy_of = copies_of(X)
     copies = np.bincount(copy_of)
     if len(copies) < 3:

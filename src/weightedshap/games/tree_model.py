@@ -14,6 +14,7 @@ from weightedshap.games.protocols import Anchor, ExactFitted
 from weightedshap.games.surrogate import Masked, refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
+from weightedshap.trees.links import Link, agree, follows, link_between, scale_of
 
 if TYPE_CHECKING:
     from weightedshap.games.tree_blocks import TreeBlock
@@ -41,7 +42,7 @@ class TreeModel:
         """Read the trees, and for "interventional" sort the background rows by what they pass."""
         fitted = look_up("removal", self.removal, {"interventional": FittedTreeModel, "path": FittedPath})
         model, table, _ = wrapped(model, background, rng)
-        return fitted(model, table, _explained(model, table))
+        return fitted(model, table, *_explained(model, table))
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedTreeModel:
@@ -54,7 +55,7 @@ def readable(model: Model, table: Table) -> FittedPath | None:
     from weightedshap.trees.readers import UnreadableModel
 
     try:
-        return FittedPath(model, table, _explained(model, table))
+        return FittedPath(model, table, *_explained(model, table))
     except UnreadableModel:
         return None
 
@@ -71,25 +72,21 @@ def why_learned(model: Model, table: Table) -> tuple[str, ...]:
     return ()
 
 
-def _explained(model: Model, table: Table) -> ReadModel:
-    """The model as read, with only the outputs explained, on the players of the table.
+def _explained(model: Model, table: Table) -> tuple[ReadModel, str]:
+    """The model as read, with only the outputs explained, on the players of the table; and its link.
 
     Two classes share one margin, that of the second; the first class has the other sign.
     """
-    from weightedshap.trees.pipelines import read_through
-    from weightedshap.trees.readers import UnreadableModel
+    from weightedshap.trees.pipelines import is_pipeline, read_through
+    from weightedshap.trees.readers import UnreadableModel, probes
 
     if model.custom:
         raise UnreadableModel(
             "A tree game reads the model's trees and cannot follow `predict=`. Leave `predict` out, or use "
             "game='tree_surrogate', which learns any function."
         )
-    read, owner = read_through(model.original, table.take(slice(0, 100)), table.player_of_column, table.names)
-    if model.link == "logit" and (read.space != "margin" or len(read.ensembles) > 1):
-        raise UnreadableModel(
-            f"The trees of this model add up on the scale {read.space!r}, not to log-odds of one class against "
-            "the rest. Leave `link` out, or use game='tree_surrogate'."
-        )
+    rows = table.take(slice(0, 100))
+    read, owner = read_through(model.original, rows, table.player_of_column, table.names)
     if len(read.ensembles) == model.n_raw:
         positions, signs = list(model.chosen), np.ones(len(model.chosen))
     elif len(read.ensembles) == 1 and model.n_raw == 2:
@@ -102,7 +99,30 @@ def _explained(model: Model, table: Table) -> ReadModel:
     players = [e.of_players(owner) for e in read.ensembles]
     chosen = zip((players[p] for p in positions), signs.tolist(), strict=True)
     ensembles = tuple(replace(e, value=e.value * sign, offset=e.offset * sign) for e, sign in chosen)
-    return replace(read, ensembles=ensembles, picked=tuple(positions), factor=read.factor * signs)
+    explained = replace(read, ensembles=ensembles, picked=tuple(positions), factor=read.factor * signs)
+    piped = is_pipeline(model.original)  # whose last step was probed when it was read
+    return explained, _link(model, read, explained, rows if piped else probes(read, rows))
+
+
+def _link(model: Model, read: ReadModel, explained: ReadModel, rows: Data) -> str:
+    """The name of the link from the trees of the outputs explained to what the user's estimator predicts for `rows`."""
+    from weightedshap.trees.readers import GAMES_FOR_OTHERS, UnreadableModel
+
+    f, raw = model(rows), explained.predict(rows)
+    if model.link == "logit" and not agree(raw, f):
+        raise UnreadableModel(
+            "The trees of this model do not add up to log-odds of one class against the rest. Leave `link` out, or use "
+            "game='tree_surrogate'."
+        )
+    if (link := link_between(raw, f)) is not None:
+        return link.name
+    if len(read.ensembles) > 1 and agree(Link("softmax", model.chosen)(read.predict(rows)), f):
+        return "softmax"
+    if follows(raw, f):
+        return "unknown"
+    raise UnreadableModel(
+        f"The trees of this model do not give what the model predicts, by any link. {GAMES_FOR_OTHERS}."
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,17 +130,19 @@ class FittedTreeModel(FittedOnTable, ExactFitted, Anchor):
     """Model, background, and the trees of the outputs explained; hidden features take the background's values."""
 
     read: ReadModel
+    link: str  # from the scale on which trees add up to the model's own
     name = "tree_interventional"
 
     @property
     def space(self) -> str:
-        return self.read.space
+        return self.model.space if self.link == "identity" else "margin"
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
         return {
             "game": self.name,
             "space": self.space,
+            **scale_of(self.link),
             "background_rows": len(self.background),
             "trees": sum(len(e.roots) for e in self.read.ensembles),
             "leaves": sum(len(e.value) for e in self.read.ensembles),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, check_settings, stored_array
 from weightedshap.games.boosting import Examples, ReadOff, boost
 from weightedshap.games.correction import FittedAnchored, Footing, fading
 from weightedshap.games.hints import FittedHinted, Hints, columns_that_matter
@@ -75,6 +75,9 @@ class TreeSurrogate:
     held_out: float = 0.15
     n_jobs: int = 0
 
+    def __post_init__(self) -> None:
+        check_settings(self)
+
     def fit(
         self, model: Any, background: Data, rng: np.random.Generator | int | None = None
     ) -> FittedTrees | FittedAnchored:
@@ -98,7 +101,7 @@ class TreeSurrogate:
             hints = Hints.of(split.X, table, guessed)
         split = replace(split, X=split.encoding.cross_fitted(split.X, split.f, table.weights, rng))
         fits = [self._learn(table, split, rng, footing, hints)]
-        for _ in range(1, positive_integer("fits", self.fits)):
+        for _ in range(1, self.fits):
             train, test = split_rows(split.X, self.held_out, rng)
             fits.append(self._learn(table, replace(split, train=train, test=test), rng, footing, hints))
         boosters, offsets, told, calls = zip(*fits, strict=True)
@@ -117,7 +120,8 @@ class TreeSurrogate:
         if "anchored" not in content:
             return learned
         footing = Footing.restored(content["anchored"], model, background)
-        return footing.game(model, background, learned, content["anchored"]["h"])
+        h = stored_array("h", content["anchored"]["h"], (background.d + 1,))
+        return footing.game(model, background, learned, h)
 
     def _learn(
         self, table: Table, split: Split, rng: np.random.Generator, footing: Footing | None, hints: Hints | None

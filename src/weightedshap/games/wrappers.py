@@ -229,9 +229,9 @@ class FittedOnTable(Fitted):
 
     @cached_property
     def scale(self) -> str:
-        """Margins of one class against the rest are log-odds, those of several are not."""
-        odds = self.model.link == "logit" or (self.model.space == "probability" and self.model.n_raw <= 2)
-        return "log-odds" if odds and self.space == "margin" else super().scale
+        """What the game calls its numbers; margins that the user's link makes are log-odds."""
+        odds = self.model.link == "logit" and self.space == "margin"
+        return str(self.info.get("scale", "log-odds" if odds else super().scale))
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
@@ -329,7 +329,11 @@ def as_fitted(game: Any, background: Table) -> Fitted:
             "`game` must be a name, a recipe with `fit`, a fitted game with `at` and `predict`, or a function row → "
             f"Game; got {type(game).__name__}."
         )
-    return GivenFitted(game if is_frame(background.data) else lambda row: game(np.asarray(row).reshape(-1)))
+    return GivenFitted(game if is_frame(background.data) else partial(_of_flat_row, game))
+
+
+def _of_flat_row(game: Callable[[Any], Game], row: Data) -> Game:
+    return game(np.asarray(row).reshape(-1))
 
 
 def wrapped(

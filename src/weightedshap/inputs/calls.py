@@ -24,8 +24,8 @@ METHODS = ("predict_proba", "decision_function", "predict")
 COLUMNS = ("feature_names_in_", "feature_names_", "feature_name", "feature_names")
 BARE = {("lightgbm", "Booster"), ("xgboost", "Booster"), ("catboost", "CatBoost")}  # no estimators of scikit-learn
 LABELS_ONLY = (
-    "This {} answers with labels of classes, which are no numbers to average. Pass `predict=` a function of rows that "
-    "returns probabilities, or 1.0 for one class and 0.0 for the others."
+    "This {} answers with labels of classes or clusters, which are no numbers to average. Pass `predict=` a function "
+    "of rows that returns probabilities, or 1.0 for one class and 0.0 for the others."
 )
 ONNX_FLOATS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 ONNX_DTYPES = ONNX_FLOATS | {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
@@ -34,7 +34,7 @@ _SWITCHING = threading.RLock()  # a module that must be switched to eval mode se
 
 def traits(model: UserModel) -> dict[str, Any]:
     """What a fitted model says about itself, None where it says nothing; some methods come and go with its settings."""
-    names = (*METHODS, *COLUMNS, "classes_", "n_features_in_")
+    names = (*METHODS, *COLUMNS, "classes_", "labels_", "n_features_in_")
     return dict.fromkeys(names) | offered(model, *names)
 
 
@@ -67,8 +67,10 @@ def _by_method(model: UserModel) -> Call:
         return feeding(told["predict_proba"], model), "probability", classes
     if told["decision_function"] is not None and classes:
         return feeding(told["decision_function"], model), "margin", classes[1:] if len(classes) == 2 else classes
-    if classes:
+    if classes or told["labels_"] is not None:
         raise TypeError(LABELS_ONLY.format(name))
+    if told["decision_function"] is not None:  # how far inside a row is, where `predict` says 1 or −1
+        return feeding(told["decision_function"], model), "margin", ()
     if told["predict"] is not None:
         return feeding(told["predict"], model), "value", ()
     if callable(model):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions, offered
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions, as_numbers_of, offered
 from weightedshap.inputs.groups import listed
 
 Data = Any
@@ -193,7 +193,7 @@ def as_rows(data: Data) -> Data:
         return data.to_frame().T.infer_objects()
     if isinstance(data, Mapping):
         return pd.DataFrame([dict(data)])
-    array = np.asarray(data)
+    array = as_numbers_of("A table", data, None)
     array = array[None, :] if array.ndim == 1 else array
     if array.ndim != 2:
         raise ValueError(f"A table must have two axes, rows and columns; got shape {array.shape}.")

@@ -12,6 +12,7 @@ from weightedshap.inputs.columns import IN_ORDER, Data, UserModel, part_of
 from weightedshap.inputs.table import Table
 from weightedshap.parallel import bar
 
+LOOKED_AT = 2  # background rows on which a model is tried
 PART = 2**13  # rows between two looks of a bar
 BATCH_BYTES = 2**26  # rows handed to the model at once: large enough for its speed, small beside memory
 LEAST_PROBABILITY = 1e-12  # log-odds stay within ±28
@@ -74,11 +75,13 @@ def as_model(
     expected, width = traits(model)["n_features_in_"], len(background.names)
     if expected not in (None, width):
         raise ValueError(f"The background has {width} columns but the model expects {expected}. {IN_ORDER}")
-    first = background.take(slice(0, 2))
-    n_raw = _answer(function, first).shape[1]
+    first = background.take(slice(0, LOOKED_AT))
+    raw = _answer(function, first)
+    n_raw, classes = raw.shape[1], space == "probability" and bool(np.allclose(raw.sum(axis=1), 1, atol=1e-3))
     numbered = tuple(f"output {o}" for o in range(n_raw)) if n_raw > 1 else ("output",)
-    names = own_names if len(own_names) == n_raw else numbered
-    binary = space == "probability" and n_raw == 2
+    alone = space == "probability" and n_raw > 1 and not classes  # several labels, each true or not by itself
+    names = own_names if len(own_names) == n_raw and not alone else numbered
+    binary = classes and n_raw == 2
     chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(n_raw)))
     picked, scale = tuple(names[o] for o in chosen), "margin" if link == "logit" else space
     made = Model(function, model, picked, scale, n_raw, chosen, has_axis, predict is not None, link)

@@ -1,15 +1,15 @@
 """The table: rows, players, weights."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray, Positions, offered
+from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray, Positions, offered, stored_array, unmasked
 from weightedshap.inputs.columns import ARRAYS, IN_ORDER, Column, Data, Kind, as_rows, kind_of, numeric, part_of
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
 from weightedshap.wording import plural
@@ -26,6 +26,27 @@ class Table:
     weights: FloatArray  # (n,) non-negative, summing to one
     notes: tuple[str, ...] = ()  # sentences about the players that the reader of a result should know
     trained: tuple[str, ...] = ()  # names of an array's columns in the model's training, where it knows them
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any]) -> Self:
+        """The table that a file holds, field by field; a ValueError where they do not fit together."""
+        table = cls(**content)
+        n, c = table.data.shape
+        named, own = (table.names, table.player_names, table.notes, table.trained), table.kind.names(table.data)
+        text = all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in named)
+        if not text or len(set(table.names)) != c or own not in (None, table.names):
+            raise ValueError("names of the background's columns are not those of its rows.")
+        columns = np.concatenate(table.players)
+        if (
+            columns.dtype.kind != "i"
+            or len(table.player_names) != table.d
+            or sorted(columns.tolist()) != list(range(c))
+        ):
+            raise ValueError("players of the background are not made of its columns.")
+        if n == 0 or (stored_array("weights", table.weights, (n,)) < 0).any() or abs(table.weights.sum() - 1) > 1e-9:
+            raise ValueError("weights of the background are negative, or do not sum to one.")
+        _ = table._categories
+        return table
 
     def __len__(self) -> int:
         return len(self.data)
@@ -194,7 +215,10 @@ def _typical(values: Column, weights: FloatArray, counted: bool) -> Column:
 
 
 def _row_weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
-    array = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    try:
+        array = np.ones(n) if weights is None else np.asarray(unmasked(weights), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`background_weights` must be numbers, one for each row ({error}).") from error
     if array.shape != (n,):
         raise ValueError(f"`background_weights` must hold one weight for each of {n} rows; got shape {array.shape}.")
     if not (np.isfinite(array).all() and (array >= 0).all() and array.sum() > 0):

@@ -1,7 +1,7 @@
 """People's tree ensembles as flat arrays: LightGBM, XGBoost, CatBoost and scikit-learn.
 
 Each is read through its public dump, and the sum of the trees is compared with the library's own raw prediction on
-background rows, so a model that cannot be read exactly is refused and never explained wrongly.
+background rows and on rows at the thresholds, so a model that cannot be read exactly is refused, not explained wrongly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.inputs import Data, column_of, feeding
+from weightedshap.inputs import Column, Data, column_of, feeding, kind_of
 from weightedshap.trees.ensembles import Ensemble, Tree, pack
 
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from xgboost import Booster as XGBooster
     from xgboost import XGBModel
 
-PLAIN_LIGHTGBM = ("", "none", "custom", "regression", "regression_l1", "huber", "fair", "quantile", "mape")
-PLAIN_XGBOOST = ("reg:squarederror", "reg:absoluteerror", "reg:pseudohuber", "reg:quantile")
-PLAIN_CATBOOST = ("RMSE", "MAE", "Quantile", "MultiRMSE", "Huber", "MAPE")
+PROBES = 200  # rows made to hold a reading against the model
+TINY = 1e-30  # LightGBM reads what is nearer to zero than 1e-35 as zero
 GAMES_FOR_OTHERS = "'tree_surrogate', 'marginal' and 'baseline' work with any model"
 
 Node = Mapping[str, Any]  # of a library's JSON
@@ -48,20 +47,24 @@ class ReadModel:
     """A tree ensemble that was read."""
 
     ensembles: tuple[Ensemble, ...]  # one for each raw output
-    space: str  # "margin", "probability" or "value", the scale on which trees add up
     raw: Callable[[Any], Any]  # rows → (n, k), the library's own prediction on that scale
     categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)  # by column, where the model has them
     picked: tuple[int, ...] | None = None  # which of the raw outputs are looked at; None looks at all
     factor: float | FloatArray = 1.0  # what they are times
+    missing: float = np.nan  # the number that stands for a missing value
 
     def encode(self, rows: Data) -> FloatArray:
         """Rows as the numbers that splits compare: categories as their codes, missing values as NaN."""
         if isinstance(rows, np.ndarray):
-            return np.ascontiguousarray(rows, dtype=np.float64)
-        if not isinstance(rows, pd.DataFrame):
-            rows = pd.DataFrame({name: column_of(rows, c) for c, name in enumerate(rows.columns)})
-        columns = [_encoded(rows.iloc[:, c], self.categories.get(c)) for c in range(rows.shape[1])]
-        return np.ascontiguousarray(np.stack(columns, axis=1))
+            X = np.ascontiguousarray(rows, dtype=np.float64)
+        else:
+            if not isinstance(rows, pd.DataFrame):
+                rows = pd.DataFrame({name: column_of(rows, c) for c, name in enumerate(rows.columns)})
+            columns = [_encoded(rows.iloc[:, c], self.categories.get(c)) for c in range(rows.shape[1])]
+            X = np.ascontiguousarray(np.stack(columns, axis=1))
+        if np.isnan(self.missing):
+            return X
+        return np.where(X.astype(np.float32) == np.float32(self.missing), np.nan, X)  # compared as XGBoost does
 
     def predict(self, rows: Data) -> FloatArray:
         """(n, k) the library's own raw prediction."""
@@ -84,7 +87,7 @@ def _encoded(column: pd.Series[Any], categories: Sequence[Any] | None) -> FloatA
 
 
 def read_model(model: Any, rows: Data) -> ReadModel:
-    """Read `model`, and check the reading against its own predictions for `rows`."""
+    """Read `model`, and check the reading against its own predictions, see `probes`."""
     reader = READERS.get(type(model).__module__.partition(".")[0])
     found = reader(model, rows) if reader else None
     if found is None:
@@ -92,7 +95,7 @@ def read_model(model: Any, rows: Data) -> ReadModel:
             f"{type(model).__name__} is not a tree ensemble that can be read (LightGBM, XGBoost, CatBoost, and "
             f"scikit-learn's trees, forests and boosting can). {GAMES_FOR_OTHERS}."
         )
-    return _checked(found, rows)
+    return _checked(found, probes(found, rows))
 
 
 def _checked(found: ReadModel, rows: Data) -> ReadModel:
@@ -114,6 +117,38 @@ def _checked(found: ReadModel, rows: Data) -> ReadModel:
         )
     ensembles = tuple(replace(e, offset=e.offset + o) for e, o in zip(found.ensembles, offsets, strict=True))
     return replace(found, ensembles=ensembles)
+
+
+def probes(found: ReadModel, rows: Data) -> Data:
+    """`rows` and others made of their values, of the thresholds and the numbers next to these, and of holes.
+
+    One row, or copies of one, would pass with any trees at all: an offset could make up for what they miss.
+    """
+    kind, rng = kind_of(rows), np.random.default_rng(0)
+    columns = [_probed(column_of(rows, c), found, c, rng) for c in range(rows.shape[1])]
+    made = kind.build(columns, rows, "background")
+    try:
+        found.predict(made)
+    except Exception:  # of any library, which takes no missing values
+        whole = [column[~pd.isna(column)] for column in columns]
+        made = kind.build([rng.choice(c, PROBES) if len(c) else np.zeros(PROBES) for c in whole], rows, "background")
+    own = kind.build([column_of(rows, c) for c in range(rows.shape[1])], made, "background")  # in the same dtypes
+    return kind.join([own, made])
+
+
+def _probed(column: Column, found: ReadModel, c: int, rng: np.random.Generator) -> Column:
+    """(PROBES,) values of one column, as it is where no number is compared."""
+    asked = [e.threshold[(e.column == c) & (e.cat_slot < 0)] for e in found.ensembles]
+    at = np.unique(np.concatenate(asked))
+    at = at[(np.abs(at) < np.finfo(np.float32).max) & (np.abs(at) > TINY)]
+    if column.dtype == object or not len(at):
+        return rng.choice(column, PROBES)
+    dtype = np.float32 if found.ensembles[0].single else np.float64
+    beside = [np.nextafter(at.astype(dtype), dtype(end)).astype(np.float64) for end in (-np.inf, np.inf)]
+    pool = np.concatenate([at, *beside])
+    picked = np.concatenate([rng.choice(pool, PROBES), rng.choice(column, PROBES), np.zeros(PROBES // 4)])
+    gone = np.full(PROBES // 4, np.nan), np.full(PROBES // 4, found.missing)
+    return rng.choice(np.concatenate([picked, *gone]), PROBES)
 
 
 def _refuse(what: str) -> NoReturn:
@@ -142,7 +177,6 @@ def read_lightgbm(model: Booster | LGBMModel, rows: Data) -> ReadModel:
     positions = [c for c, name in enumerate(types) if name.lower().startswith(("categor", "enum"))]
     return ReadModel(
         lightgbm_ensembles(dump, scale),
-        "value" if str(dump.get("objective", "")).split(" ")[0] in PLAIN_LIGHTGBM else "margin",
         feeding(partial(booster.predict, raw_score=True), booster),
         dict(zip(positions, dump.get("pandas_categorical") or [], strict=False)),
         factor=scale,
@@ -194,7 +228,9 @@ def read_xgboost(model: XGBooster | XGBModel, rows: Data) -> ReadModel:
     if ensemble["name"] == "gblinear":
         _refuse("XGBoost's gblinear booster")
     forest = ensemble.get("gbtree", ensemble)["model"]
-    weights = ensemble.get("weight_drop") or [1.0] * len(forest["trees"])
+    dropped = ensemble.get("weight_drop") or forest.get("weight_drop")  # dart's; from 3.4 on in the latter place
+    weights = dropped or [1.0] * len(forest["trees"])
+    missing = np.nan if booster is model else float(np.nan if model.missing is None else model.missing)
     best = None if booster is model else booster.attr("best_iteration")  # wrappers stop there, boosters do not
     iterations = 0 if best is None else int(best) + 1
     end = forest["iteration_indptr"][iterations] if iterations else len(forest["trees"])
@@ -205,19 +241,19 @@ def read_xgboost(model: XGBooster | XGBModel, rows: Data) -> ReadModel:
     chosen = ([tree for tree, o in zip(trees, output_of, strict=True) if o == output] for output in range(k))
     return ReadModel(
         tuple(pack(one_output, single=True) for one_output in chosen),
-        "value" if learner["objective"]["name"].startswith(PLAIN_XGBOOST) else "margin",
-        partial(_xgboost_margin, booster, iterations),
+        partial(_xgboost_margin, booster, iterations, missing),
         _xgboost_categories(forest.get("cats", {}).get("enc", [])),
+        missing=missing,
     )
 
 
-def _xgboost_margin(booster: XGBooster, iterations: int, rows: Data) -> FloatArray:
+def _xgboost_margin(booster: XGBooster, iterations: int, missing: float, rows: Data) -> FloatArray:
     """What the first `iterations` of them predict; 0 for all."""
     import xgboost
 
     frame = not isinstance(rows, np.ndarray)
     names = None if frame else booster.feature_names
-    matrix = xgboost.DMatrix(rows, feature_names=names, enable_categorical=frame)
+    matrix = xgboost.DMatrix(rows, missing=missing, feature_names=names, enable_categorical=frame)
     return np.asarray(booster.predict(matrix, output_margin=True, iteration_range=(0, iterations)))
 
 
@@ -258,10 +294,8 @@ def read_catboost(model: CatBoost, rows: Data) -> ReadModel:
     levels = dump.get("oblivious_trees", [])
     oblivious = [_nested(tree["splits"] or [], tree["leaf_values"], tree["leaf_weights"]) for tree in levels]
     trees = [_catboost_trees(tree, columns, k) for tree in oblivious or dump.get("trees", [])]
-    loss = str(model.get_all_params().get("loss_function", "")) if model.is_fitted() else ""
     return ReadModel(
         tuple(pack([tree[output] for tree in trees], scale, single=True) for output in range(k)),
-        "value" if loss.startswith(PLAIN_CATBOOST) else "margin",
         partial(model.predict, prediction_type="RawFormulaVal"),
     )
 
@@ -313,7 +347,7 @@ def read_sklearn(model: BaseEstimator, rows: Data) -> ReadModel | None:
     else:
         return None
     raw = model.decision_function if classifier else model.predict
-    return ReadModel(tuple(ensembles), "margin" if classifier else "value", feeding(raw, model))
+    return ReadModel(tuple(ensembles), feeding(raw, model))
 
 
 def _read_forest(model: BaseEstimator, members: Sequence[BaseEstimator], classifier: bool) -> ReadModel:
@@ -324,7 +358,7 @@ def _read_forest(model: BaseEstimator, members: Sequence[BaseEstimator], classif
     outputs = range(members[0].tree_.value.shape[2 if classifier else 1])
     trees = ([_sklearn_tree(member.tree_, output, classifier) for member in members] for output in outputs)
     ensembles = (pack(one_output, 1 / len(members), single=True) for one_output in trees)
-    return ReadModel(tuple(ensembles), "probability" if classifier else "value", feeding(raw, model))
+    return ReadModel(tuple(ensembles), feeding(raw, model))
 
 
 def _sklearn_tree(tree: Nodes, output: int = 0, classifier: bool = False) -> Tree:

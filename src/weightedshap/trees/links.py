@@ -1,0 +1,56 @@
+"""From the scale on which trees add up to the one on which their model predicts: tried on rows, never guessed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from weightedshap.checks import FloatArray
+
+CLOSE = 1e-5  # relative: libraries add up trees in single precision
+
+LINKS: Mapping[str, tuple[str | None, Callable[[FloatArray], FloatArray]]] = {
+    "identity": (None, lambda raw: raw),
+    "sigmoid": ("log-odds", expit),
+    "exp": ("logarithm of the prediction", np.exp),
+    "square": ("square root of the prediction", lambda raw: np.sign(raw) * raw**2),
+}
+"""Links of one output: what raw numbers are called, and how they become a prediction."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """g: raw numbers (…, K) → predictions (…, k)."""
+
+    name: str  # of `LINKS`, or "softmax"
+    picked: tuple[int, ...] = ()  # classes looked at, of those that a softmax shares out among
+
+    def __call__(self, raw: FloatArray) -> FloatArray:
+        if self.name == "softmax":
+            return np.asarray(softmax(raw, axis=-1)[..., list(self.picked)])
+        with np.errstate(over="ignore"):
+            return np.asarray(LINKS[self.name][1](raw))
+
+
+def link_between(raw: FloatArray, f: FloatArray) -> Link | None:
+    """The link of one output that turns raw numbers (n, k) into predictions f (n, k)."""
+    return next((link for link in map(Link, LINKS) if agree(link(raw), f)), None)
+
+
+def scale_of(link: str) -> dict[str, str]:
+    """What raw numbers under a link are called, for ``info``; nothing where they have no name."""
+    return {"scale": scale} if (scale := LINKS.get(link, (None,))[0]) else {}
+
+
+def agree(one: FloatArray, other: FloatArray) -> bool:
+    """Whether two tables of predictions are the same but for rounding."""
+    return one.shape == other.shape and bool(np.abs(one - other).max() <= CLOSE * (1 + np.abs(other).max()))
+
+
+def follows(raw: FloatArray, f: FloatArray) -> bool:
+    """Whether each prediction (n, k) rises with its raw number, by whatever link."""
+    if raw.shape != f.shape:
+        return False
+    rising = np.take_along_axis(f, np.argsort(raw, axis=0, kind="stable"), axis=0)
+    return bool((np.diff(rising, axis=0) >= -CLOSE * (1 + np.abs(f).max())).all())
