@@ -224,7 +224,7 @@ def came_from(step, table=FILLED):
         (ColumnTransformer([("a", PCA(1), [True, False, True]), ("b", "passthrough", [-2])]), [[0, 2], [1]]),
         (ColumnTransformer([("a", StandardScaler(), make_column_selector("o"))]), [[1], [2]]),
     ],
-    ids=str,
+    ids=lambda one: type(one).__name__,
 )
 def test_every_transformed_column_knows_its_inputs(step, expected):
     assert came_from(step) == expected

@@ -137,7 +137,7 @@ class Boosted(FittedOnTable):
     def restored(
         cls, content: Mapping[str, Any], model: Model, background: Table, more: int = 0, **further: Any
     ) -> Self:
-        """The game that `stored` wrote, whose trees see `more` columns than the table has; with fields of a subclass."""
+        """The game that `stored` wrote; its trees see `more` columns than the table has."""
         import lightgbm
 
         from weightedshap.trees.texts import examined
