@@ -102,7 +102,7 @@ class Boosted(FittedOnTable, ExactFitted):
         return tuple(replace(e.of_players(owner), offset=float(o)) for e, o in zip(means, self.offset, strict=True))
 
     def ready(self) -> Self:
-        _ = self.games, self.row_bytes
+        _ = self.games
         return super().ready()
 
     def block(self, rows: Data) -> TreeBlock:

@@ -104,7 +104,7 @@ class ExactAnchoredBlock(AnchoredBlock):
 class FittedAnchored(FittedOnTable):
     """A base, the link to the game's scale, and the trees learned on what both leave."""
 
-    at_once: ClassVar[bool] = True
+    at_once: ClassVar[int] = ExactFitted.at_once
     base: Anchor = field(repr=False)
     link: Link
     correction: FittedTreeSurrogate = field(repr=False)
@@ -132,7 +132,7 @@ class FittedAnchored(FittedOnTable):
         return self.base.row_bytes + self.correction.row_bytes
 
     def ready(self) -> Self:
-        _ = self.base.ready(), self.correction.games, self.correction.row_bytes
+        _ = self.base.ready(), self.correction.ready()
         return super().ready()
 
     def stored(self) -> dict[str, Any]:

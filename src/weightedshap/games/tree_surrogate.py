@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,7 +19,7 @@ from weightedshap.inputs import Data, Model, Table
 if TYPE_CHECKING:
     from lightgbm import Booster
 
-    from weightedshap.games.tree_blocks import LeafBlock
+    from weightedshap.games.tree_blocks import LeafGames
 
 
 Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray, BoolArray], int]
@@ -150,16 +150,16 @@ class FittedTreeSurrogate(Boosted):
     recipe: ClassVar[str] = "TreeSurrogate"
 
     @cached_property
-    def games(self) -> Callable[[FloatArray], LeafBlock]:
+    def games(self) -> LeafGames:
         """Encoded rows (n, c) → their games; hidden features are those of a row without any value."""
-        from weightedshap.games.tree_blocks import leaf_games
+        from weightedshap.games.tree_blocks import LeafGames
 
         nothing = np.full((1, len(self.background.names)), np.nan)
-        return leaf_games(self.ensembles, nothing, np.ones(1), self.background.d)
+        return LeafGames.of(self.ensembles, nothing, np.ones(1), self.background.d)
 
-    @cached_property
+    @property
     def row_bytes(self) -> int:
-        return 16 * sum(len(e.value) for e in self.ensembles)
+        return self.games.row_bytes
 
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
