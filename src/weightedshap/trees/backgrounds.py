@@ -154,13 +154,10 @@ class Background:
         leaf = np.repeat(np.arange(len(size)), np.diff(first))
         return self.ensemble.offset + float((paths.value[leaf] * weight)[mask == every[leaf]].sum())
 
-    def kept(self, n: int) -> tuple[Int64, int]:
-        """Where patterns of each leaf begin in a table of its group, −1 for those not kept; and the largest table.
-
-        For n rows: few of them meet few patterns.
-        """
+    def kept(self, bits: int = KEPT_BITS) -> tuple[Int64, int]:
+        """Where patterns of each leaf begin in a table of its group, −1 for those not kept; and the largest table."""
         first, size = self.groups[0], np.diff(self.ensemble.paths.start)
-        small = size <= min(KEPT_BITS, n.bit_length() + 3)
+        small = size <= min(KEPT_BITS, bits)
         total = np.append(0, np.cumsum(np.where(small, 1 << np.where(small, size, 0), 0)))
         begin = total[:-1] - np.repeat(total[first[:-1]], np.diff(first))
         return np.where(small, begin, -1), int(np.diff(total[first]).max(initial=0))
@@ -181,7 +178,7 @@ class Patterned:
         """φ_w (n, m, d)."""
         background, (n, m, d) = self.background, out.shape
         (table, last), words = weighed.columns(background.widest), pattern_kernels.in_words(self.goes)
-        kept, room = background.kept(n)
+        kept, room = background.kept(n.bit_length() + 3)  # few rows meet few patterns
         sums, memory = np.zeros((len(words), d, table.shape[1], ROWS)), _entries(table.shape[1])
         many, place = np.empty((background.widest + 1, background.widest + 1)), np.empty(room, np.int32)
         pattern_kernels.semivalues(words, n, *background.given, kept, table, many, place, memory, sums)
@@ -222,7 +219,7 @@ class Patterned:
         """(rows, most) the values of the sets of each row, see `pattern_kernels.values`."""
         background, goes, (_, _, first, end) = self.background, self.goes[rows], sets
         out = np.full((len(goes), int((end - first).max())), background.ensemble.offset)
-        kept, room = background.kept(len(goes))
+        kept, room = background.kept()
         bit, tables, shares = np.zeros(d, np.uint64), np.empty((64, 8, 256), np.uint16), np.empty(room)
         words = pattern_kernels.in_words(goes)
         pattern_kernels.values(words, *background.given, kept, sets, bit, tables, shares, out)

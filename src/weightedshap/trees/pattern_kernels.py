@@ -123,8 +123,8 @@ def background_patterns(words, z_weight, start, edge_start, edge, most):
 def group_leaves(begins_tree, start, member, n_players):
     """(first_leaf, first_player, who, local): leaves in groups of at most 64, with at most 64 players.
 
-    Small trees stay together up to 16 leaves. Players of group g are ``who[first_player[g]] …``, and ``local[q]`` is the
-    place of member q among them.
+    Small trees stay together up to 16 leaves. Players of group g are ``who[first_player[g]] …``, among whom member q
+    has the place ``local[q]``.
     """
     slot, who, local = np.full(n_players, -1, np.int32), np.empty_like(member), np.empty_like(member)
     first_leaf, first_player = np.zeros(start.shape[0] + 1, np.int64), np.zeros(start.shape[0] + 1, np.int64)
@@ -216,9 +216,9 @@ def add_lines(lines, at, rows, sums):
 def semivalues(words, n, leaves, groups, patterns, kept, table, many, place, memory, out):
     """Add to ``out[b, i, j, r]`` what player i is given at row 64·b + r, in column j of `table`.
 
-    An entry is what a leaf gives to the players of its group at a pattern. It is found once for all rows, if ``kept[l]``
-    tells where those of leaf l begin in `place`, or for each row, if that is −1. There is `memory` for the entries of
-    one group; when it is full, they are forgotten.
+    An entry is what a leaf gives to the players of its group at a pattern. Where ``kept[l]`` tells where those of leaf
+    l begin in `place`, it is found once for all rows; where that is −1, for each row. There is `memory` for the entries
+    of one group; when it is full, they are forgotten.
     """
     value, start, edge_start, edge = leaves
     first_leaf, first_player, who, local = groups
@@ -320,29 +320,6 @@ def find_alive(words, base, local, edge_start, edge, known, alive):
             alive[r] &= ~ours[r] | (~((passed >> np.uint64(r)) & ONE) + ONE)
 
 
-@njit(nogil=True, cache=True)
-def list_alive(alive, rows, begin, distinct, local, table, cell, hidden):
-    """List the coalitions that are alive: their cells in (rows, most), and the members of a leaf that each one hides.
-
-    ``table[j, byte]`` are the members among the players whose bits are set in byte j of a coalition, if it has lines.
-    """
-    n, every, most = 0, first_bits(local.shape[0]), distinct.shape[1]
-    for r in range(rows):
-        left = alive[r]
-        while left != 0:
-            s, members = begin + lowest(left), every
-            word, left = distinct[r, s], left & (left - ONE)
-            for j in range(table.shape[0]):
-                members ^= np.uint64(table[j, word & np.uint64(255)])
-                word >>= np.uint64(8)
-            if table.shape[0] == 0:
-                for k in range(local.shape[0]):
-                    members ^= ((word >> np.uint64(local[k])) & ONE) << np.uint64(k)
-            cell[n], hidden[n] = r * most + s, members
-            n += 1
-    return n
-
-
 @njit(inline="always")
 def share(mask, weight, members):
     """G: the share of the background that passes all of the members, bits of a word."""
@@ -354,28 +331,51 @@ def share(mask, weight, members):
 
 
 @njit(nogil=True, cache=True)
-def add_shares(c, mask, weight, cell, hidden, n, shares, out):
-    """Add c · G of the hidden members to each of n cells; ``shares[members]`` keeps it, NaN before, if there are any."""
-    for q in range(n):
-        if shares.shape[0] == 0:
-            out[cell[q]] += c * share(mask, weight, hidden[q])
-            continue
-        if np.isnan(shares[hidden[q]]):
-            shares[hidden[q]] = c * share(mask, weight, hidden[q])
-        out[cell[q]] += shares[hidden[q]]
+def look_up(leaf, table, shares):
+    """Fill in c · G(U) for all sets U of members, ``shares[U]``, and which members a coalition has, ``table[j, byte]``.
 
-
-@njit(nogil=True, cache=True)
-def place_members(local, table):
-    """Fill in the `table` of `list_alive`."""
+    That is by the players whose bits are set in byte j of a coalition.
+    """
+    c, local, mask, weight = leaf
+    for at in range(shares.shape[0]):
+        shares[at] = 0.0
+    for z in range(mask.shape[0]):
+        shares[mask[z]] += c * weight[z]
     for j in range(table.shape[0]):
         for byte in range(256):
             table[j, byte] = 0
     for k in range(local.shape[0]):
-        line = table[local[k] // 8]
+        bit, line = 1 << k, table[local[k] // 8]
+        for begin in range(0, shares.shape[0], 2 * bit):
+            for at in range(begin, begin + bit):
+                shares[at] += shares[at + bit]
         for byte in range(256):
             if byte >> (local[k] % 8) & 1:
-                line[byte] |= np.uint16(1 << k)
+                line[byte] |= np.uint16(bit)
+
+
+@njit(nogil=True, cache=True)
+def add_alive(leaf, alive, rows, begin, distinct, table, shares, out):
+    """Add to ``out[r, s]`` what a leaf gives to coalition ``distinct[r, s]``, if it is alive at row r.
+
+    That is looked up, or found where there is nothing to look up.
+    """
+    c, local, mask, weight = leaf
+    every, looked_up = first_bits(local.shape[0]), shares.shape[0] > 0
+    for r in range(rows):
+        left = alive[r]
+        while left != 0:
+            s, hidden = begin + lowest(left), every
+            word, left = distinct[r, s], left & (left - ONE)
+            if looked_up:
+                for j in range(table.shape[0]):
+                    hidden ^= np.uint64(table[j, word & np.uint64(255)])
+                    word >>= np.uint64(8)
+                out[r, s] += shares[hidden]
+            else:
+                for k in range(local.shape[0]):
+                    hidden ^= ((word >> np.uint64(local[k])) & ONE) << np.uint64(k)
+                out[r, s] += c * share(mask, weight, hidden)
 
 
 @njit(nogil=True, cache=True)
@@ -384,26 +384,25 @@ def values(words, leaves, groups, patterns, kept, sets, bit, tables, shares, out
 
     Row r has the sets ``first[r] … end[r] − 1``, see `first_players`. Among the players of a group they are few
     coalitions, and a leaf is asked only about those that are alive: without any member that the row fails. What it
-    gives is kept in `shares` from ``kept[l]`` on, if that is not −1.
+    gives is looked up in `shares` from ``kept[l]`` on, if that is not −1.
     """
     (value, start, edge_start, edge), (first_leaf, first_player, who, local) = leaves, groups
     (z_first, mask, weight), (parent, added, first, end) = patterns, sets
     (n, most), base = out.shape, 0
     coalition, number, counts = np.empty(most, np.uint64), np.empty((ROWS, most), np.int32), np.zeros(ROWS, np.int64)
-    distinct, found, line = np.empty((ROWS, most + 1), np.uint64), np.empty(ROWS * (most + 1)), np.empty(64, np.uint64)
+    distinct, found, line = np.empty((ROWS, most + 1), np.uint64), np.empty((ROWS, most)), np.empty(64, np.uint64)
     seen, lane, known = np.zeros(SEEN, np.uint64), np.full(SEEN, -1), np.empty((most // 64 + 1, 64, ROWS), np.uint64)
-    alive, cell, hidden = np.empty(ROWS, np.uint64), np.empty(64 * ROWS, np.uint64), np.empty(64 * ROWS, np.uint64)
+    alive = np.empty(ROWS, np.uint64)
     for g in range(first_leaf.shape[0] - 1):
         players, nothing = who[first_player[g] : first_player[g + 1]], 0.0
         for k in range(players.shape[0]):
             bit[players[k]] = ONE << np.uint64(k)
-        for at in range(shares.shape[0]):
-            shares[at] = np.nan
         for leaf in range(first_leaf[g], first_leaf[g + 1]):
-            mine, z = local[start[leaf] : start[leaf + 1]], slice(z_first[leaf], z_first[leaf + 1])
+            mine, z, at = local[start[leaf] : start[leaf + 1]], slice(z_first[leaf], z_first[leaf + 1]), kept[leaf]
             nothing += value[leaf] * share(mask[z], weight[z], first_bits(mine.shape[0]))
-            if kept[leaf] >= 0:
-                place_members(mine, tables[leaf - first_leaf[g]])
+            if at >= 0:
+                room = shares[at : at + (1 << mine.shape[0])]
+                look_up((value[leaf], mine, mask[z], weight[z]), tables[leaf - first_leaf[g]], room)
         for b in range(words.shape[0]):
             rows, widest = min(ROWS, n - ROWS * b), 0
             for r in range(rows):
@@ -412,20 +411,20 @@ def values(words, leaves, groups, patterns, kept, sets, bit, tables, shares, out
                 turn_round(distinct[r], counts[r], line[: players.shape[0]], r, known)
                 base, widest = base + counts[r], max(widest, counts[r])
                 for s in range(counts[r]):
-                    found[r * (most + 1) + s] = 0.0
+                    found[r, s] = 0.0
             for leaf in range(first_leaf[g], first_leaf[g + 1]):
                 mine, z, at = local[start[leaf] : start[leaf + 1]], slice(z_first[leaf], z_first[leaf + 1]), kept[leaf]
-                of_leaf = shares[at : at + (1 << mine.shape[0])] if at >= 0 else shares[:0]
-                table = tables[leaf - first_leaf[g], : (players.shape[0] + 7) // 8 if at >= 0 else 0]
+                room = shares[at : at + (1 << mine.shape[0])] if at >= 0 else shares[:0]
+                one_leaf, place = (value[leaf], mine, mask[z], weight[z]), tables[leaf - first_leaf[g]]
                 for w in range((widest + 63) // 64):
                     for r in range(ROWS):
                         alive[r] = first_bits(counts[r] - 64 * w) & (ALL - ONE if w == 0 else ALL)
                     find_alive(words[b], start[leaf], mine, edge_start, edge, known[w], alive)
-                    cells = list_alive(alive, rows, 64 * w, distinct, mine, table, cell, hidden)
-                    add_shares(value[leaf], mask[z], weight[z], cell, hidden, cells, of_leaf, found)
+                    of_players = place[: (players.shape[0] + 7) // 8]
+                    add_alive(one_leaf, alive, rows, 64 * w, distinct, of_players, room, found)
             for r in range(rows):
-                found[r * (most + 1)], total = nothing, out[ROWS * b + r]
+                found[r, 0], total = nothing, out[ROWS * b + r]
                 for s in range(end[ROWS * b + r] - first[ROWS * b + r]):
-                    total[s] += found[r * (most + 1) + number[r, s]]
+                    total[s] += found[r, number[r, s]]
         for k in range(players.shape[0]):
             bit[players[k]] = 0
