@@ -102,6 +102,10 @@ def parts_of(explained: Sequence[Rows], judge: Rows, d: int, together: bool = Tr
 
 
 def _cut(n: int, cell: int, at_once: int) -> list[slice]:
-    """n rows in blocks: of as many as are taken at once and bounded memory holds, at `cell` bytes each."""
-    size = min(max(1, ROW_BYTES * at_once // cell), at_once)
+    """n rows in blocks: of as many as are taken at once and bounded memory holds, at `cell` bytes each.
+
+    Where that is not one block, there are an even number of them, and four if each has enough rows: for workers.
+    """
+    size = min(max(1, ROW_BYTES * at_once // cell), at_once, max(256, -(-n // 4)))
+    size = -(-n // (2 * -(-n // (2 * size)))) if n > size else size
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]

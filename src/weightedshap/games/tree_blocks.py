@@ -10,7 +10,7 @@ import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees.backgrounds import Background, FewRows, Listed, Patterned, Weighed, absent_rows
+from weightedshap.trees.backgrounds import Background, FewRows, absent_rows
 from weightedshap.trees.ensembles import Ensemble, coefficient_table
 from weightedshap.trees.points import Descent, Semivalues
 
@@ -65,26 +65,31 @@ class TreeBlock(ABC):
 class LeafBlock(TreeBlock):
     """Games whose hidden features take the values of absent rows."""
 
-    outputs: tuple[Listed | Patterned, ...]
-    weighed: Latest[Weighed]
+    outputs: tuple[tuple[FewRows | Background, Any], ...]  # and what these know of the rows
+    table: Latest[FloatArray]  # the coefficients K(s, t) times weight vectors, see `coefficient_table`
 
     def values(self, coalitions: BoolArray) -> FloatArray:
-        return self._filled((len(coalitions),), lambda one, out: one.values(coalitions, out))
+        known = np.ascontiguousarray(coalitions)
+        return self._filled((len(known),), lambda absent, rows, out: absent.values(rows, known, out))
 
     def along(self, orders: IntArray) -> FloatArray:
-        return self._filled((orders.shape[1], self.d + 1), lambda one, out: one.along(orders, out))
+        walked = np.ascontiguousarray(orders)
+        return self._filled((orders.shape[1], self.d + 1), lambda absent, rows, out: absent.along(rows, walked, out))
 
     def ends(self) -> FloatArray:
-        return self._filled((2,), lambda one, out: one.ends(out))
+        return self._filled((2,), lambda absent, rows, out: absent.ends(rows, out))
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
-        return self._filled((len(vectors), self.d), lambda one, out: one.semivalues(self.weighed(vectors), out))
+        table = self.table(vectors)
+        return self._filled((len(vectors), self.d), lambda absent, rows, out: absent.semivalues(rows, table, out))
 
-    def _filled(self, shape: tuple[int, ...], fill: Callable[[Listed | Patterned, FloatArray], None]) -> FloatArray:
+    def _filled(
+        self, shape: tuple[int, ...], fill: Callable[[FewRows | Background, Any, FloatArray], None]
+    ) -> FloatArray:
         """(n, *shape, k); outputs stay apart in memory, and are filled one by one."""
         out = np.empty((len(self.outputs), self.n, *shape))
         for one, of_one in zip(self.outputs, out, strict=True):
-            fill(one, of_one)
+            fill(*one, of_one)
         return np.moveaxis(out, 0, -1)
 
 
@@ -94,22 +99,26 @@ class LeafGames:
 
     absent: tuple[FewRows | Background, ...]  # as the ensemble of each output sees them
     d: int
-    weighed: Latest[Weighed]
+    table: Latest[FloatArray]  # the coefficients K(s, t) times weight vectors, see `coefficient_table`
 
     @classmethod
     def of(cls, ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int) -> Self:
         """The absent rows Z (B, c) with weights (B,)."""
         absent = tuple(absent_rows(ensemble, Z, weights) for ensemble in ensembles)
         coefficients = coefficient_table(d, max(one.widest for one in absent))
-        return cls(absent, d, Latest(partial(Weighed.of, coefficients)))
+        return cls(absent, d, Latest(partial(_times, coefficients)))
 
     def __call__(self, X: FloatArray) -> LeafBlock:
-        return LeafBlock(tuple(one.at(X) for one in self.absent), self.d, len(X), self.weighed)
+        return LeafBlock(tuple((one, one.at(X)) for one in self.absent), self.d, len(X), self.table)
 
     @property
     def row_bytes(self) -> int:
         """About how much memory is held of a row."""
         return sum(one.row_bytes for one in self.absent)
+
+
+def _times(coefficients: FloatArray, vectors: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(coefficients @ vectors.T)
 
 
 @dataclass(frozen=True)
