@@ -107,7 +107,7 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
 
     def ready(self) -> Self:
         _ = self.games
-        return self
+        return super().ready()
 
     @property
     def space(self) -> str:

@@ -112,9 +112,9 @@ class Background:
 
     def semivalues(self, goes: BoolArray, table: FloatArray, out: FloatArray) -> None:
         (n, m, d), words, (columns, weights) = out.shape, in_words(goes), basis(table, self.widest)
-        sums, memory = np.zeros((len(words), d, columns.shape[1], ROWS)), np.empty(ENTRIES)
+        sums, memory = np.zeros((len(words), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
         pattern_kernels.semivalues(words, n, self.given, _places(np.int64), columns, memory, sums)
-        phi = np.empty((ROWS, m, d))
+        phi = np.empty((min(n, ROWS), m, d))
         for b, some in enumerate(sums):
             point_kernels.weigh(some, weights, np.arange(d), phi)
             out[ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
