@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from tests.games.trees import assert_reads_out, deepest, random_ensemble, reference_value
 from weightedshap.coalitions import all_coalitions, prefixes
-from weightedshap.games.tree_blocks import leaf_games, mask_game, path_games
+from weightedshap.games.tree_blocks import LeafGames, mask_game, path_games
 from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees import ensembles, path_kernels, points
-from weightedshap.trees.ensembles import Absent, coefficient_table
+from weightedshap.trees import backgrounds, ensembles, path_kernels, points
+from weightedshap.trees.backgrounds import Background, FewRows, absent_rows
+from weightedshap.trees.ensembles import coefficient_table
 from weightedshap.trees.leaf_kernels import level
 from weightedshap.trees.readers import lightgbm_ensembles
 from weightedshap.weights import FAMILIES
@@ -24,13 +25,16 @@ from weightedshap.weights import FAMILIES
 seeds = st.integers(0, 2**32 - 1)
 
 
+def leaf_games(ensembles, Z, weights, d, patterns=False):
+    """The games of hidden features taken from the rows of Z, by walking trees or by background patterns."""
+    with mock.patch.object(backgrounds, "FEW_ROWS", 0 if patterns else len(Z)):
+        games = LeafGames.of(ensembles, Z, weights, d)
+    assert all(isinstance(absent, Background if patterns else FewRows) for absent in games.absent)
+    return games
+
+
 def leaf_game(ensemble, x, Z, weights, d, patterns=False):
-    """The game of hidden features taken from the rows of Z, by walking trees or by background patterns."""
-    with mock.patch.object(ensembles, "FEW_ROWS", 0 if patterns else len(Z)):
-        games = leaf_games([ensemble], Z, weights, d)
-        (absent,) = games.args[0]
-        assert (absent.patterns is not None) == patterns
-    return ExactGame(games(x[None]), axis=False)
+    return ExactGame(leaf_games([ensemble], Z, weights, d, patterns)(x[None]), axis=False)
 
 
 def path_game(ensemble, x, d):
@@ -208,6 +212,81 @@ def test_trees_on_masks_are_read_out_as_the_game_they_predict():
 def test_a_background_with_too_many_patterns_is_walked():
     rng, d = np.random.default_rng(0), 6
     ensemble = random_ensemble(rng, d, 6)
-    absent = Absent(ensemble, ensemble.directions(rng.normal(size=(50, d))), np.full(50, 0.02))
-    with mock.patch.object(ensembles, "MOST_PATTERNS", 3):
-        assert absent.patterns is None
+    with mock.patch.object(backgrounds, "MOST_PATTERNS", 3):
+        assert isinstance(absent_rows(ensemble, rng.normal(size=(50, d)), np.full(50, 0.02)), FewRows)
+
+
+def read_outs(block, orders, coalitions):
+    """Everything that a block tells."""
+    asked = FAMILIES["paper"](block.d).with_sizes
+    return (
+        block.semivalues(asked[:1]),
+        block.semivalues(asked),
+        block.ends(),
+        block.along(orders),
+        block.values(coalitions),
+    )
+
+
+def some_rows(rng, n, d):
+    X = rng.integers(-1, 5, size=(n, d)).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+@given(seed=seeds, d=st.integers(1, 90), depth=st.integers(0, 20), n=st.integers(1, 140), grouped=st.booleans())
+def test_patterns_tell_what_walks_of_the_background_tell(seed, d, depth, n, grouped):
+    rng = np.random.default_rng(seed)
+    owner = rng.integers(0, rng.integers(1, d + 1), size=d) if grouped else np.arange(d)
+    both = [random_ensemble(rng, d, depth, trees=3).of_players(owner) for _ in range(2)]
+    X, Z, weights, players = some_rows(rng, n, d), some_rows(rng, 9, d), rng.dirichlet(np.ones(9)), owner.max() + 1
+    orders = rng.permuted(np.tile(np.arange(players), (n, 3, 1)), axis=2)
+    coalitions = rng.random((70, players)) < rng.random((70, 1))
+    blocks = (leaf_games(both, Z, weights, players, patterns)(X) for patterns in (False, True))
+    for expected, found in zip(*(read_outs(block, orders, coalitions) for block in blocks), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * max(1.0, np.abs(expected).max()))
+
+
+def chain_of(d):
+    """A tree that asks all of d players on one path, and a background that fails few of them."""
+    rng = np.random.default_rng(d)
+    return deepest(d, repeats=2), rng.random((5, d)).round(), (rng.random((40, d)) < 0.9).astype(float)
+
+
+@pytest.mark.parametrize(("d", "patterns"), [(13, True), (40, True), (63, True), (64, True), (65, False)])
+def test_leaves_of_many_players_are_read_out(d, patterns):
+    ensemble, X, Z = chain_of(d)
+    absent = absent_rows(ensemble, Z, np.full(40, 1 / 40))
+    assert isinstance(absent, Background if patterns else FewRows)
+    rng = np.random.default_rng(0)
+    orders, coalitions = rng.permuted(np.tile(np.arange(d), (5, 3, 1)), axis=2), rng.random((30, d)) < 0.9
+    blocks = (leaf_games([ensemble], Z, np.full(40, 1 / 40), d, some)(X) for some in (False, patterns))
+    for expected, found in zip(*(read_outs(block, orders, coalitions) for block in blocks), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_a_row_has_the_same_bits_in_every_block_of_a_background():
+    rng, d = np.random.default_rng(1), 70
+    games = leaf_games(
+        [random_ensemble(rng, d, 14, trees=20)], some_rows(rng, 50, d), np.full(50, 0.02), d, patterns=True
+    )
+    X, orders = some_rows(rng, 150, d), rng.permuted(np.tile(np.arange(d), (150, 4, 1)), axis=2)
+    coalitions = rng.random((9, d)) < 0.5
+    whole = read_outs(games(X), orders, coalitions)
+    for start, stop in ((0, 1), (3, 10), (60, 135), (149, 150)):
+        for part, every in zip(read_outs(games(X[start:stop]), orders[start:stop], coalitions), whole, strict=True):
+            np.testing.assert_array_equal(part, every[start:stop])
+
+
+@pytest.mark.parametrize("small", [{"PLACES": 1}, {"PLACES": 16}, {"ENTRIES": 2**14}, {"SET_BYTES": 1}])
+def test_what_is_kept_changes_no_bit(small):
+    rng, d = np.random.default_rng(2), 12
+    games = leaf_games(
+        [random_ensemble(rng, d, 9, trees=9)], some_rows(rng, 50, d), np.full(50, 0.02), d, patterns=True
+    )
+    X, orders = some_rows(rng, 200, d), rng.permuted(np.tile(np.arange(d), (200, 13, 1)), axis=2)
+    coalitions = rng.random((9, d)) < 0.5
+    expected = read_outs(games(X), orders, coalitions)
+    with mock.patch.multiple(backgrounds, **small):
+        for part, every in zip(read_outs(games(X), orders, coalitions), expected, strict=True):
+            np.testing.assert_array_equal(part, every)

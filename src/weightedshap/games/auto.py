@@ -8,11 +8,11 @@ import numpy as np
 
 from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate
 from weightedshap.games.surrogate import Split, held_out_masks
-from weightedshap.games.tree_surrogate import FittedTrees, TreeSurrogate
+from weightedshap.games.tree_surrogate import LearnedTrees, TreeSurrogate
 from weightedshap.games.wrappers import wrapped
 from weightedshap.inputs import Data
 
-FittedSurrogate = FittedTrees | FittedNeuralSurrogate
+FittedSurrogate = LearnedTrees | FittedNeuralSurrogate
 
 
 @dataclass(frozen=True)

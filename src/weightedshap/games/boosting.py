@@ -122,7 +122,7 @@ class Boosted(FittedOnTable):
         return tuple(replace(e, offset=float(o)) for e, o in zip(means, self.offset, strict=True))
 
     def ready(self) -> Self:
-        _ = self.games, self.row_bytes
+        _ = self.games
         return super().ready()
 
     def block(self, rows: Data) -> Block:

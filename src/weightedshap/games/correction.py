@@ -19,7 +19,7 @@ from weightedshap.trees.links import LINKS, Link, agree, link_between
 if TYPE_CHECKING:
     from lightgbm import Booster
 
-    from weightedshap.games.tree_surrogate import FittedTrees
+    from weightedshap.games.tree_surrogate import LearnedTrees
 
 POWER = 0.25  # of 1 − s/d
 LOOKED_AT = 100  # background rows on which a base is held against the model
@@ -90,10 +90,10 @@ class ExactAnchoredBlock(AnchoredBlock):
 class FittedAnchored(FittedOnTable):
     """A base, the link to the game's scale, and the trees learned on what both leave."""
 
-    at_once: ClassVar[bool] = True
+    at_once: ClassVar[int] = ExactFitted.at_once
     base: Anchor
     link: Link
-    correction: FittedTrees
+    correction: LearnedTrees
     h: FloatArray  # (d + 1,)
 
     @property
@@ -119,7 +119,7 @@ class FittedAnchored(FittedOnTable):
         return self.base.row_bytes + self.correction.row_bytes
 
     def ready(self) -> Self:
-        _ = self.base.ready(), self.correction.games, self.correction.row_bytes
+        _ = self.base.ready(), self.correction.ready()
         return super().ready()
 
     def stored(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class Footing:
         size = np.concatenate([one.coalition.sum(axis=1) for one in masked])
         return self.base.calls * int(np.count_nonzero((size > 0) & (size < masked[0].coalition.shape[1])))
 
-    def game(self, model: Model, table: Table, correction: FittedTrees, h: FloatArray) -> FittedAnchored:
+    def game(self, model: Model, table: Table, correction: LearnedTrees, h: FloatArray) -> FittedAnchored:
         """The game with what was learned."""
         known = all(isinstance(part, ExactFitted) for part in (self.base, correction))
         made = ExactAnchored if known and self.link.name == "identity" else FittedAnchored

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from weightedshap.checks import BoolArray, FloatArray, IntArray, stored_array
 from weightedshap.coalitions import distinct, ends, prefixes
 from weightedshap.games.boosting import BINNING, LEARNING, Boosted
+from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import Encoding, Masked
 from weightedshap.games.wrappers import WalkingGame
 from weightedshap.inputs import Data, Model, Table
@@ -114,7 +115,7 @@ class FittedHinted(Boosted):
 
     name: ClassVar[str] = "tree_surrogate"
     recipe: ClassVar[str] = "TreeSurrogate"
-    at_once: ClassVar[bool] = True
+    at_once: ClassVar[int] = ExactFitted.at_once
     hints: Hints = field(kw_only=True)
 
     @property

@@ -10,8 +10,7 @@ from weightedshap.checks import FloatArray, IntArray
 from weightedshap.games.protocols import Block, ExactFitted, Fitted
 from weightedshap.inputs import Data, join_of, part_of
 
-BLOCK_BYTES = 2**24  # Δ and lists of a block stay in the cache, or near it
-BLOCK_ROWS = 256  # beyond that, larger blocks save no time and make the progress bar jump
+ROW_BYTES = 2**16  # of each row that a game takes at once: of 256, Δ and lists stay in the cache, or near it
 
 
 @dataclass(frozen=True)
@@ -98,10 +97,15 @@ def parts_of(explained: Sequence[Rows], judge: Rows, d: int, together: bool = Tr
     """The rows of each block of a call: many where all games know their Δ, unless they are not to be read together."""
     games = [*explained, *([] if judge is explained[0] else [judge])]
     cell = max(8 * judge.f_x.shape[1] * d**2 * len(explained), sum(rows.fitted.row_bytes for rows in games))
-    return _cut(len(judge), cell, together and all(isinstance(rows.fitted, ExactFitted) for rows in explained))
+    many = together and all(isinstance(rows.fitted, ExactFitted) for rows in explained)
+    return _cut(len(judge), cell, max(rows.fitted.at_once for rows in games) if many else 1)
 
 
-def _cut(n: int, cell: int, many: bool) -> list[slice]:
-    """n rows in blocks: of as many as bounded memory holds, at `cell` bytes each, or one by one."""
-    size = min(max(1, BLOCK_BYTES // cell), BLOCK_ROWS) if many else 1
+def _cut(n: int, cell: int, at_once: int) -> list[slice]:
+    """n rows in blocks: of as many as are taken at once and bounded memory holds, at `cell` bytes each.
+
+    Where that is not one block, there are an even number of them, and four if each has enough rows: for workers.
+    """
+    size = min(max(1, ROW_BYTES * at_once // cell), at_once, max(256, -(-n // 4)))
+    size = -(-n // (2 * -(-n // (2 * size)))) if n > size else size
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees import leaf_kernels
-from weightedshap.trees.ensembles import Absent, Ensemble, coefficient_table
+from weightedshap.trees.backgrounds import Background, FewRows, absent_rows
+from weightedshap.trees.ensembles import Ensemble, coefficient_table
 from weightedshap.trees.points import Descent, Semivalues
 
 Made = TypeVar("Made")
@@ -39,7 +38,7 @@ class Latest(Generic[Made]):
 class TreeBlock(ABC):
     """The games of n rows, an `ExactBlock` read off trees."""
 
-    outputs: tuple[tuple[Any, ...], ...]  # what is known of each
+    outputs: tuple[Any, ...]  # what is known of each
     d: int
     n: int
 
@@ -64,38 +63,62 @@ class TreeBlock(ABC):
 
 @dataclass(frozen=True)
 class LeafBlock(TreeBlock):
-    """Games whose leaves are indicators 1[A ⊆ S, B ∩ S = ∅], listed as `leaf_kernels` describes."""
+    """Games whose hidden features take the values of absent rows."""
 
-    outputs: tuple[tuple[float, tuple[Any, ...]], ...]  # what is added to the leaves, and the lists of leaves
+    outputs: tuple[tuple[FewRows | Background, Any], ...]  # and what these know of the rows
+    table: Latest[FloatArray]  # the coefficients K(s, t) times weight vectors, see `coefficient_table`
+
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        known = np.ascontiguousarray(coalitions)
+        return self._filled((len(known),), lambda absent, rows, out: absent.values(rows, known, out))
+
+    def along(self, orders: IntArray) -> FloatArray:
+        walked = np.ascontiguousarray(orders)
+        return self._filled((orders.shape[1], self.d + 1), lambda absent, rows, out: absent.along(rows, walked, out))
+
+    def ends(self) -> FloatArray:
+        return self._filled((2,), lambda absent, rows, out: absent.ends(rows, out))
+
+    def semivalues(self, vectors: FloatArray) -> FloatArray:
+        table = self.table(vectors)
+        return self._filled((len(vectors), self.d), lambda absent, rows, out: absent.semivalues(rows, table, out))
+
+    def _filled(
+        self, shape: tuple[int, ...], fill: Callable[[FewRows | Background, Any, FloatArray], None]
+    ) -> FloatArray:
+        """(n, *shape, k); outputs stay apart in memory, and are filled one by one."""
+        out = np.empty((len(self.outputs), self.n, *shape))
+        for one, of_one in zip(self.outputs, out, strict=True):
+            fill(*one, of_one)
+        return np.moveaxis(out, 0, -1)
+
+
+@dataclass(frozen=True)
+class LeafGames:
+    """X (n, c) → the games of these rows, whose hidden features take the values of absent rows."""
+
+    absent: tuple[FewRows | Background, ...]  # as the ensemble of each output sees them
+    d: int
     table: Latest[FloatArray]  # the coefficients K(s, t) times weight vectors, see `coefficient_table`
 
     @classmethod
-    def of(cls, absent: Sequence[Absent], X: FloatArray, d: int, table: Latest[FloatArray]) -> Self:
-        """The games of rows X (n, c) whose hidden features take the values of absent rows."""
-        return cls(tuple((one.ensemble.offset, one.leaves(X)) for one in absent), d, len(X), table)
+    def of(cls, ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int) -> Self:
+        """The absent rows Z (B, c) with weights (B,)."""
+        absent = tuple(absent_rows(ensemble, Z, weights) for ensemble in ensembles)
+        coefficients = coefficient_table(d, max(one.widest for one in absent))
+        return cls(absent, d, Latest(partial(_times, coefficients)))
 
-    def values(self, coalitions: BoolArray) -> FloatArray:
-        return self._filled(leaf_kernels.values, (len(coalitions),), np.ascontiguousarray(coalitions))
+    def __call__(self, X: FloatArray) -> LeafBlock:
+        return LeafBlock(tuple((one, one.at(X)) for one in self.absent), self.d, len(X), self.table)
 
-    def along(self, orders: IntArray) -> FloatArray:
-        return self._filled(leaf_kernels.along, (orders.shape[1], self.d + 1), np.ascontiguousarray(orders))
+    @property
+    def row_bytes(self) -> int:
+        """About how much memory is held of a row."""
+        return sum(one.row_bytes for one in self.absent)
 
-    def ends(self) -> FloatArray:
-        return self._filled(leaf_kernels.ends, (2,))
 
-    def semivalues(self, vectors: FloatArray) -> FloatArray:
-        out = np.empty((len(self.outputs), self.n, len(vectors), self.d))
-        for (_, lists), phi in zip(self.outputs, out, strict=True):
-            leaf_kernels.semivalues(*lists, self.table(vectors), phi)
-        return np.moveaxis(out, 0, -1)
-
-    def _filled(self, kernel: Callable[..., None], shape: tuple[int, ...], *given: npt.NDArray[Any]) -> FloatArray:
-        """(n, *shape, k) offsets and what the kernel adds; outputs stay apart in memory, and are filled one by one."""
-        out = np.empty((len(self.outputs), self.n, *shape))
-        for (offset, lists), one_output in zip(self.outputs, out, strict=True):
-            one_output[:] = offset
-            kernel(*lists, *given, one_output)
-        return np.moveaxis(out, 0, -1)
+def _times(coefficients: FloatArray, vectors: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(coefficients @ vectors.T)
 
 
 @dataclass(frozen=True)
@@ -133,19 +156,6 @@ def together(outputs: Iterable[FloatArray]) -> FloatArray:
     return np.moveaxis(np.stack(list(outputs)), 0, -1)
 
 
-def leaf_games(
-    ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int
-) -> Callable[[FloatArray], LeafBlock]:
-    """X (n, c) → the games of these rows, whose hidden features take the values of the rows Z (B, c)."""
-    absent = [Absent(e, e.directions(Z), weights) for e in ensembles]
-    coefficients = coefficient_table(d, max(one.widest for one in absent))
-    return partial(LeafBlock.of, absent, d=d, table=Latest(partial(_times, coefficients)))
-
-
-def _times(coefficients: FloatArray, vectors: FloatArray) -> FloatArray:
-    return np.ascontiguousarray(coefficients @ vectors.T)
-
-
 def path_games(ensembles: Sequence[Ensemble], d: int) -> Callable[[FloatArray], PathBlock]:
     """X (n, c) → the games of these rows, whose splits on hidden features are averaged by cover."""
     readers = [(e, Latest(partial(Semivalues.of, e, Descent.of(e)))) for e in ensembles]
@@ -154,5 +164,5 @@ def path_games(ensembles: Sequence[Ensemble], d: int) -> Callable[[FloatArray], 
 
 def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:
     """The game of ensembles trained on 0/1 masks, column i being 1 where player i is known; its Δ is exact."""
-    games = leaf_games(ensembles, np.zeros((1, d)), np.ones(1), d)
+    games = LeafGames.of(ensembles, np.zeros((1, d)), np.ones(1), d)
     return ExactGame(games(np.ones((1, d))), axis=False)

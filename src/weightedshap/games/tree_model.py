@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from weightedshap.inputs import Data, Model, Table
 from weightedshap.trees.links import Link, agree, follows, link_between, scale_of
 
 if TYPE_CHECKING:
-    from weightedshap.games.tree_blocks import TreeBlock
+    from weightedshap.games.tree_blocks import LeafGames, TreeBlock
     from weightedshap.trees.readers import ReadModel
 
 
@@ -38,15 +39,15 @@ class TreeModel:
 
     removal: str = "interventional"
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedTreeModel:
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedTrees:
         """Read the trees, and for "interventional" sort the background rows by what they pass."""
-        fitted = look_up("removal", self.removal, {"interventional": FittedTreeModel, "path": FittedPath})
+        fitted = look_up("removal", self.removal, {"interventional": FittedInterventional, "path": FittedPath})
         model, table, _ = wrapped(model, background, rng)
         return fitted(model, table, *_explained(model, table))
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedTreeModel:
-        """The game that `FittedTreeModel.stored` wrote, read from the model again."""
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedTrees:
+        """The game that `FittedTrees.stored` wrote, read from the model again."""
         return cls(content["removal"]).fit(model, background)
 
 
@@ -126,12 +127,21 @@ def _link(model: Model, read: ReadModel, explained: ReadModel, rows: Data) -> st
 
 
 @dataclass(frozen=True, repr=False)
-class FittedTreeModel(FittedOnTable, ExactFitted, Anchor):
-    """Model, background, and the trees of the outputs explained; hidden features take the background's values."""
+class FittedTrees(FittedOnTable, ExactFitted, Anchor):
+    """Model, background, and the trees of the outputs explained."""
 
     read: ReadModel
     link: str  # from the scale on which trees add up to the model's own
-    name = "tree_interventional"
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def games(self) -> Callable[[FloatArray], TreeBlock]:
+        """Encoded rows (n, c) → their games."""
+
+    def ready(self) -> Self:
+        _ = self.games
+        return super().ready()
 
     @property
     def space(self) -> str:
@@ -154,18 +164,6 @@ class FittedTreeModel(FittedOnTable, ExactFitted, Anchor):
     def stored(self) -> dict[str, Any]:
         return {"recipe": "TreeModel", "removal": self.name.removeprefix("tree_")}
 
-    @cached_property
-    def games(self) -> Callable[[FloatArray], TreeBlock]:
-        """Encoded rows (n, c) → their games."""
-        from weightedshap.games.tree_blocks import leaf_games
-
-        background = self.background
-        return leaf_games(self.read.ensembles, self._numbers(background.data), background.weights, background.d)
-
-    @property
-    def row_bytes(self) -> int:
-        return 64 * min(len(self.background), 16) * sum(len(e.value) for e in self.read.ensembles)
-
     def block(self, rows: Data) -> TreeBlock:
         return self.games(self._numbers(rows))
 
@@ -176,7 +174,26 @@ class FittedTreeModel(FittedOnTable, ExactFitted, Anchor):
 
 
 @dataclass(frozen=True, repr=False)
-class FittedPath(FittedTreeModel):
+class FittedInterventional(FittedTrees):
+    """Hidden features take the background's values."""
+
+    name = "tree_interventional"
+    at_once = 1024  # rows share what is found for a pattern
+
+    @cached_property
+    def games(self) -> LeafGames:
+        from weightedshap.games.tree_blocks import LeafGames
+
+        background = self.background
+        return LeafGames.of(self.read.ensembles, self._numbers(background.data), background.weights, background.d)
+
+    @property
+    def row_bytes(self) -> int:
+        return self.games.row_bytes
+
+
+@dataclass(frozen=True, repr=False)
+class FittedPath(FittedTrees):
     """Splits on hidden features are averaged by cover."""
 
     name = "tree_path"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +20,7 @@ from weightedshap.inputs import Data, Model, Table
 if TYPE_CHECKING:
     from lightgbm import Booster
 
-    from weightedshap.games.tree_blocks import LeafBlock
+    from weightedshap.games.tree_blocks import LeafGames
 
 
 Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray, BoolArray], int]
@@ -80,7 +80,7 @@ class TreeSurrogate:
 
     def fit(
         self, model: Any, background: Data, rng: np.random.Generator | int | None = None
-    ) -> FittedTrees | FittedAnchored:
+    ) -> LearnedTrees | FittedAnchored:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
         split = Split.of(model, table, self.held_out, rng)
@@ -93,7 +93,7 @@ class TreeSurrogate:
 
     def fit_split(
         self, model: Model, table: Table, split: Split, rng: np.random.Generator, footing: Footing | None = None
-    ) -> FittedTrees:
+    ) -> LearnedTrees:
         """Learn from rows that are split already; with a footing, only what it leaves."""
         hints = None
         if self.hints:
@@ -113,7 +113,7 @@ class TreeSurrogate:
         return FittedTreeSurrogate(*learned) if hints is None else FittedHinted(*learned, hints=hints)
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedTrees | FittedAnchored:
+    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> LearnedTrees | FittedAnchored:
         """The game that `FittedTreeSurrogate.stored` or `FittedAnchored.stored` wrote."""
         made = FittedHinted if "guessed" in content else FittedTreeSurrogate
         learned = made.restored(content, model, background)
@@ -169,16 +169,16 @@ class FittedTreeSurrogate(ReadOff):
     recipe: ClassVar[str] = "TreeSurrogate"
 
     @cached_property
-    def games(self) -> Callable[[FloatArray], LeafBlock]:
+    def games(self) -> LeafGames:
         """Encoded rows (n, c) → their games; hidden features are those of a row without any value."""
-        from weightedshap.games.tree_blocks import leaf_games
+        from weightedshap.games.tree_blocks import LeafGames
 
         nothing = np.full((1, len(self.background.names)), np.nan)
-        return leaf_games(self.ensembles, nothing, np.ones(1), self.background.d)
+        return LeafGames.of(self.ensembles, nothing, np.ones(1), self.background.d)
 
-    @cached_property
+    @property
     def row_bytes(self) -> int:
-        return 16 * sum(len(e.value) for e in self.ensembles)
+        return self.games.row_bytes
 
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
@@ -187,4 +187,4 @@ class FittedTreeSurrogate(ReadOff):
         return np.asarray(c.mean(axis=1) + self.offset)
 
 
-FittedTrees = FittedTreeSurrogate | FittedHinted
+LearnedTrees = FittedTreeSurrogate | FittedHinted

@@ -17,10 +17,7 @@ from weightedshap.trees import lane_kernels, leaf_kernels, path_kernels
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
-MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
 FEW_PLAYERS = 128  # up to so many, trees share the coalitions along orders; beyond, each tree has fewer of its own
-PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
 
 
 @dataclass(frozen=True)
@@ -297,37 +294,6 @@ def _packed_categories(trees: Sequence[Tree], roots: IntArray, n_nodes: int) -> 
             starts.append(starts[-1] + len(bits))
             sides.append(tree.categories_left)
     return slots, np.array(starts, np.int64), np.concatenate(words), np.array(sides, dtype=np.bool_)
-
-
-@dataclass(frozen=True)
-class Absent:
-    """B rows whose values stand in for hidden features, as one ensemble sees them."""
-
-    ensemble: Ensemble
-    goes: BoolArray  # (B, I) whether each row goes left at each inner node
-    weights: FloatArray  # (B,)
-
-    @cached_property
-    def patterns(self) -> tuple[Any, ...] | None:
-        """For each leaf which of its members the rows pass, equal rows counted once; None where that does not pay."""
-        if len(self.weights) <= FEW_ROWS or (p := self.ensemble.paths).widest > PATTERN_BITS:
-            return None
-        found = path_kernels.background_patterns(self.goes, self.weights, p.start, p.edge_start, p.edge, MOST_PATTERNS)
-        return None if found[0][0] < 0 else tuple(found)
-
-    @property
-    def widest(self) -> int:
-        """The most members of a leaf, or an upper bound where the ways to leaves are not listed."""
-        return self.ensemble.widest if self.patterns is None else self.ensemble.paths.widest
-
-    def leaves(self, X: FloatArray) -> tuple[Any, ...]:
-        """The living leaves of the rows X (n, c), as `leaf_kernels` describes them."""
-        e = self.ensemble
-        if self.patterns is None:
-            trees = e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth
-            return tuple(leaf_kernels.list_leaves(e.directions(X), self.goes, self.weights, *trees))
-        ways = e.paths.value, e.paths.start, e.paths.member, e.paths.edge_start, e.paths.edge
-        return tuple(path_kernels.list_pattern_leaves(e.directions(X), *ways, *self.patterns))
 
 
 def coefficient_table(d: int, widest: int) -> FloatArray:

@@ -237,17 +237,6 @@ def along(first, c, n_known, start, member, orders, out):
 
 
 @njit(nogil=True, cache=True)
-def ends(first, c, n_known, start, member, out):
-    """Add to ``out[r]`` the values of no players and of all players at row r."""
-    for r in range(out.shape[0]):
-        for leaf in range(first[r], first[r + 1]):
-            if n_known[leaf] == 0:
-                out[r, 0] += c[leaf]
-            if n_known[leaf] == start[leaf + 1] - start[leaf]:
-                out[r, 1] += c[leaf]
-
-
-@njit(nogil=True, cache=True)
 def values(first, c, n_known, start, member, coalitions, out):
     """Add to ``out[r, q]`` the value of coalition q at row r."""
     for r in range(out.shape[0]):

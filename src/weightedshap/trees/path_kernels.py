@@ -1,4 +1,4 @@
-"""Compiled loops over the ways to leaves: path-dependent games, and backgrounds written as patterns.
+"""Compiled loops over the ways to leaves: path-dependent games.
 
 The way to every leaf is listed once, its splits grouped by player; a row either passes all splits of a player or not.
 """
@@ -67,95 +67,6 @@ def passes(goes, edge, begin, end):
         if goes[edge[e] >> 1] != (edge[e] & 1 == 1):
             return False
     return True
-
-
-@njit(nogil=True, cache=True)
-def background_patterns(z_left, z_weight, start, edge_start, edge, most):
-    """(first, mask, weight): bit masks ``first[l] … first[l + 1] − 1`` tell which members of leaf l rows pass.
-
-    ``first[0]`` is −1 where more than `most` masks would be needed.
-    """
-    n_leaves = start.shape[0] - 1
-    first = np.zeros(n_leaves + 1, np.int64)
-    mask, weight = np.empty(4096, np.uint64), np.empty(4096)
-    seen = np.empty(z_left.shape[0], np.uint64)
-    counted = np.zeros(4096)
-    patterns = 0
-    for leaf in range(n_leaves):
-        base, size = start[leaf], start[leaf + 1] - start[leaf]
-        for b in range(z_left.shape[0]):
-            bits = np.uint64(0)
-            for q in range(size):
-                if passes(z_left[b], edge, edge_start[base + q], edge_start[base + q + 1]):
-                    bits |= np.uint64(1) << np.uint64(q)
-            seen[b] = bits
-        room = min(z_left.shape[0], 1 << min(size, 30))
-        if patterns + room > mask.shape[0]:
-            mask, weight = grown(mask, patterns + room), grown(weight, patterns + room)
-        if size <= 12:  # 4,096 patterns fit into a small table; more are sorted
-            for b in range(z_left.shape[0]):
-                counted[seen[b]] += z_weight[b]
-            for bits in range(1 << size):
-                if counted[bits] > 0:
-                    mask[patterns], weight[patterns] = bits, counted[bits]
-                    counted[bits] = 0.0
-                    patterns += 1
-        else:
-            order = np.argsort(seen)
-            for at in range(order.shape[0]):
-                b = order[at]
-                if at > 0 and seen[b] == mask[patterns - 1]:
-                    weight[patterns - 1] += z_weight[b]
-                else:
-                    mask[patterns], weight[patterns] = seen[b], z_weight[b]
-                    patterns += 1
-        first[leaf + 1] = patterns
-        if patterns > most:
-            first[0] = -1
-            break
-    return first, mask[:patterns].copy(), weight[:patterns].copy()
-
-
-@njit(nogil=True, cache=True)
-def list_pattern_leaves(x_left, value, path_start, path_member, edge_start, edge, pattern_first, mask, weight):
-    """The living leaves of every row against a background that is written as patterns."""
-    n = x_left.shape[0]
-    first = np.zeros(n + 1, np.int64)
-    c, n_known, start = np.empty(1024), np.empty(1024, np.int32), np.zeros(1025, np.int64)
-    member = np.empty(8192, np.int32)
-    leaves, members = 0, 0
-    for r in range(n):
-        for leaf in range(value.shape[0]):
-            if value[leaf] == 0.0:
-                continue
-            base, size = path_start[leaf], path_start[leaf + 1] - path_start[leaf]
-            every = (np.uint64(1) << np.uint64(size)) - np.uint64(1) if size < 64 else ~np.uint64(0)
-            bits = np.uint64(0)
-            for q in range(size):
-                if passes(x_left[r], edge, edge_start[base + q], edge_start[base + q + 1]):
-                    bits |= np.uint64(1) << np.uint64(q)
-            for at in range(pattern_first[leaf], pattern_first[leaf + 1]):
-                if bits | mask[at] != every:
-                    continue
-                if leaves == c.shape[0]:
-                    c, n_known, start = grown(c, leaves + 1), grown(n_known, leaves + 1), grown(start, leaves + 2)
-                if members + size > member.shape[0]:
-                    member = grown(member, members + size)
-                known, hidden = bits & ~mask[at], mask[at] & ~bits
-                begin = members
-                for q in range(size):
-                    if (known >> np.uint64(q)) & np.uint64(1):
-                        member[members] = path_member[base + q]
-                        members += 1
-                c[leaves], n_known[leaves] = value[leaf] * weight[at], members - begin
-                for q in range(size):
-                    if (hidden >> np.uint64(q)) & np.uint64(1):
-                        member[members] = path_member[base + q]
-                        members += 1
-                leaves += 1
-                start[leaves] = members
-        first[r + 1] = leaves
-    return first, c[:leaves].copy(), n_known[:leaves].copy(), start[: leaves + 1].copy(), member[:members].copy()
 
 
 @njit(nogil=True, cache=True)

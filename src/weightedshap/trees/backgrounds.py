@@ -1,0 +1,167 @@
+"""Absent rows, whose values stand in for hidden features, as one ensemble sees them.
+
+Against few of them the living leaves of a row are listed, see `leaf_kernels`. Many are written as patterns, see
+`pattern_kernels`: what a row costs then does not depend on how many there are.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.trees import leaf_kernels, pattern_kernels, point_kernels
+from weightedshap.trees.ensembles import Ensemble
+from weightedshap.trees.leaf_kernels import level
+from weightedshap.trees.pattern_kernels import ROWS, in_words
+
+FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
+MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
+PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
+PLACES = 2**15  # of what is kept at once, a power of two
+ENTRIES = 2**21  # numbers in entries that are kept at once: at least two times 64 entries of 64 players and 64 columns
+SET_BYTES = 2**23  # of the sets that rows are asked about at once
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """B absent rows that are walked one by one; of explained rows the living leaves are listed."""
+
+    ensemble: Ensemble
+    goes: BoolArray  # (B, I) whether each row goes left at each inner node
+    weights: FloatArray  # (B,)
+
+    @property
+    def widest(self) -> int:
+        """An upper bound on the members of a leaf."""
+        return self.ensemble.widest
+
+    @property
+    def row_bytes(self) -> int:
+        """About what the lists of a row take."""
+        return 16 * min(len(self.weights), 64) * len(self.ensemble.value)
+
+    def at(self, X: FloatArray) -> tuple[Any, ...]:
+        """What is known of rows X (n, c), which the methods below ask for."""
+        e = self.ensemble
+        trees = e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth
+        return tuple(leaf_kernels.list_leaves(e.directions(X), self.goes, self.weights, *trees))
+
+    def semivalues(self, lists: tuple[Any, ...], table: FloatArray, out: FloatArray) -> None:
+        """φ_w (n, m, d) under m weight vectors, times which the coefficients K(s, t) are the `table` (K, m)."""
+        leaf_kernels.semivalues(*lists, table, out)
+
+    def ends(self, lists: tuple[Any, ...], out: FloatArray) -> None:
+        """(n, 2) the values of no players and of all players."""
+        self.values(lists, np.repeat([[False], [True]], self.ensemble.n_players, axis=1), out)
+
+    def values(self, lists: tuple[Any, ...], coalitions: BoolArray, out: FloatArray) -> None:
+        """(n, m) the values of coalitions (m, d)."""
+        out[:] = self.ensemble.offset
+        leaf_kernels.values(*lists, coalitions, out)
+
+    def along(self, lists: tuple[Any, ...], orders: IntArray, out: FloatArray) -> None:
+        """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
+        out[:] = self.ensemble.offset
+        leaf_kernels.along(*lists, orders, out)
+
+
+@dataclass(frozen=True)
+class Background:
+    """Absent rows that are written as patterns, with the methods of `FewRows`."""
+
+    ensemble: Ensemble
+    given: tuple[tuple[Any, ...], ...]  # leaves, their groups and patterns, as `pattern_kernels` asks for them
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, goes: BoolArray, weights: FloatArray) -> Self | None:
+        """Rows with directions `goes` (B, I) and weights (B,); None where they have too many patterns."""
+        paths = ensemble.paths
+        if paths.widest > PATTERN_BITS:
+            return None
+        ways = paths.start, paths.edge_start, paths.edge
+        patterns = pattern_kernels.background_patterns(in_words(goes), weights, *ways, MOST_PATTERNS)
+        if patterns[0][0] < 0:
+            return None
+        groups = pattern_kernels.group_leaves(paths.start, paths.member, ensemble.n_players)
+        return cls(ensemble, ((paths.value, *ways), groups, patterns))
+
+    @property
+    def widest(self) -> int:
+        """The most members of a leaf."""
+        return self.ensemble.paths.widest
+
+    @property
+    def row_bytes(self) -> int:
+        """About what is held of a row."""
+        return 2 * len(self.ensemble.left)
+
+    @cached_property
+    def empty(self) -> float:
+        """The game of no players, the same at every row."""
+        out = np.empty((1, 1))
+        self.values(
+            np.zeros((1, len(self.ensemble.left)), np.bool_), np.zeros((1, self.ensemble.n_players), np.bool_), out
+        )
+        return float(out[0, 0])
+
+    def at(self, X: FloatArray) -> BoolArray:
+        return self.ensemble.directions(X)
+
+    def semivalues(self, goes: BoolArray, table: FloatArray, out: FloatArray) -> None:
+        (n, m, d), words, (columns, weights) = out.shape, in_words(goes), basis(table, self.widest)
+        sums, memory = np.zeros((len(words), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
+        pattern_kernels.semivalues(words, n, self.given, _places(np.int64), columns, memory, sums)
+        phi = np.empty((min(n, ROWS), m, d))
+        for b, some in enumerate(sums):
+            point_kernels.weigh(some, weights, np.arange(d), phi)
+            out[ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
+
+    def ends(self, goes: BoolArray, out: FloatArray) -> None:
+        out[:, 0], out[:, 1] = self.empty, self.ensemble.walk(goes)
+
+    def values(self, goes: BoolArray, coalitions: BoolArray, out: FloatArray) -> None:
+        out[:] = self.ensemble.offset
+        pattern_kernels.values(in_words(goes), self.given, _places(np.float64), coalitions, out)
+
+    def along(self, goes: BoolArray, orders: IntArray, out: FloatArray) -> None:
+        m, d = orders.shape[1:]
+        size = max(ROWS, SET_BYTES // (16 * (m * d + 1)))
+        for rows in (slice(begin, begin + size) for begin in range(0, len(goes), size)):
+            lane, n = np.empty(out[rows].shape, np.int32), len(out[rows])
+            (parent, added), sets = np.empty((2, n, m * d + 1), np.int32), np.empty(n, np.int64)
+            pattern_kernels.first_players(orders[rows].astype(np.int32), parent, added, sets, lane)
+            words, found = in_words(goes[rows]), np.full(parent.shape, self.ensemble.offset)
+            bit = np.zeros(d, np.uint64)
+            pattern_kernels.along(words, self.given, _places(np.float64), parent, added, sets, bit, found)
+            out[rows] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
+
+
+def _places(kind: npt.DTypeLike) -> tuple[npt.NDArray[Any], ...]:
+    """Where something is kept for words of leaves: the leaf, −1 where there is none, the word, and what is kept."""
+    return np.full(PLACES, -1, np.int32), np.empty(PLACES, np.uint64), np.empty(PLACES, kind)
+
+
+def basis(table: FloatArray, widest: int) -> tuple[FloatArray, FloatArray]:
+    """(K, c) and (c, m) whose product is the table (K, m) for leaves up to `widest` members; c is as small as can be.
+
+    By Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1), so all coefficients are sums of the last `widest`.
+    """
+    table = table[: level(widest + 1)]
+    if table.shape[1] <= widest:
+        return table, np.eye(table.shape[1])
+    sums = np.zeros((len(table), widest))
+    sums[level(widest) :] = np.eye(widest)
+    for s in range(widest - 1, 0, -1):
+        above = sums[level(s + 1) : level(s + 2)]
+        sums[level(s) : level(s + 1)] = above[:-1] + above[1:]
+    return sums, table[level(widest) :]
+
+
+def absent_rows(ensemble: Ensemble, Z: FloatArray, weights: FloatArray) -> FewRows | Background:
+    """The rows Z (B, c) with weights (B,): as patterns if there are many, and these are not too many."""
+    goes = ensemble.directions(Z)
+    many = Background.of(ensemble, goes, weights) if len(weights) > FEW_ROWS else None
+    return FewRows(ensemble, goes, weights) if many is None else many

@@ -1,0 +1,375 @@
+"""Compiled loops over leaves and patterns: games whose hidden features take the values of background rows.
+
+The pattern of a row at a leaf tells which of the leaf's members the row passes, bit k for member k. With G(U) the share
+of the background that passes all members in U, a leaf of value c gives c · G(members outside S) to a coalition S whose
+members the row passes, and nothing to others. So a row matters by its patterns alone. What depends on one is found when
+it is first met, and kept in a table of bounded size, where a later one may take its place.
+"""
+
+import numpy as np
+from numba import njit
+
+from weightedshap.trees.lane_kernels import distinct_sets, mixed
+from weightedshap.trees.leaf_kernels import grown, level
+
+ROWS = 64  # taken together: what they do at a split is a word, bit r for row r
+GROUP = 64  # leaves of a group
+SEEN = 4096  # coalitions that are remembered while those of a row are numbered
+ONE, ALL = np.uint64(1), np.uint64(2**64 - 1)
+
+
+@njit(inline="always")
+def ones(word):
+    """How many bits of a word are set."""
+    n = 0
+    while word != 0:
+        word &= word - ONE
+        n += 1
+    return n
+
+
+@njit(inline="always")
+def lowest(word):
+    """The position of the lowest bit that is set."""
+    return ones((word & (~word + ONE)) - ONE)
+
+
+@njit(inline="always")
+def first_bits(n):
+    """A word whose first n bits are set."""
+    return ALL if n >= 64 else (ONE << np.uint64(max(n, 0))) - ONE
+
+
+@njit(inline="always")
+def place_of(leaf, word, places):
+    """Where to look for a word of a leaf: words that differ in their last bits do not meet."""
+    return (word ^ (word >> np.uint64(15)) ^ np.uint64(leaf) * np.uint64(0x9E3779B97F4A7C15)) & np.uint64(places - 1)
+
+
+@njit(nogil=True, cache=True)
+def in_words(goes):
+    """(⌈n / 64⌉, I) words of the directions (n, I) of rows."""
+    out = np.zeros(((goes.shape[0] + ROWS - 1) // ROWS, goes.shape[1]), np.uint64)
+    for r in range(goes.shape[0]):
+        words, row, shift = out[r // ROWS], goes[r], np.uint64(r % ROWS)
+        for node in range(row.shape[0]):
+            words[node] |= np.uint64(row[node]) << shift
+    return out
+
+
+@njit(inline="always")
+def passing(words, edge, begin, end):
+    """A word that tells which of 64 rows pass all the splits ``edge[begin:end]``."""
+    passed = ALL
+    for e in range(begin, end):
+        left = words[edge[e] >> 1]
+        passed &= left if edge[e] & 1 == 1 else ~left
+    return passed
+
+
+@njit(nogil=True, cache=True)
+def find_patterns(words, base, size, edge_start, edge, found):
+    """``found[r]``: the pattern of each of 64 rows at the leaf with the members `base` … `base` + `size` − 1."""
+    for r in range(ROWS):
+        found[r] = 0
+    for k in range(size):
+        passed = passing(words, edge, edge_start[base + k], edge_start[base + k + 1])
+        for r in range(ROWS):
+            found[r] |= ((passed >> np.uint64(r)) & ONE) << np.uint64(k)
+
+
+@njit(nogil=True, cache=True)
+def background_patterns(words, z_weight, start, edge_start, edge, most):
+    """(first, mask, weight): the patterns ``first[l] … first[l + 1] − 1`` of background rows at leaf l, with weights.
+
+    ``first[0]`` is −1 where more than `most` patterns would be needed.
+    """
+    n, patterns, places = z_weight.shape[0], 0, 1
+    while places < 2 * n:
+        places *= 2
+    first, place, seen = np.zeros(start.shape[0], np.int64), np.empty(places, np.int64), np.empty(ROWS, np.uint64)
+    mask, weight, last = np.empty(4096, np.uint64), np.empty(4096), np.uint64(places - 1)
+    for leaf in range(start.shape[0] - 1):
+        if patterns + n > mask.shape[0]:
+            mask, weight = grown(mask, patterns + n), grown(weight, patterns + n)
+        for slot in range(places):
+            place[slot] = -1
+        for b in range(n):
+            if b % ROWS == 0:
+                find_patterns(words[b // ROWS], start[leaf], start[leaf + 1] - start[leaf], edge_start, edge, seen)
+            bits = seen[b % ROWS]
+            here = mixed(bits) & last
+            while place[here] >= 0 and mask[place[here]] != bits:
+                here = (here + ONE) & last
+            if place[here] < 0:
+                place[here], mask[patterns], weight[patterns] = patterns, bits, 0.0
+                patterns += 1
+            weight[place[here]] += z_weight[b]
+        first[leaf + 1] = patterns
+        if patterns > most:
+            first[0] = -1
+            break
+    return first, mask[:patterns].copy(), weight[:patterns].copy()
+
+
+@njit(nogil=True, cache=True)
+def group_leaves(start, member, n_players):
+    """(first_leaf, first_player, who, local): leaves one after the other in groups of at most 64 players.
+
+    Players of group g are ``who[first_player[g]] …``, among whom member q has the place ``local[q]``.
+    """
+    slot, who, local = np.full(n_players, -1, np.int32), np.empty_like(member), np.empty_like(member)
+    first_leaf, first_player = np.zeros(start.shape[0] + 1, np.int64), np.zeros(start.shape[0] + 1, np.int64)
+    g, players = 0, 0
+    for leaf in range(start.shape[0] - 1):
+        fresh, leaves = 0, leaf - first_leaf[g]
+        for q in range(start[leaf], start[leaf + 1]):
+            fresh += slot[member[q]] < 0
+        crowded = leaves == GROUP or players - first_player[g] + fresh > 64
+        if crowded or (fresh > 0 and leaves >= 16):
+            for k in range(first_player[g], players):
+                slot[who[k]] = -1
+            g += 1
+            first_leaf[g], first_player[g] = leaf, players
+        for q in range(start[leaf], start[leaf + 1]):
+            if slot[member[q]] < 0:
+                slot[member[q]], who[players] = players - first_player[g], member[q]
+                players += 1
+            local[q] = slot[member[q]]
+    first_leaf[g + 1], first_player[g + 1] = start.shape[0] - 1, players
+    return first_leaf[: g + 2].copy(), first_player[: g + 2].copy(), who[:players].copy(), local
+
+
+@njit(nogil=True, cache=True)
+def fill(c, pattern, local, mask, weight, table, many, entry):
+    """``entry[columns · i + j]``: what a leaf of value c gives to player i at a pattern, in column j of `table`.
+
+    A background row counts if it passes all b members that x fails. If x alone passes a of the others, each of these
+    gains c · K(a + b, a), and each of the b loses c · K(a + b, a + 1). So background rows are counted by a: in
+    ``many[a, k]`` those that member k gains by, and after the last member all.
+    """
+    size, columns = local.shape[0], table.shape[1]
+    failed = first_bits(size) & ~pattern
+    b = ones(failed)
+    many[: size - b + 1, : size + 1] = 0.0
+    for z in range(mask.shape[0]):
+        if mask[z] & failed == failed:
+            alone, share = pattern & ~mask[z], c * weight[z]
+            line = many[ones(alone)]
+            for k in range(size):
+                line[k] += share if (alone >> np.uint64(k)) & ONE else 0.0
+            line[size] += share
+    entry[:] = 0.0
+    for k in range(size):
+        gains = np.int64((pattern >> np.uint64(k)) & ONE)
+        here, who, sign = entry[local[k] * columns :], k if gains else size, 1.0 if gains else -1.0
+        for a in range(gains, size - b + 1):
+            if many[a, who] != 0.0:
+                share, row = sign * many[a, who], table[level(a + b) + a - gains]
+                for j in range(columns):
+                    here[j] += share * row[j]
+
+
+@njit(nogil=True, cache=True)
+def add_lines(lines, at, rows, sums):
+    """Add to each of the rows of `sums` its line; apart from its caller, where the compiler is not sure of overlaps."""
+    for r in range(rows):
+        line, total = lines[at[r]], sums[r]
+        for j in range(sums.shape[1]):
+            total[j] += line[j]
+
+
+@njit(nogil=True, cache=True)
+def semivalues(words, n, background, places, table, memory, out):
+    """Add to ``out[b, i, j, r]`` what player i is given at row 64·b + r, in column j of `table`.
+
+    What a leaf gives to the players of its group at a pattern is an entry, a line of `memory`. When that is full, all
+    are forgotten.
+    """
+    (value, start, edge_start, edge), (first_leaf, first_player, who, local), (first, mask, weight) = background
+    (of_leaf, of_pattern, entry), columns = places, table.shape[1]
+    found, at, many = np.empty(ROWS, np.uint64), np.empty(ROWS, np.int64), np.empty((65, 65))
+    for g in range(first_leaf.shape[0] - 1):
+        leaves, players = range(first_leaf[g], first_leaf[g + 1]), who[first_player[g] : first_player[g + 1]]
+        width = max(1, players.shape[0] * columns)
+        lines = memory[: memory.shape[0] // width * width].reshape(-1, width)
+        sums, used = lines[:ROWS], ROWS
+        for b in range(words.shape[0]):
+            rows = min(ROWS, n - ROWS * b)
+            sums[:rows] = 0.0
+            for leaf in leaves:
+                mine, z = local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
+                if used + ROWS > lines.shape[0]:
+                    of_leaf[:], used = -1, ROWS
+                find_patterns(words[b], start[leaf], mine.shape[0], edge_start, edge, found)
+                for r in range(rows):
+                    place = place_of(leaf, found[r], entry.shape[0])
+                    if of_leaf[place] != leaf or of_pattern[place] != found[r]:
+                        of_leaf[place], of_pattern[place], entry[place] = leaf, found[r], used
+                        fill(value[leaf], found[r], mine, mask[z], weight[z], table, many, lines[used])
+                        used += 1
+                    at[r] = entry[place]
+                add_lines(lines, at, rows, sums)
+            for k in range(players.shape[0]):
+                for j in range(columns):
+                    total = out[b, players[k], j]
+                    for r in range(rows):
+                        total[r] += sums[r, k * columns + j]
+
+
+@njit(nogil=True, cache=True)
+def first_players(orders, parent, added, sets, lane):
+    """The distinct sets among the first 0..d players of the orders (n, m, d) of each row; the empty one comes first.
+
+    Row r has ``sets[r]`` of them, numbered by ``lane[r, q, k]``; set s is set ``parent[r, s]`` with ``added[r, s]``.
+    """
+    n, m, d = orders.shape
+    place, of_order, of_size = np.empty((m, d), np.int32), np.empty(m * d + 1, np.int32), np.empty(m * d + 1, np.int32)
+    places = 1
+    while places < 2 * (m * d + 1):
+        places *= 2
+    table, seen = np.full(places, np.int32(-1)), np.empty(m * d + 1, np.uint64)
+    for r in range(n):
+        order = orders[r]
+        for q in range(m):
+            for k in range(d):
+                place[q, order[q, k]] = k
+        sets[r] = distinct_sets(order, place, d, table, seen, lane[r], of_order, of_size)
+        for s in range(1, sets[r]):
+            q, k = of_order[s], of_size[s] - 1
+            parent[r, s], added[r, s] = lane[r, q, k], order[q, k]
+
+
+@njit(nogil=True, cache=True)
+def number_sets(parent, added, bit, bits, table, base, number, distinct):
+    """Number the coalitions that the sets of a row leave among the players of a group; returns how many there are.
+
+    ``bit[p]`` stands for player p. ``number[s]`` is the number of set s, ``distinct[number]`` the coalition. Equal ones
+    are found in a table of those seen last, with numbers counted from `base` on; one that it misses is numbered twice.
+    """
+    (seen, lane), n = table, 0
+    bits[0] = 0
+    for s in range(1, parent.shape[0]):
+        bits[s] = bits[parent[s]] | bit[added[s]]
+    for s in range(parent.shape[0]):
+        word = bits[s]
+        h = (word ^ (word >> np.uint64(12)) ^ (word >> np.uint64(24)) ^ (word >> np.uint64(40))) & np.uint64(SEEN - 1)
+        is_new = (seen[h] != word) | (lane[h] < base)
+        lane[h] = base + n if is_new else lane[h]
+        seen[h] = distinct[n] = word
+        number[s] = lane[h] - base
+        n += is_new
+    return n
+
+
+@njit(nogil=True, cache=True)
+def turn_round(coalition, n, line, r, known):
+    """Bit s of ``known[w, i, r]``: whether player i is in coalition 64·w + s of the first n of row r."""
+    for w in range((n + 63) // 64):
+        for i in range(line.shape[0]):
+            line[i] = 0
+        for s in range(64 * w, min(n, 64 * w + 64)):
+            for i in range(line.shape[0]):
+                line[i] |= ((coalition[s] >> np.uint64(i)) & ONE) << np.uint64(s % 64)
+        for i in range(line.shape[0]):
+            known[w, i, r] = line[i]
+
+
+@njit(nogil=True, cache=True)
+def share_of(hidden, local, mask, weight):
+    """G: the share of the background that passes all members of a leaf among the `hidden` players, bits of a word."""
+    members, total = np.uint64(0), 0.0
+    for k in range(local.shape[0]):
+        members |= ((hidden >> np.uint64(local[k])) & ONE) << np.uint64(k)
+    for z in range(mask.shape[0]):
+        total += weight[z] if mask[z] & members == members else 0.0
+    return total
+
+
+@njit(nogil=True, cache=True)
+def add_leaves(words, g, background, places, asked, rows, skip, out):
+    """Add to ``out[r, s]`` what the leaves of group g give to the coalition ``coalition[r, s]``.
+
+    A row has coalitions from `skip` on to ``n[r]``; those count that are alive: without any member that the row fails.
+    """
+    (value, start, edge_start, edge), (first_leaf, _, _, local), (first, mask, weight) = background
+    (of_leaf, of_hidden, share), (coalition, known, n) = places, asked
+    alive, n_words = np.empty(ROWS, np.uint64), (n[:rows].max() + 63) // 64
+    for leaf in range(first_leaf[g], first_leaf[g + 1]):
+        base, mine, z = start[leaf], local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
+        every = np.uint64(0)
+        for k in mine:
+            every |= ONE << np.uint64(k)
+        for w in range(n_words):
+            for r in range(ROWS):
+                alive[r] = first_bits(n[r] - 64 * w) & ~first_bits(skip - 64 * w)
+            for k in range(mine.shape[0]):
+                passed, ours = passing(words, edge, edge_start[base + k], edge_start[base + k + 1]), known[w, mine[k]]
+                for r in range(ROWS):
+                    alive[r] &= ~ours[r] | (~((passed >> np.uint64(r)) & ONE) + ONE)
+            for r in range(rows):
+                lanes = alive[r]
+                while lanes != 0:
+                    s = 64 * w + lowest(lanes)
+                    lanes &= lanes - ONE
+                    hidden = every & ~coalition[r, s]
+                    at = place_of(leaf, hidden, share.shape[0])
+                    if of_leaf[at] != leaf or of_hidden[at] != hidden:
+                        of_leaf[at], of_hidden[at] = leaf, hidden
+                        share[at] = value[leaf] * share_of(hidden, mine, mask[z], weight[z])
+                    out[r, s] += share[at]
+
+
+@njit(nogil=True, cache=True)
+def along(words, background, places, parent, added, sets, bit, out):
+    """Add to ``out[r, s]`` the value of set s of row r, see `first_players`.
+
+    To a group of leaves only its own players matter, so that many sets are the same coalition; ``bit[p]`` is 0.
+    """
+    (first_leaf, first_player, who, _), (n_rows, most) = background[1], out.shape
+    bits, number, table = np.empty(most, np.uint64), np.empty((ROWS, most), np.int32), np.zeros(SEEN, np.uint64)
+    lane, n, found = np.full(SEEN, -1), np.ones(ROWS, np.int64), np.empty((ROWS, most))
+    line, base = np.empty(64, np.uint64), 0
+    coalition, known = np.empty((ROWS, most + 1), np.uint64), np.empty((most // 64 + 1, 64, ROWS), np.uint64)
+    for g in range(first_leaf.shape[0] - 1):
+        players = who[first_player[g] : first_player[g + 1]]
+        for k in range(players.shape[0]):
+            bit[players[k]] = ONE << np.uint64(k)
+        n[0], coalition[0, 0], known[0], found[0, 0] = 1, 0, 0, 0.0
+        add_leaves(words[0], g, background, places, (coalition, known, n), 1, 0, found)
+        nothing = found[0, 0]
+        for row in range(0, n_rows, ROWS):
+            rows = min(ROWS, n_rows - row)
+            for r in range(rows):
+                of_row = parent[row + r, : sets[row + r]], added[row + r, : sets[row + r]]
+                n[r] = number_sets(*of_row, bit, bits, (table, lane), base, number[r], coalition[r])
+                turn_round(coalition[r], n[r], line[: players.shape[0]], r, known)
+                found[r, : n[r]] = 0.0
+                base += n[r]
+            add_leaves(words[row // ROWS], g, background, places, (coalition, known, n), rows, 1, found)
+            for r in range(rows):
+                found[r, 0] = nothing
+                for s in range(sets[row + r]):
+                    out[row + r, s] += found[r, number[r, s]]
+        for k in range(players.shape[0]):
+            bit[players[k]] = 0
+
+
+@njit(nogil=True, cache=True)
+def values(words, background, places, coalitions, out):
+    """Add to ``out[r, q]`` the value of coalition q at row r."""
+    (first_leaf, first_player, who, _), (n_rows, m) = background[1], out.shape
+    coalition, known = np.empty((ROWS, m), np.uint64), np.empty((m // 64 + 1, 64, ROWS), np.uint64)
+    n, line = np.full(ROWS, m), np.empty(64, np.uint64)
+    for g in range(first_leaf.shape[0] - 1):
+        players = who[first_player[g] : first_player[g + 1]]
+        for r in range(min(ROWS, n_rows)):
+            for q in range(m):
+                word = np.uint64(0)
+                for k in range(players.shape[0]):
+                    word |= np.uint64(coalitions[q, players[k]]) << np.uint64(k)
+                coalition[r, q] = word
+            turn_round(coalition[r], m, line[: players.shape[0]], r, known)
+        for row in range(0, n_rows, ROWS):
+            asked, rows = (coalition, known, n), min(ROWS, n_rows - row)
+            add_leaves(words[row // ROWS], g, background, places, asked, rows, 0, out[row:])
