@@ -18,7 +18,7 @@ def error(table, oracle):
 
 def test_trees_find_strong_interactions_of_higher_order():
     oracle = sparse_game()
-    alone = stratified(oracle.game, evaluations=3_000, interactions=False)
+    alone = stratified(oracle.game, evaluations=3_000, order=1)
     assert error(proxy(oracle.game, evaluations=3_000), oracle) < 0.5 * error(alone, oracle)
 
 

@@ -35,10 +35,10 @@ def cover(estimate, game, repetitions, w):
 def test_a_plan_keeps_within_its_budget_and_takes_the_ends_whole(d, times):
     budget = times * least_budget(d)
     plan = Plan.of(d, budget)
-    assert plan.pairs.sum() + plan.pairs[d // 2] * (d % 2 == 0) <= budget
+    assert 2 * plan.draws.sum() + len(plan.whole_sizes()) <= budget
     assert plan.whole[[0, 1, -2, -1]].all()
-    assert all(n * (1 + (2 * s == d)) == comb(d, s) for s, n in enumerate(plan.pairs) if plan.whole[s])
-    assert (plan.pairs[~plan.whole] >= 3).all()
+    assert len(plan.whole_sizes()) == sum(comb(d, s) for s in range(d + 1) if plan.whole[s])
+    assert (plan.draws[: d // 2 + 1][~plan.whole[: d // 2 + 1]] >= 3).all()
 
 
 @pytest.mark.parametrize("d", [8, 9])
@@ -49,8 +49,8 @@ def test_the_whole_of_a_size_and_the_draws_have_that_size_and_come_with_compleme
         first, second = np.split(called, 2)
         np.testing.assert_array_equal(first, ~second)
         assert first.sum(axis=1).max() <= d / 2
-    counts = np.bincount(np.concatenate([known, *drawn]).sum(axis=1), minlength=d + 1)
-    np.testing.assert_array_equal(counts, plan.pairs * (1 + (2 * np.arange(d + 1) == d)))
+    counts = np.bincount(np.concatenate(drawn).sum(axis=1), minlength=d + 1)
+    np.testing.assert_array_equal(counts, plan.draws + plan.draws[::-1])
     assert len(np.unique(known, axis=0)) == len(known)
 
 
@@ -88,10 +88,12 @@ def test_games_of_low_order_are_found_with_hardly_an_error(more):
     np.testing.assert_allclose(table.mean, oracle.delta, atol=1e-4)
 
 
-def test_single_players_are_not_enough_there():
+def test_order_one_is_worse_there_and_another_order_is_refused():
     oracle = moebius(15, {(0,): 1.0, (1, 2): -2.0, (3, 4): 1.5, (5,): 3.0})
-    alone = stratified(oracle.game, evaluations=2_000, rng=0, interactions=False)
-    assert np.abs(alone.mean - oracle.delta).max() > 1e-3
+    first = stratified(oracle.game, evaluations=2_000, rng=0, order=1)
+    assert np.abs(first.mean - oracle.delta).max() > 1e-3
+    with pytest.raises(ValueError, match="`order` must be 1 or 2"):
+        stratified(oracle.game, order=3)
 
 
 def test_it_needs_a_third_of_the_evaluations_of_walks():
@@ -145,24 +147,19 @@ def test_intervals_cover_the_truth_in_many_repetitions(estimate, d, budget, repe
     assert 0.92 < phi < 0.98
 
 
-def uneven(middle, d=20):
-    """A game whose interactions live among coalitions of about half of the players alone, or among all others alone."""
-    slopes = np.random.default_rng(1).normal(size=d)
-
-    def values(coalitions):
-        near = np.abs(coalitions.sum(axis=1) - d / 2) <= 3
-        return np.where(near == middle, np.sin(3 * (coalitions @ slopes)), 0.0)
-
-    return FunctionGame(values, d)
+def uneven(where, d=20):
+    """A game whose interactions live among some sizes alone."""
+    slopes, some = np.random.default_rng(1).normal(size=d), np.isin(np.arange(d + 1), where)
+    return FunctionGame(lambda coalitions: some[coalitions.sum(axis=1)] * np.sin(3 * (coalitions @ slopes)), d)
 
 
-def test_more_is_drawn_of_the_sizes_where_more_is_left_to_explain():
-    near = []
-    for middle in (True, False):
-        game = CountingGame(uneven(middle))
-        stratified(game, evaluations=3_000, rng=0, interactions=False)
-        near.append(np.sum(np.abs(np.sum(game.asked, axis=1) - 10) <= 2))
-    assert near[0] > 1.5 * near[1]
+@pytest.mark.parametrize("where", [range(10), range(7, 14)], ids=["small", "middle"])
+def test_more_is_drawn_of_the_sizes_where_more_is_left_to_explain(where):
+    game = CountingGame(uneven(list(where)))
+    stratified(game, evaluations=3_000, rng=0, order=1)
+    sizes = np.bincount(np.sum(game.asked, axis=1), minlength=21)
+    others = np.setdiff1d(np.arange(3, 18), where)
+    assert np.mean(sizes[[s for s in where if 3 <= s < 18]]) > 1.5 * np.mean(sizes[others])
 
 
 @pytest.mark.parametrize("budget", [120, 800])
@@ -248,7 +245,7 @@ def test_tables_of_different_draws_pool(partner):
 
 def test_a_thousand_players_and_more_can_be_planned():
     plan = Plan.of(1_100, 10_000)
-    assert 2 * plan.pairs[: 1_100 // 2 + 1].sum() <= 10_000 + 2
+    assert 2 * plan.draws.sum() + len(plan.whole_sizes()) <= 10_000
 
 
 def test_the_last_digits_of_single_precision_are_not_noise():

@@ -112,7 +112,8 @@ def mixed(models: Sequence[Model], weights: Sequence[float]) -> Model:
     beta = np.concatenate([weight * model.beta for weight, model in zip(weights, models, strict=True)])
     first, where = _unique(sets, powers)
     sizes = sum(weight * model.sizes for weight, model in zip(weights, models, strict=True))
-    return Model(Terms(sets[first], powers[first]), np.bincount(where, beta, len(first)), np.asarray(sizes))
+    total = np.bincount(where, beta, len(first)).astype(np.float64)
+    return Model(Terms(sets[first], powers[first]), total, np.asarray(sizes))
 
 
 def _unique(sets: BoolArray, powers: IntArray) -> tuple[IntArray, IntArray]:

@@ -271,7 +271,7 @@ def estimate(
 def _gathered(
     calls: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray, paired: bool
 ) -> tuple[Sample, FloatArray]:
-    """The coalitions and values (n[, k]) of all calls of the game, each with its fold and, if paired, its complement."""
+    """The coalitions and values (n[, k]) of all calls of the game, with its fold and, if paired, its complement."""
     folds, coalitions, values = zip(*calls, strict=True)
     n = [len(called) for called in coalitions]
     partner = [np.roll(rows, len(rows) // 2) for rows in np.split(np.arange(sum(n)), np.cumsum(n)[:-1])]
