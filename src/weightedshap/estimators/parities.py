@@ -38,8 +38,8 @@ class Parities:
 
     To the single players, whose effects may change with the size of the coalition, parities of more are added in
     rounds: those that explain most of what is left, among all that extend nobody, a player or one of the strongest
-    terms by two players. The models of all rounds are mixed for every group of folds by non-negative weights: those
-    with which the models of the other groups predict best what they have not seen.
+    terms by two players. The models of all rounds are mixed for every group of folds by the weights with which the
+    models of the other groups predict best what they have not seen.
     """
 
     rounds: int = len(SHARES)
@@ -146,10 +146,12 @@ class Part:
     groups: Sequence[IntArray]  # rows of the sizes known in full, then of every group of folds
 
     def models(self, rounds: int) -> list[Model]:
-        """For every group a mixture of the models of its paths."""
+        """For every group a mixture of the models of its paths, an even one of the few that need no search."""
         searched = rounds > 0 and len(self.y) >= FEWEST_ROWS
         trusts, shares = (TRUSTS, SHARES[:rounds]) if searched else (TRUSTS[:1], ())
         paths = [[model for trust in trusts for model in self._path(g, trust, shares)] for g in self._places]
+        if not searched:
+            return [mixed(path, [1 / len(path)] * len(path)) for path in paths]
         unseen = [np.stack([model(self.signs[self.groups[g]]) for model in paths[g - 1]]) for g in self._places]
         return [mixed(paths[g - 1], self._weights(unseen, g)) for g in self._places]
 
@@ -158,12 +160,17 @@ class Part:
         return range(1, len(self.groups))
 
     def _weights(self, unseen: Sequence[FloatArray], g: int) -> list[float]:
-        """Weights of the models of group g, from what those of the other groups (models, rows) predict in their own."""
+        """Weights of the models of group g, from what those of the other groups (models, rows) predict in their own.
+
+        They add up to one, and all but the first, of single players with hardly a penalty, are non-negative. So the
+        level of the values, of which the others have seen a group's own, has no say in them.
+        """
         others = [h for h in self._places if h != g]
         rows = np.concatenate([self.groups[h] for h in others])
         root = np.sqrt(self.weights[rows])
-        X = np.hstack([unseen[h - 1] for h in others]) * root
-        return [float(weight) for weight in scipy.optimize.nnls(X.T, self.y[rows] * root)[0]]
+        first, *more = np.hstack([unseen[h - 1] for h in others])
+        weights = scipy.optimize.nnls(((more - first) * root).T, (self.y[rows] - first) * root)[0]
+        return [1 - float(weights.sum()), *map(float, weights)]
 
     def _path(self, g: int, trust: float, shares: Sequence[int]) -> Iterator[Model]:
         """Models with more and more terms, fitted to all groups but g."""
