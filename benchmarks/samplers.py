@@ -1,10 +1,12 @@
-"""How many evaluations the samplers need, Shapley values beside shapiq's estimators, and coverage of the intervals.
+"""How many evaluations the samplers need, errors beside shapiq's estimators, and coverage of the intervals.
 
-usage: python benchmarks/samplers.py [needed] [shapley] [coverage] [proxy] [--quick] [--seeds 5]      (all by default)
+usage: python benchmarks/samplers.py [needed] [peers] [coverage] [proxy] [--quick] [--seeds 5]      (all by default)
 
 needed    evaluations that `stratified` needs for the error that plain permutation sampling (independent orders, Δ_1 and
           Δ_d exact) reaches with 1,400 orders, as a share of the evaluations of these orders
-shapley   error of the Shapley value at equal budgets, beside shapiq
+peers     errors at equal budgets beside shapiq, 20, 100 and 300 evaluations for each feature (`--times`), kept in
+          results/peers/samplers.json, so that a second run goes on where the first one stopped. Peers run where
+          shapiq 1.8 or later is installed (Python 3.13); without it ours are measured, and theirs shown as kept
 coverage  share of 95 % t-intervals that hold the truth, for cells of Δ with at least 30 draws and for φ_w
 proxy     error and seconds of `proxy` over those of `stratified`
 
@@ -17,14 +19,18 @@ CPU time.
 from __future__ import annotations
 
 import argparse
+import json
+import platform
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,12 +40,12 @@ import weightedshap as ws
 from trees import table
 from weightedshap.estimators import exact, permutation, proxy, stratified
 from weightedshap.games import FunctionGame
-from weightedshap.weights import paper
+from weightedshap.weights import banzhaf, beta, paper
 
 ORDERS, REFERENCE = 1_400, 200
 SHARES = (10, 5, 3)
-LEVEL = 1.05
-SVARM_UP_TO = 5_000
+KEPT = Path(__file__).resolve().parents[1] / "results" / "peers" / "samplers.json"
+FRESH = 100  # the first seed beside peers: others than those the settings were chosen with
 
 
 @dataclass
@@ -226,50 +232,187 @@ def share_needed(ratios: dict[int, float]) -> str:
 NEEDED = ["game", "d", "1,400 orders", "error Δ / φ", "at 1/30", "at 1/10", "at 1/5", "at 1/3", "Δ needs", "φ needs"]
 
 
-def shapiq_methods(d: int, budget: int, seed: int) -> dict[str, Any]:
-    """Of 1.4.1. Its SVARM is the stratified one; its 2-additive regression equals paired KernelSHAP to five digits."""
-    import shapiq.approximator as A
+def boosted(d: int) -> Task:
+    """The marginal game of LightGBM, 20 background rows; values and reference read off its leaves."""
+    import lightgbm
 
-    methods = {
-        "KernelSHAP": A.KernelSHAP(d, random_state=seed),
-        "KernelSHAP, paired": A.KernelSHAP(d, pairing_trick=True, random_state=seed),
-        "permutation": A.PermutationSamplingSV(d, random_state=seed),
+    X, y = rows(d)
+    model = lightgbm.LGBMRegressor(n_estimators=200, num_leaves=31, verbose=-1, n_jobs=1, random_state=0).fit(X, y)
+    game = ws.games.TreeModel(removal="interventional").fit(model, X[:20], 0).at(X[1000:1001])
+    return Task("LightGBM, marginal", hidden(game), game.contributions().mean)
+
+
+def enumerated(name: str, d: int, values: Callable[[Any], Any]) -> Task:
+    table = exact_values(FunctionGame(values, d))
+    return Task(name, table, exact(table).mean)
+
+
+def exponential(d: int = 18) -> Task:
+    slopes = np.random.default_rng(0).normal(size=d)
+    return enumerated("exponential", d, lambda coalitions: np.exp(coalitions @ slopes / 2))
+
+
+def one_sided(d: int = 20) -> Task:
+    """Interactions among small coalitions alone."""
+    slopes = np.random.default_rng(1).normal(size=d)
+    return enumerated("one-sided", d, lambda c: np.where(c.sum(axis=1) < d // 2, np.sin(3 * (c @ slopes)), 0.0))
+
+
+def maximum(d: int = 18) -> Task:
+    """The largest of the members' worths and the logarithm of a sum of others."""
+    worth, more = np.random.default_rng(11).gamma(2.0, size=(2, d))
+    return enumerated("maximum", d, lambda c: (c * worth).max(axis=1) + np.log1p(c @ more))
+
+
+def deep() -> Task:
+    return moebius("orders one to six", 40, random_terms(40, (40, 20, 20, 10, 10, 10), (1, 1, 1, 1, 1, 1)))
+
+
+TABLE: dict[str, Callable[[], Task]] = {  # on which the settings were chosen, with other seeds
+    "LightGBM, d = 30": lambda: boosted(30),
+    "network, d = 16": lambda: network(16),
+    "third order, d = 30": third_order,
+    "forest, d = 30": lambda: forest(30),
+    "blocks of tanh, d = 60": blocks,
+    "random Möbius, d = 90": random_moebius,
+}
+UNSEEN: dict[str, Callable[[], Task]] = {
+    "LightGBM, d = 90": lambda: boosted(90),
+    "maximum, d = 18": maximum,
+    "orders one to six, d = 40": deep,
+}
+SIDED: dict[str, Callable[[], Task]] = {"exponential, d = 18": exponential, "one-sided, d = 20": one_sided}
+SETS = {"the six games": TABLE, "games not used for the settings": UNSEEN, "one-sided games": SIDED}
+
+WEIGHTS: dict[str, Callable[[int], Any]] = {
+    "Shapley": lambda d: np.full(d, 1 / d),
+    "Banzhaf": lambda d: banzhaf(d).vectors[0],
+    "Beta(16, 1)": lambda d: beta(d, 16, 1).vectors[0],
+    "Beta(1, 4)": lambda d: beta(d, 1, 4).vectors[0],
+}
+OURS = {"stratified": stratified, "permutation": permutation}
+
+
+def shapiq_methods() -> dict[tuple[str, str], Callable[..., Any]]:
+    """(method, weights) → an estimator; none where shapiq is missing or older than 1.8. It has no Beta weights."""
+    try:
+        import shapiq.approximator as A
+    except ImportError:
+        return {}
+    if tuple(map(int, version("shapiq").split(".")[:2])) < (1, 8):
+        return {}
+    paired = {"pairing_trick": True}
+    return {
+        ("OddSHAP", "Shapley"): A.OddSHAP,
+        ("LeverageSHAP", "Shapley"): A.LeverageSHAP,
+        ("KernelSHAP, paired", "Shapley"): lambda d, **options: A.KernelSHAP(d, **paired, **options),
+        ("RegressionMSR", "Shapley"): lambda d, **options: A.RegressionMSR(d, "SV", **options),
+        ("RegressionMSR", "Banzhaf"): lambda d, **options: A.RegressionMSR(d, "BV", **options),
+        ("ProxySHAP", "Banzhaf"): lambda d, **options: A.ProxySHAP(d, max_order=1, index="BV", **options),
+        ("SHAPIQ", "Banzhaf"): lambda d, **options: A.SHAPIQ(d, max_order=1, index="BV", **options),
     }
-    return methods | ({"SVARM": A.SVARM(d, random_state=seed)} if budget <= SVARM_UP_TO else {})
 
 
-def shapley(task: Task, seeds: int) -> list[list[str]]:
-    """Lines of the second table, one for each budget."""
-    lines, truth = [], task.delta.mean(axis=0)
-    budgets = sorted(
-        {min(times * task.d, 20_000) for times in ((20, 100, 300, 1_000) if task.d <= 20 else (20, 100, 300))}
+def peers(times: list[int], seeds: list[int], only: str) -> None:
+    """Measure what is not kept yet, and show the ratios of errors."""
+    kept = (
+        json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {"versions": {}, "errors": {}, "seconds": {}}
     )
-    for budget in [b for b in budgets if b < 2**task.d]:
-        found: dict[str, list[float]] = {}
-        for seed in range(seeds):
-            estimates = {"stratified": stratified(task.game, evaluations=budget, rng=seed).mean.mean(axis=0)}
-            for name, method in shapiq_methods(task.d, budget, seed).items():
-                values = method.approximate(budget, lambda coalitions: task.game(np.atleast_2d(coalitions)))
-                estimates[name] = values.get_n_order_values(1)
-            for name, value in estimates.items():
-                found.setdefault(name, []).append(float(np.mean((value - truth) ** 2)))
-        errors = {name: float(np.sqrt(np.mean(squares))) for name, squares in found.items()}
-        ours = errors["stratified"] / min(error for name, error in errors.items() if name != "stratified")
-        cells = [f"{errors[name]:.2e}" if name in errors else "" for name in SHAPLEY[3:-2]]
-        lines.append([task.name, task.d, f"{budget:,}", *cells, f"{ours:.2f}", "yes" if ours <= LEVEL else "no"])
-    return lines
+    methods = shapiq_methods()
+    for per_feature, (name, make) in product(times, [pair for games in SETS.values() for pair in games.items()]):
+        if only in name and _missing(kept, name, per_feature, methods, seeds):
+            task = make()
+            for seed in seeds:
+                _measure(kept, task, name, per_feature, methods, seed)
+                kept["versions"] = _versions() if methods else kept["versions"] or _versions()
+                KEPT.parent.mkdir(exist_ok=True)
+                KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+            print(f"{name}, {per_feature} d done", file=sys.stderr, flush=True)
+    _show(kept, seeds)
 
 
-SHAPLEY = [
-    "game",
-    "d",
-    "budget",
-    "stratified",
-    "KernelSHAP",
-    "KernelSHAP, paired",
-    "permutation",
-]
-SHAPLEY += ["SVARM", "ours / best", "level"]
+def _key(name: str, per_feature: int, method: str, weights: str) -> str:
+    return f"{name} | {per_feature} d | {weights} | {method}"
+
+
+def _missing(kept: Any, name: str, per_feature: int, methods: Any, seeds: list[int]) -> bool:
+    wanted = [("stratified", weights) for weights in WEIGHTS] + list(methods)
+    keys = [_key(name, per_feature, method, weights) for method, weights in wanted]
+    return any(str(seed) not in kept["errors"].get(key, {}) for key in keys for seed in seeds)
+
+
+def _measure(kept: Any, task: Task, name: str, per_feature: int, methods: Any, seed: int) -> None:
+    """Errors of one seed: root mean squares over features, and CPU seconds."""
+    budget = per_feature * task.d
+
+    def keep(method: str, weights: str, phi: Any, seconds: float) -> None:
+        error = float(np.sqrt(np.mean((phi - WEIGHTS[weights](task.d) @ task.delta) ** 2)))
+        key = _key(name, per_feature, method, weights)
+        kept["errors"].setdefault(key, {})[str(seed)] = float(f"{error:.5g}")
+        kept["seconds"].setdefault(key, {})[str(seed)] = round(seconds, 2)
+
+    for method, estimate in OURS.items():
+        affordable = method != "permutation" or per_feature >= task.d  # it visits every cell at least once
+        if affordable and str(seed) not in kept["errors"].get(_key(name, per_feature, method, "Beta(1, 4)"), {}):
+            started = time.process_time()
+            delta = estimate(task.game, evaluations=budget, rng=seed).mean
+            seconds = time.process_time() - started
+            for weights, vector in WEIGHTS.items():
+                keep(method, weights, vector(task.d) @ delta, seconds)
+    for (method, weights), make in methods.items():
+        if str(seed) not in kept["errors"].get(_key(name, per_feature, method, weights), {}):
+            started = time.process_time()
+            values = make(task.d, random_state=seed).approximate(
+                budget, lambda c: task.game(np.atleast_2d(c).astype(bool))
+            )
+            keep(method, weights, values.get_n_order_values(1), time.process_time() - started)
+
+
+def _show(kept: Any, seeds: list[int]) -> None:
+    """Ratios of the errors of `stratified` to those of others, game by game, and their geometric means."""
+    print("Versions:", ", ".join(f"{name} {number}" for name, number in sorted(kept["versions"].items())))
+
+    def error(name: str, per_feature: int, method: str, weights: str) -> float:
+        found = kept["errors"].get(_key(name, per_feature, method, weights), {})
+        squares = [found[str(seed)] ** 2 for seed in seeds if str(seed) in found]
+        return float(np.sqrt(np.mean(squares))) if len(squares) == len(seeds) else np.nan
+
+    parts = {tuple(key.split(" | ")[1:]) for key in kept["errors"]}
+    for times, weights in sorted(
+        {(times, weights) for times, weights, _ in parts}, key=lambda p: (p[1], int(p[0][:-2]))
+    ):
+        per_feature = int(times[:-2])
+        others = sorted({method for t, w, method in parts if (t, w) == (times, weights)} - {"stratified"})
+        lines = []
+        for title, games in SETS.items():
+            ratios = [
+                [
+                    error(name, per_feature, "stratified", weights) / error(name, per_feature, other, weights)
+                    for other in others
+                ]
+                for name in games
+            ]
+            lines += [[name, *(_cell(r) for r in line)] for name, line in zip(games, ratios, strict=True)]
+            means = [
+                np.exp(np.mean(np.log(r))) if r.size else np.nan for r in (c[~np.isnan(c)] for c in np.array(ratios).T)
+            ]
+            lines.append([f"**{title}, geometric mean**", *(_cell(m) for m in means)])
+        print(f"\n{weights}, {per_feature} d evaluations: error of `stratified` over that of")
+        table(["game", *others], lines)
+
+
+def _cell(ratio: float) -> str:
+    return "" if np.isnan(ratio) else f"{ratio:.2f}"
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("shapiq", "numpy", "scipy", "scikit-learn", "lightgbm"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 def against_proxy(task: Task, seeds: int) -> list[list[str]]:
@@ -331,7 +474,7 @@ def job(part: str, which: Any, quick: bool, seeds: int) -> list[list[str]]:
     with threadpool_limits(1):
         if part == "coverage":
             return coverage(*which, 50 if quick else 500)
-        lines = {"needed": needed, "shapley": shapley, "proxy": against_proxy}[part]
+        lines = {"needed": needed, "proxy": against_proxy}[part]
         tasks = GAMES[which](quick)
         if part != "needed" and which == "fraud":
             tasks = iter([next(tasks)])
@@ -340,7 +483,6 @@ def job(part: str, which: Any, quick: bool, seeds: int) -> list[list[str]]:
 
 PARTS = {
     "needed": (NEEDED, list(GAMES)),
-    "shapley": (SHAPLEY, [name for name in GAMES if name != "random Möbius"]),
     "coverage": (COVERAGE, COVERED),
     "proxy": (PROXY, ["third order", "logistic"]),
 }
@@ -348,13 +490,23 @@ PARTS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="tables to make; all of them by default")
+    parser.add_argument(
+        "parts", nargs="*", choices=[[], "peers", *PARTS], help="tables to make; all of them by default"
+    )
     parser.add_argument("--quick", action="store_true", help="smaller games, two seeds, no fraud rows")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--times", type=int, nargs="+", default=[20, 100, 300], help="beside peers, evaluations by feature"
+    )
+    parser.add_argument("--only", default="", help="beside peers, games whose names hold this")
     arguments = parser.parse_args()
     seeds, started = 2 if arguments.quick else arguments.seeds, time.monotonic()
+    if "peers" in arguments.parts or not arguments.parts:
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            peers([20] if arguments.quick else arguments.times, list(range(FRESH, FRESH + seeds)), arguments.only)
     with ProcessPoolExecutor(2) as pool:
-        for part in arguments.parts or PARTS:
+        for part in [part for part in arguments.parts or PARTS if part != "peers"]:
             header, games = PARTS[part]
             kept = [game for game in games if not (arguments.quick and game in ("fraud", "random Möbius", "blocks"))]
             repeats = 2 if part == "proxy" else seeds

@@ -27,7 +27,6 @@ __all__ += ["walks"]
 Function = Callable[..., Contributions]
 
 ENUMERATE_UP_TO = 12  # players
-PROXY_FROM = 100  # evaluations for each player
 WORTH_EXACT = 2**17  # calls of a model in which a mean of games is still enumerated
 
 
@@ -46,9 +45,8 @@ def auto(game: Any, *, evaluations: int | None = None, rng: np.random.Generator 
     """The game's own Δ; else enumeration up to d = 12 if the budget allows; else the sampler that suits the game.
 
     A game may say what an evaluation costs by an attribute ``cost``. "cheap": less than the arithmetic of a
-    sampler; without a budget it is walked along many orders by `permutation`. "costly": milliseconds or more; with
-    a budget of 100 d or more `proxy` makes the most of it, for seconds of its own. All others, and any game with
-    another budget, go to `stratified`, which needs few evaluations. What was picked is the first word of
+    sampler; without a budget it is walked along many orders by `permutation`. All others, and any game with a
+    budget, go to `stratified`, which needs few evaluations. What was picked is the first word of
     `Contributions.stopped`. The clock has no say, so that the choice is the same on every machine.
 
     A game that is a mean of B games, as the marginal one is of B background rows, costs B calls of the model for each
@@ -65,8 +63,6 @@ def auto(game: Any, *, evaluations: int | None = None, rng: np.random.Generator 
     if game.cost == "cheap" and evaluations is None:
         found = permutation(game, rng=rng)
         return replace(found, stopped=f"permutation: {found.stopped}")
-    if game.cost in ("costly", "dear") and evaluations is not None and evaluations >= PROXY_FROM * game.d:
-        return proxy(game, evaluations=evaluations, rng=rng)
     return stratified(game, evaluations=evaluations, rng=rng)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray, as_generator
 from weightedshap.contributions import Contributions
+from weightedshap.estimators.parities import Parities
 from weightedshap.estimators.strata import Fit, Sample, budget_of, estimate
-from weightedshap.estimators.stratified import Polynomials
 from weightedshap.games.wrappers import checked
 
 BINS = {"max_bin": 3, "verbosity": -1}  # a mask has two values
@@ -32,8 +32,7 @@ def proxy(
     3. Both know their Δ exactly: the trees by their leaves 1[A ⊆ S, B ∩ S = ∅].
     4. Add Δ of the remainder by the means of the fold; average the folds.
 
-    Trees find a few strong interactions of any order among many features, where a polynomial of order 2 has
-    too many terms or too low an order. What `stratified` says of bias and standard errors holds here too.
+    Trees find a few strong interactions of any order among many features. Bias and errors are those of `stratified`.
 
     Parameters
     ----------
@@ -41,8 +40,8 @@ def proxy(
     trees, leaves, rate : of LightGBM; fewer trees where the error on a part of the others stops falling
     """
     game, rng = checked(game), as_generator(rng)
-    budget = budget_of(evaluations, game.d, "the proxy")
-    return estimate(game, budget, rng, rough=Polynomials(1), crossfit=BoostedTrees(trees, leaves, rate), who="proxy")
+    budget, boosted = budget_of(evaluations, game.d, "the proxy"), BoostedTrees(trees, leaves, rate)
+    return estimate(game, budget, rng, rough=Parities(rounds=0), crossfit=boosted, who="proxy")
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class BoostedTrees:
     rate: float
 
     def __call__(self, sample: Sample, y: FloatArray) -> Fit:
-        start = Polynomials(order=1)(sample, y)
+        start = Parities(rounds=0)(sample, y)
         whole, *groups = sample.groups
         found = []
         for g, predicted in enumerate(start.predicted):

@@ -26,7 +26,8 @@ from weightedshap.games.wrappers import CheckedGame
 FEWEST_FOLDS, MOST_FOLDS = 3, 10  # three: to fit, to stop the fit, and to read; ten tell an error well enough
 WORTH_ALL = 0.6  # of a size's coalitions: rather than so many draws, all are taken
 PILOT = 4  # one draw in four
-MOST_GROUPS = 5  # models that are fitted, whatever the number of folds
+FEW_GROUPS, FEW_ROWS = 5, 2_500  # so many models are fitted to more rows than that, whatever the number of folds
+ONE_SIDED = 0.75  # of the variance with complements: below, the draws that are left come without
 BORROWED = 3  # draws of the average feature behind the error of every feature
 FLOOR, WINDOW = 0.05, 0.05  # of the mean variance, and of d: for the spread by size
 
@@ -35,86 +36,87 @@ FLOOR, WINDOW = 0.05, 0.05  # of the mean variance, and of d: for the spread by 
 class Plan:
     """How many coalitions of each size are evaluated."""
 
-    counts: IntArray  # (d + 1,) coalitions of each size
-    whole: BoolArray  # (d + 1,) whether these are all coalitions of that size
+    draws: IntArray  # (d + 1,) coalitions drawn of each size; if paired, of at most d/2, and each brings its complement
+    whole: BoolArray  # (d + 1,) the sizes of which all coalitions are taken
+    paired: bool = True
 
     @classmethod
     def of(cls, d: int, budget: int) -> Self:
-        """Share `budget` out over the sizes.
+        """Share `budget` out over the sizes, s and d − s alike.
 
         Sizes 0, 1, d − 1 and d are always taken whole. The variance of Δ is Σ_s σ_s² d (1/s + 1/(d−s)) / n_s, so
         the others get shares n_s ∝ √(1/s + 1/(d−s)); a size whose share comes near the number of its
         coalitions is taken whole as well, which leaves no error.
         """
-        every = np.array([min(comb(d, s), 2**62) for s in range(d + 1)], dtype=np.float64)
-        sizes, needed = np.arange(d + 1), need(d)
-        whole = (sizes <= 1) | (sizes >= d - 1)
+        sizes = np.arange(d // 2 + 1)
+        halved = 1 + (2 * sizes == d)  # in the middle, two coalitions make a pair
+        every = np.array([min(comb(d, s), 2**62) for s in sizes.tolist()]) / halved  # pairs, as all below
+        needed, whole = need(d)[sizes] / halved, sizes <= 1
         while not whole.all():
-            left = budget - every[whole].sum()
+            left = budget // 2 - every[whole].sum()
             share = left * np.where(whole, 0, needed) / needed[~whole].sum()
             covered = np.where(whole, 0, share / every)
             s = int(covered.argmax())
             if covered[s] < WORTH_ALL or every[s] > left - FEWEST_FOLDS * ((~whole).sum() - 1):
                 break
             whole[s] = True
-        counts = np.where(whole, every, 0.0)
+        draws = np.zeros(d + 1, dtype=np.intp)
         if not whole.all():
-            counts[~whole] = _rounded(share[~whole], int(left))
-        return cls(counts.astype(np.intp), whole)
+            draws[sizes[~whole]] = _rounded(share[~whole], int(left))
+        return cls(draws, np.concatenate([whole, whole[: (d + 1) // 2][::-1]]))
 
     def pilot(self) -> Self:
         """The first quarter of the draws, if it has ten of every size; else all of them."""
-        few = self.counts[~self.whole] // PILOT
-        return self if len(few) == 0 or few.min() < MOST_FOLDS else self.drawing(self.counts // PILOT)
-
-    def drawing(self, counts: IntArray) -> Self:
-        return replace(self, counts=np.where(self.whole, self.counts, counts))
+        few = self.draws[self.draws > 0] // PILOT
+        return self if len(few) == 0 or few.min() < MOST_FOLDS else replace(self, draws=self.draws // PILOT)
 
     def rest(self, pilot: Self, spread: FloatArray) -> Self:
         """What is to be drawn after the pilot, so that in all n_s ∝ σ_s (1/s + 1/(d−s)).
 
         The best for Δ as a whole would be the root of the last factor. Without it the small and large sizes, on which
-        the weights of most families dwell, get more, at hardly a loss for Δ.
+        the weights of most families dwell, get more, at hardly a loss for Δ. With complements s and d − s get as many;
+        where that would waste a good part of them, because the spread is on one side, they are left out.
         """
-        drawn = ~self.whole
-        wanted = np.where(drawn, need(self.d) ** 2 * spread, 0.0)
-        total = self.counts[drawn].sum()
-        counts = np.maximum(total * wanted / wanted.sum() - pilot.counts, 0) * drawn
-        left = total - pilot.counts[drawn].sum()
-        return self.drawing(np.floor(counts * left / counts.sum()).astype(np.intp))
+        s, cost, drawn = np.arange(self.d + 1), need(self.d) ** 2, ~self.whole
+        both = np.sqrt((spread**2 + spread[::-1] ** 2) / 2)
+        alone, paired = (np.sum((cost * spread**2 / n)[drawn]) * np.sum(n[drawn]) for n in (cost * spread, cost * both))
+        if alone < ONE_SIDED * paired:
+            total, wanted = 2 * self.draws.sum(), cost * spread * drawn
+            done = pilot.draws + pilot.draws[::-1]
+        else:
+            total, wanted = self.draws.sum(), cost * both * drawn * (2 * s <= self.d) / (1 + (2 * s == self.d))
+            done = pilot.draws
+        counts = np.maximum(total * wanted / wanted.sum() - done, 0) * (wanted > 0)
+        counts *= (total - done.sum()) / counts.sum()
+        return replace(self, draws=np.floor(counts).astype(np.intp), paired=bool(alone >= ONE_SIDED * paired))
 
     @property
     def d(self) -> int:
-        return len(self.counts) - 1
+        return len(self.draws) - 1
 
     @property
     def folds(self) -> int:
         """As many as every size can fill, at most ten; 0 if nothing is drawn."""
-        drawn = self.counts[~self.whole]
+        drawn = self.draws[self.draws > 0]
         return int(min(MOST_FOLDS, drawn.min())) if len(drawn) else 0
 
     def whole_sizes(self) -> BoolArray:
-        """(m, d) all coalitions of the sizes that are taken whole."""
-        sets = [members for s in np.flatnonzero(self.whole) for members in combinations(range(self.d), int(s))]
+        """(m, d) all coalitions of the sizes that are taken whole, complements in the second half."""
+        small = [s for s in np.flatnonzero(self.whole).tolist() if 2 * s <= self.d]
+        sets = [members for s in small for members in combinations(range(self.d), s) if 2 * s < self.d or 0 in members]
         coalitions = np.zeros((len(sets), self.d), dtype=np.bool_)
         for row, members in zip(coalitions, sets, strict=True):
             row[list(members)] = True
-        return coalitions
+        return np.concatenate([coalitions, ~coalitions])
 
-    def drawn(self, rng: np.random.Generator, folds: int, paired: bool) -> Iterator[BoolArray]:
-        """The coalitions of one fold after the other, drawn uniformly within each size.
+    def drawn(self, rng: np.random.Generator, folds: int) -> Iterator[BoolArray]:
+        """The coalitions of one fold after the other, drawn uniformly within each size, complements in the second half.
 
-        Draws are independent, except that with `paired` each brings its complement, which frees symmetric weights from
-        the error of all interactions of even order.
+        Complements free symmetric weights from the error of all interactions of even order.
         """
-        d, s = self.d, np.arange(self.d + 1)
         for fold in range(folds):
-            counts = np.where(self.whole, 0, (self.counts + (fold + np.minimum(s, d - s)) % folds) // folds)
-            pairs = np.where(2 * s < d - 1, np.minimum(counts, counts[::-1]), 0)
-            pairs[s == d / 2] = counts[s == d / 2] // 2
-            pairs *= paired
-            first = _random(pairs, rng)
-            yield np.concatenate([first, ~first, _random(counts - pairs - pairs[::-1], rng)])
+            first = _random((self.draws + (fold + np.arange(self.d + 1)) % folds) // folds, rng)
+            yield np.concatenate([first, ~first]) if self.paired else first
 
 
 def need(d: int) -> FloatArray:
@@ -142,14 +144,14 @@ def budget_of(evaluations: int | None, d: int, who: str) -> int:
     """`evaluations`, or max(2,000, 100 d); an error names the least budget where they are fewer."""
     budget = max(2_000, 100 * d) if evaluations is None else positive_integer("evaluations", evaluations)
     if budget < (least := least_budget(d)):
-        needed = f"{least:,}, all coalitions of sizes 0, 1, d − 1 and d and three of every other size"
+        needed = f"{least:,}, all coalitions of sizes 0, 1, d − 1 and d and three of every other size, with complements"
         raise ValueError(f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {needed}.")
     return budget
 
 
 def least_budget(d: int) -> int:
     """The fewest evaluations with which every Δ_j(x_i) and its error can be estimated."""
-    return int(min(2**d, 2 * d + 2 + FEWEST_FOLDS * max(d - 3, 0)))
+    return int(min(2**d, 2 * d + 2 + 2 * FEWEST_FOLDS * max(d // 2 - 1, 0)))
 
 
 @dataclass(frozen=True)
@@ -159,9 +161,10 @@ class Sample:
     coalitions: BoolArray  # (n, d)
     fold: IntArray  # (n,), −1 for the coalitions of a size taken whole
     whole: BoolArray  # (d + 1,) the sizes taken whole
+    partner: IntArray | None = None  # (n,) the rows of the complements, if all have one
 
     def take(self, rows: BoolArray | IntArray) -> Self:
-        return replace(self, coalitions=self.coalitions[rows], fold=self.fold[rows])
+        return replace(self, coalitions=self.coalitions[rows], fold=self.fold[rows], partner=None)
 
     @property
     def d(self) -> int:
@@ -190,9 +193,13 @@ class Sample:
 
     @cached_property
     def groups(self) -> list[IntArray]:
-        """Rows of the sizes known in full, then of every group of folds; fold c is in group c mod 5."""
-        group = np.where(self.fold >= 0, self.fold % MOST_GROUPS, -1)
-        return [np.flatnonzero(group == g) for g in range(-1, min(self.folds, MOST_GROUPS))]
+        """Rows of the sizes known in full, then of every group of folds."""
+        group = np.where(self.fold >= 0, self.group_of(self.fold), -1)
+        return [np.flatnonzero(group == g) for g in range(-1, int(group.max()) + 1)]
+
+    def group_of(self, fold: IntArray) -> IntArray:
+        """The group that is left out of the model of a fold: the fold itself, but five groups of folds in many rows."""
+        return fold if len(self.coalitions) <= FEW_ROWS else fold % FEW_GROUPS
 
 
 @dataclass(frozen=True)
@@ -205,7 +212,19 @@ class Fit:
     def remainder(self, sample: Sample, y: FloatArray) -> FloatArray:
         """(m,) what the models leave of the values y (n,) in the folds."""
         rows = sample.drawn
-        return np.asarray(y[rows] - self.predicted[sample.fold[rows] % MOST_GROUPS, rows])
+        return np.asarray(y[rows] - self.predicted[sample.group_of(sample.fold[rows]), rows])
+
+    def stretch(self, sample: Sample, y: FloatArray) -> float:
+        """By how much the folds are further from the truth than their spread tells, 1 to √1.5.
+
+        What a model owes to chance in its fold c' shows in the remainders of c, and the other way round: the two are
+        correlated. Of the squared remainders of unseen draws, out = a + u, the part u counts twice in the variance of
+        the mean. It is (out − in)/2 with those of draws that the model has seen, to first order in terms for each draw.
+        """
+        squares = (y - self.predicted)[:, sample.drawn] ** 2 * sample.weights[sample.drawn]
+        unseen = float(squares[sample.group_of(sample.fold[sample.drawn]), np.arange(len(sample.drawn))].sum())
+        seen = (float(squares.sum()) - unseen) / max(len(squares) - 1, 1)
+        return float(np.sqrt(1.5 - 0.5 * min(seen / unseen, 1.0))) if unseen > 0 else 1.0
 
 
 Crossfit = Callable[[Sample, FloatArray], Fit]
@@ -227,31 +246,37 @@ def estimate(
     tight = budget < 2 * least_budget(game.d) or 2**game.d <= budget < 2**game.d + REPEATS
     plan = Plan.of(game.d, budget if tight else budget - REPEATS)  # the rest is for the search for noise
     pilot, folds, whole = plan.pilot(), plan.folds, plan.whole_sizes()
-    calls = [(-1, whole, game(whole))]
+    calls, paired = [(-1, whole, game(whole))], True
 
     def table(reason: str) -> Contributions:
-        return _table(*_gathered(calls, plan.whole), crossfit, game.evaluations - before, reason, draws)
+        return _table(*_gathered(calls, plan.whole, paired), crossfit, game.evaluations - before, reason, draws)
 
     def evaluate(drawn: Iterator[BoolArray]) -> None:
         for fold, coalitions in enumerate(drawn):
             with keep_partial(table if len(calls) > FEWEST_FOLDS else None):
                 calls.append((fold, coalitions, game(coalitions)))
 
-    evaluate(pilot.drawn(rng, folds, paired=True))
+    evaluate(pilot.drawn(rng, folds))
     if pilot is not plan:
-        spread = _spread_by_size(*_gathered(calls, plan.whole), rough)
-        evaluate(plan.rest(pilot, spread).drawn(rng, folds, paired=False))
-    sample, values = _gathered(calls, plan.whole)
+        spread = _spread_by_size(*_gathered(calls, plan.whole, paired), rough)
+        rest = plan.rest(pilot, spread)
+        paired = rest.paired
+        evaluate(rest.drawn(rng, folds))
+    sample, values = _gathered(calls, plan.whole, paired)
     room = budget - (game.evaluations - before) >= REPEATS
     variance = noise(game, sample.coalitions, values) if room else None
     return with_noise(table(f"{who}: budget of {budget:,} evaluations used"), variance)
 
 
-def _gathered(calls: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray) -> tuple[Sample, FloatArray]:
-    """The coalitions and values (n[, k]) of all calls of the game, each with its fold."""
+def _gathered(
+    calls: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray, paired: bool
+) -> tuple[Sample, FloatArray]:
+    """The coalitions and values (n[, k]) of all calls of the game, with its fold and, if paired, its complement."""
     folds, coalitions, values = zip(*calls, strict=True)
-    fold = np.repeat(folds, [len(called) for called in coalitions])
-    return Sample(np.concatenate(coalitions), fold, whole), np.concatenate(values)
+    n = [len(called) for called in coalitions]
+    partner = [np.roll(rows, len(rows) // 2) for rows in np.split(np.arange(sum(n)), np.cumsum(n)[:-1])]
+    sample = Sample(np.concatenate(coalitions), np.repeat(folds, n), whole, np.concatenate(partner) if paired else None)
+    return sample, np.concatenate(values)
 
 
 def _table(
@@ -262,7 +287,9 @@ def _table(
         return Contributions.known(_means(sample, values), evaluations, reason)
     fits = [(y, crossfit(sample, y)) for y in values.reshape(len(values), -1).T]
     mean = np.stack([_fold_deltas(sample, y, fit) for y, fit in fits], axis=-1)
-    errors = np.stack([_errors(sample, y, fit) for y, fit in fits], axis=-1)
+    stretch = np.array([fit.stretch(sample, y) for y, fit in fits])
+    mean = mean.mean(axis=0) + stretch * (mean - mean.mean(axis=0))
+    errors = stretch * np.stack([_errors(sample, y, fit) for y, fit in fits], axis=-1)
     exact = _means(sample.take(sample.fold < 0), values[sample.fold < 0])
     mean, errors = mean.reshape(sample.folds, *exact.shape), errors.reshape(exact.shape)
     counts = np.stack([_informing(sample) / sample.folds] * sample.folds)
@@ -284,8 +311,8 @@ def _spread_by_size(sample: Sample, values: FloatArray, crossfit: Crossfit) -> F
 def _fold_deltas(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
     """(c, d, d) Δ(g) + Δ(v − g), the remainder taken from each fold and from the sizes known in full."""
     deltas = []
-    for c in range(sample.folds):
-        seen, g = (sample.fold == c) | (sample.fold < 0), c % MOST_GROUPS
+    for c, g in enumerate(sample.group_of(np.arange(sample.folds))):
+        seen = (sample.fold == c) | (sample.fold < 0)
         deltas.append(fit.delta[g] + _means(sample.take(seen), (y - fit.predicted[g])[seen]))
     return np.stack(deltas)
 
@@ -345,4 +372,11 @@ def _errors(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
             square = (squares[side] + BORROWED * share[:, None] * average) / (n + BORROWED)[:, None]
             variance = (square - mean**2) * (per_draw / share**2)[:, None]
             variances.append(np.where(sample.whole[:, None], 0.0, variance))
-    return np.asarray(np.sqrt(np.maximum(variances[0][1:] + variances[1][:-1], 0.0)))
+        variance = variances[0][1:] + variances[1][:-1]
+        if d % 2 and sample.partner is not None:  # the two sizes in the middle are each other's complements
+            j, whole = (d + 1) // 2, np.zeros(len(y))
+            whole[sample.drawn] = remainder
+            together = _sums(part, (whole * whole[sample.partner])[sample.drawn])[0]
+            covariance = together[j] / n[j] - first[0][j] * first[1][j - 1] / n[j] ** 2
+            variance[j - 1] -= np.where(sample.whole[j], 0.0, 2 * covariance * per_draw[j] * (d / j) ** 2)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))

@@ -1,0 +1,85 @@
+"""Sparse models of a game: their Δ, sums of them, and what they find."""
+
+import numpy as np
+import pytest
+
+from tests.oracles import delta_by_definition, random_game
+from weightedshap.estimators.parities import Model, Parities, Terms, mixed
+from weightedshap.estimators.strata import Plan, Sample
+from weightedshap.games import FunctionGame
+
+
+def model(d, seed=0, n=6):
+    """A model with random terms and coefficients."""
+    rng = np.random.default_rng(seed)
+    sets = np.array([np.isin(np.arange(d), rng.choice(d, rng.integers(1, 5), replace=False)) for _ in range(n)])
+    return Model(Terms(sets, rng.integers(0, 3, n)), rng.normal(size=n), rng.normal(size=d + 1))
+
+
+def signs_of(coalitions):
+    return np.where(coalitions, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("d", [4, 5, 6, 7])
+def test_the_delta_of_a_model_is_its_definition(d):
+    one = model(d)
+    game = FunctionGame(lambda coalitions: one(signs_of(coalitions)), d)
+    np.testing.assert_allclose(one.delta(), delta_by_definition(game), atol=1e-11)
+
+
+def test_a_term_is_the_product_of_its_signs_and_a_power_of_their_mean():
+    rng = np.random.default_rng(0)
+    signs, terms = rng.choice([-1.0, 1.0], size=(20, 6)), model(6).terms
+    expected = [
+        [np.prod(row[members]) * row.mean() ** t for members, t in zip(terms.sets, terms.powers)] for row in signs
+    ]
+    np.testing.assert_allclose(terms(signs), expected)
+
+
+def test_a_mixture_adds_up_and_has_every_term_once():
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, 6))
+    models, weights = [model(6, 0), model(6, 1), model(6, 0)], [0.5, 2.0, 0.25]
+    both = mixed(models, weights)
+    np.testing.assert_allclose(both(signs), sum(w * one(signs) for w, one in zip(weights, models)))
+    assert len(both.terms) <= 12
+
+
+def drawn(d, paired, seed=0):
+    """A sample of all coalitions of the sizes at both ends and of draws with or without their complements."""
+    plan, rng = Plan.of(d, 600), np.random.default_rng(seed)
+    calls = [plan.whole_sizes(), *plan.drawn(rng, 5)]
+    fold = np.repeat(np.arange(-1, 5), [len(called) for called in calls])
+    n = np.concatenate([[0], np.cumsum([len(called) for called in calls])])
+    partner = np.concatenate([start + np.roll(np.arange(len(c)), len(c) // 2) for start, c in zip(n, calls)])
+    return Sample(np.concatenate(calls), fold, plan.whole, partner if paired else None)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_game_of_few_terms_is_found_from_draws_with_and_without_complements(paired):
+    truth, sample = (
+        Model(Terms(np.eye(11, dtype=bool)[:3], np.zeros(3, int)), np.ones(3), np.zeros(12)),
+        drawn(11, paired),
+    )
+    sets = np.zeros((2, 11), bool)
+    sets[0, [1, 4]] = sets[1, [2, 5, 7]] = True
+    truth = mixed([truth, Model(Terms(sets, np.zeros(2, int)), np.array([2.0, -1.0]), np.zeros(12))], [1.0, 1.0])
+    fit = Parities()(sample, truth(signs_of(sample.coalitions)))
+    np.testing.assert_allclose(fit.delta, np.stack([truth.delta()] * len(fit.delta)), atol=0.02)
+
+
+def test_the_model_of_a_group_has_not_seen_it():
+    sample = drawn(12, paired=True)
+    y = random_game(12)(sample.coalitions)
+    shaken = y + 0.1 * np.isin(np.arange(len(y)), sample.groups[1])
+    one, other = (Parities(rounds=0)(sample, values).predicted for values in (y, shaken))
+    np.testing.assert_array_equal(one[0], other[0])
+    assert (np.abs(one - other)[1:].max(axis=1) > 1e-3).all()
+
+
+def test_with_interactions_it_is_seen_through_the_weights_of_the_mixture_alone():
+    sample = drawn(12, paired=True)
+    y = np.tanh(sample.coalitions @ np.random.default_rng(0).normal(size=12))
+    shaken = y + 0.1 * np.isin(np.arange(len(y)), sample.groups[1])
+    one, other = (Parities()(sample, values).predicted for values in (y, shaken))
+    moved = np.sqrt(np.mean((one - other) ** 2, axis=1))
+    assert 2 * moved[0] < moved[1:].min()
