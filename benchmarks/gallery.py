@@ -2,7 +2,7 @@
 
     python benchmarks/gallery.py folder [--d 5 30 90 500] [--classes 1 10] [--only waterfall …]
 
-Look at them one by one. The tables hold what people bring: categories, missing values, long, Chinese and emoji names,
+Look at them one by one. The tables hold what people bring: categories, missing values, long and emoji names,
 an index of their own, and columns of very different size.
 """
 

@@ -47,13 +47,6 @@ def test_a_change_carries_its_sign():
     assert [wording.number(value, 3, sign=True) for value in (0.5, -0.5, 0, 12345)] == ["+0.5", "−0.5", "0", "+12,345"]
 
 
-def test_numbers_of_a_column_have_equally_many_decimals():
-    assert wording.column([1.5, 207327.4, -3]) == ["2", "207,327", "−3"]
-    assert wording.column([0.001, 0.0234, math.nan]) == ["0.00100", "0.02340", "?"]
-    assert wording.column([-0.00001, 1]) == ["0.000", "1.000"]
-    assert wording.column([0, 0]) == ["0", "0"]
-
-
 def test_a_margin_says_how_many_digits_count():
     assert wording.with_margin(0.12345, 0.0042) == "0.1235 ± 0.0042"
     assert wording.with_margin(207327.4, 1532.3) == "207,327 ± 1,532"
@@ -81,7 +74,6 @@ def test_a_change_is_told_in_words_and_without_a_second_minus():
     assert wording.compared(math.nan) == "not comparable"
 
 
-def test_one_is_singular_and_lists_end_in_and():
+def test_one_is_singular():
     assert [wording.plural(count, "row") for count in (0, 1, 1200)] == ["0 rows", "1 row", "1,200 rows"]
     assert wording.plural(2, "class", "classes") == "2 classes"
-    assert [wording.listed(words) for words in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]

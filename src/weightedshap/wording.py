@@ -1,7 +1,6 @@
 """Numbers as people write them, in prints, figures, report and command line: 207,327 · 13.6 % smaller · 1 row."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,16 +27,6 @@ def _trimmed(text: str) -> str:
 def _places(value: float, digits: int) -> int:
     """Decimals that show so many digits of a value."""
     return max(0, digits - 1 - (math.floor(math.log10(abs(value))) if value else 0))
-
-
-def column(values: npt.ArrayLike, digits: int = 4) -> list[str]:
-    """Numbers of one column, with equally many decimals, as many as the largest needs."""
-    array = np.asarray(values, dtype=np.float64)
-    largest = np.abs(array[np.isfinite(array)]).max(initial=0.0)
-    if largest and not SMALLEST <= largest < LARGEST:
-        return [number(value, digits) for value in array.tolist()]
-    places = _places(largest, digits) if largest else 0
-    return [_at(value, places) if math.isfinite(value) else number(value) for value in array.tolist()]
 
 
 def _at(value: float, places: int) -> str:
@@ -86,9 +75,3 @@ def compared(change: float, less: str = "smaller", more: str = "larger", digits:
 def plural(count: int, word: str, words: str | None = None) -> str:
     """``1 row``, ``1,200 rows``."""
     return f"{count:,} {word if count == 1 else words or word + 's'}"
-
-
-def listed(words: Sequence[str], last: str = "and") -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    *first, end = words
-    return f"{', '.join(first)} {last} {end}" if first else end

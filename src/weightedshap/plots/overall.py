@@ -62,14 +62,9 @@ def _mark_end(ax: Axes, d: int, level: float, share: float) -> None:
     else:
         said = "all known: the judge gives f(x)"
     ax.plot(d, level, "o", color=style.INK, markersize=5, clip_on=False, zorder=5)
-    at: dict[str, Any] = {
-        "textcoords": "offset points",
-        "ha": "right",
-        "va": "bottom",
-        "fontsize": "x-small",
-        "color": style.INK,
-    }
-    ax.annotate(said, (d, level), (-6, 48), arrowprops={"arrowstyle": "-", "linewidth": 0.6}, **at)
+    line = {"arrowstyle": "-", "linewidth": 0.6}
+    text = ax.annotate(said, (d, level), (-6, 48), textcoords="offset points", ha="right", arrowprops=line)
+    text.set(fontsize="x-small", color=style.INK)
 
 
 def _further(explanation: Explanation, name: str, curves: FloatArray, output: int | str, taken: Curves) -> FloatArray:
