@@ -164,8 +164,10 @@ class Ensemble:
     @cached_property
     def need(self) -> Int32:
         """(I + L,) how many values are held at once below each node, if the child that needs more comes first."""
-        need, any_order = np.zeros(len(self.cover), np.int32), np.zeros(len(self.left), dtype=np.bool_)
-        lane_kernels.count_lines(self.parents_first(any_order)[::-1], self.left, self.right, need)
+        need = np.zeros(len(self.cover), np.int32)
+        for node in reversed([*self.levels()]):
+            a, b = need[self.left[node]], need[self.right[node]]
+            need[node] = np.maximum(np.maximum(a, b), np.minimum(a, b) + 1)
         return need
 
     @cached_property
@@ -174,8 +176,17 @@ class Ensemble:
         return np.asarray(self.need[self.left] >= self.need[self.right])
 
     def parents_first(self, left_last: BoolArray) -> Int32:
-        """(I,) inner nodes, each before its children; see `lane_kernels.parents_first`."""
-        return np.asarray(lane_kernels.parents_first(self.roots, self.left, self.right, left_last))
+        """(I,) inner nodes from the last tree on, each before its children; left ones last where told (I,)."""
+        first, last = np.where(left_last, (self.right, self.left), (self.left, self.right))
+        levels, below = [*self.levels()], np.zeros(len(self.cover), np.int32)  # inner nodes from each node on
+        for node in reversed(levels):
+            below[node] = 1 + below[first[node]] + below[last[node]]
+        place, of_trees = np.zeros(len(self.cover), np.int32), below[self.roots]
+        place[self.roots] = of_trees.sum() - np.cumsum(of_trees)
+        for node in levels:
+            place[first[node]] = place[node] + 1
+            place[last[node]] = place[node] + 1 + below[first[node]]
+        return np.argsort(place[: len(self.left)]).astype(np.int32)
 
     @cached_property
     def special(self) -> IntArray:
@@ -327,7 +338,9 @@ class Absent:
             trees = e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth
             return tuple(leaf_kernels.list_leaves(e.directions(X), self.goes, self.weights, *trees))
         ways = e.paths.value, e.paths.start, e.paths.member, e.paths.edge_start, e.paths.edge
-        return tuple(path_kernels.list_pattern_leaves(e.directions(X), *ways, *self.patterns))
+        first, c, n_known, start, member = path_kernels.list_pattern_leaves(e.directions(X), *ways, *self.patterns)
+        hidden = np.arange(len(member)) >= np.repeat(start[:-1] + n_known, np.diff(start))
+        return first, c, np.zeros_like(n_known), start, np.where(hidden, ~member, member)
 
 
 def coefficient_table(d: int, widest: int) -> FloatArray:
