@@ -125,7 +125,7 @@ def add_steps(x_left, programme, groups, orders, out):
     """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none for k = 0.
 
     For a group of trees only its players count: their first ones are the same few sets again and again, each a lane.
-    Set s is written as bits, ``sets[s, w]``.
+    Set s is written as bits, ``sets[w, s]``.
     """
     player, first_step, first_player, who, widest = groups
     m, d = orders.shape[1], orders.shape[2]
@@ -134,7 +134,7 @@ def add_steps(x_left, programme, groups, orders, out):
         room *= 2
     rank, order, keys = np.empty((m, d), np.int32), np.empty((m, widest), np.int32), np.empty(widest, np.int64)
     lane, table = np.empty((m, widest + 1), np.int32), np.empty(room, np.int32)
-    sets, total = np.empty((most + 1, n_words), np.uint64), np.empty(most)
+    sets, total = np.empty((n_words, most + 1), np.uint64), np.empty(most)
     hidden, stack = np.empty((widest, LANES)), np.empty((programme[-1], LANES))
     for r in range(orders.shape[0]):
         for q in range(m):
@@ -152,7 +152,7 @@ def add_steps(x_left, programme, groups, orders, out):
                 for p in range(size):
                     word, bit = p >> 6, np.uint64(p & 63)
                     for s in range(n):
-                        hidden[p, s] = 0.0 if (sets[begin + s, word] >> bit) & np.uint64(1) else 1.0
+                        hidden[p, s] = 0.0 if (sets[word, begin + s] >> bit) & np.uint64(1) else 1.0
                 part = total[begin : begin + n]
                 add_coalitions(x_left[r], programme, player, first_step[g], first_step[g + 1], hidden, n, stack, part)
             for q in range(m):
@@ -184,30 +184,32 @@ def distinct_sets(order, size, table, sets, lane):
 
     ``lane[q, j]`` numbers the first j players of order q. They are looked up in `table` by their bits, mixed up.
     """
-    mask, n_sets, n_words = np.uint64(table.shape[0] - 1), 0, sets.shape[1]
+    mask, n_sets, n_words = np.uint64(table.shape[0] - 1), 0, sets.shape[0]
+    now = sets[:, -1]
     for slot in range(table.shape[0]):
         table[slot] = -1
     for q in range(order.shape[0]):
-        mixed, before = np.uint64(0), -1
+        mixed = np.uint64(0)
+        for w in range(n_words):
+            now[w] = 0
         for j in range(size + 1):
-            for w in range(n_words):  # a guess in the next free place
-                sets[n_sets, w] = sets[before, w] if j > 0 else np.uint64(0)
             if j > 0:
                 i = np.uint64(order[q, j - 1])
-                sets[n_sets, i >> np.uint64(6)] |= np.uint64(1) << (i & np.uint64(63))
+                now[i >> np.uint64(6)] |= np.uint64(1) << (i & np.uint64(63))
                 word = (i + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-                mixed ^= word * (word >> np.uint64(31))
-            slot = (mixed ^ (mixed >> np.uint64(32))) & mask
+                mixed ^= (word ^ (word >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
+            slot = (mixed >> np.uint64(32)) & mask
             while table[slot] >= 0:
                 s, w = table[slot], 0
-                while w < n_words and sets[s, w] == sets[n_sets, w]:
+                while w < n_words and sets[w, s] == now[w]:
                     w += 1
                 if w == n_words:
                     break
                 slot = (slot + np.uint64(1)) & mask
             if table[slot] < 0:
+                for w in range(n_words):
+                    sets[w, n_sets] = now[w]
                 table[slot] = n_sets
                 n_sets += 1
-            before = table[slot]
-            lane[q, j] = before
+            lane[q, j] = table[slot]
     return n_sets
