@@ -1,9 +1,8 @@
 """Predictions along an order of features; sizes j = 0..d stand on the last axis, or before k in blocks of rows."""
 
 import numpy as np
-from scipy.special import stdtrit
 
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap.checks import FloatArray, IntArray, Lazily
 from weightedshap.games.protocols import Game
 from weightedshap.games.rows import View
 from weightedshap.games.wrappers import along_distinct, checked
@@ -11,6 +10,7 @@ from weightedshap.games.wrappers import along_distinct, checked
 __all__ = ["along", "area", "exclusion_error", "mean_interval", "order_of", "recovery_error"]
 
 
+special = Lazily("scipy.special")
 INFINITE = int(np.array(np.inf).view(np.int64)) | 0xFFFFFFFF
 
 
@@ -73,4 +73,4 @@ def mean_interval(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     mean = np.asarray(values.mean(axis=0))
     if n < 2:
         return mean, np.full_like(mean, np.nan)
-    return mean, np.asarray(stdtrit(n - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(n))
+    return mean, np.asarray(special.stdtrit(n - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(n))

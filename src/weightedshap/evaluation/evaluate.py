@@ -4,15 +4,16 @@ No weights look worse than Shapley on the judge that chose them. So the distinct
 fits the games, explains every row, and is judged on games of the other half, which by default have no misfit at [d].
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 
-from weightedshap.checks import FloatArray, IntArray, field_values, look_up, name_of, one_of, positive_integer
+from weightedshap.checks import FloatArray, IntArray, Lazily, field_values, look_up, name_of, one_of, positive_integer
 from weightedshap.choices import JUDGES_STREAM, Setting
 from weightedshap.curves import mean_interval, misfit
 from weightedshap.evaluation.metrics import Labels, as_labels, points
@@ -25,6 +26,11 @@ from weightedshap.games.rows import Rows
 from weightedshap.games.surrogate import copies_of
 from weightedshap.inputs import Data, Table
 from weightedshap.utilities import masked_inclusion
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = Lazily("pandas")
 
 FILE_VERSION = 1
 LARGER_IS_BETTER = ("inclusion_auc", "masked_auc", "exclusion", "exclusion_mse")

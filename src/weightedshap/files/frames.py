@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from weightedshap.checks import BoolArray, require
+from weightedshap.checks import BoolArray, Lazily, require
 from weightedshap.inputs.columns import Array, Data
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = Lazily("pandas")
 
 PLAIN = "biufcMm"
 NULLABLE = {"boolean", "Float32", "Float64", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}

@@ -1,15 +1,21 @@
 """Games of one's own and of other libraries as ours: a function, a shap masker with a model, a shapiq game."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, as_outputs, offered, require
+from weightedshap.checks import BoolArray, FloatArray, Lazily, as_outputs, offered, require
 from weightedshap.coalitions import as_coalitions
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = Lazily("pandas")
 
 BATCH_ROWS = 2**14  # masked rows that shap holds at once
 

@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, softmax
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Lazily, look_up
 from weightedshap.games.protocols import Anchor, ExactBlock, ExactFitted, Recipe
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import ExactGame, FittedOnTable, JoinedBlock
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from weightedshap.games.tree_surrogate import FittedTreeSurrogate
 
+special = Lazily("scipy.special")
 POWER = 0.25  # of 1 − s/d
 LOOKED_AT = 100  # background rows on which a base is held against the model
 CLOSE = 1e-5  # relative: libraries add up trees in single precision
@@ -64,8 +64,8 @@ class Link:
 
     def __call__(self, raw: FloatArray) -> FloatArray:
         if self.name == "softmax":
-            return np.asarray(softmax(raw, axis=-1)[..., list(self.picked)])
-        return np.asarray(expit(raw)) if self.name == "sigmoid" else raw
+            return np.asarray(special.softmax(raw, axis=-1)[..., list(self.picked)])
+        return np.asarray(special.expit(raw)) if self.name == "sigmoid" else raw
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """How each library's models are called on rows, and on which scale; a call is a plain value that can be pickled."""
 
+from __future__ import annotations
+
 import json
 import sys
 import threading
@@ -7,14 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import BuiltinMethodType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from weightedshap.checks import FloatArray, offered, require
+from weightedshap.checks import FloatArray, Lazily, offered, require
 from weightedshap.inputs.columns import Array, Data, UserModel, as_numbers, column_of, in_dtype, kind_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = Lazily("pandas")
 
 Predict = Callable[[Data], Any]
 Call = tuple[Predict, str, tuple[str, ...]]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Lazily, Positions
 from weightedshap.inputs.groups import listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = Lazily("pandas")
 
 Data = Any
 """Rows of people's data: an array (n, c), a pandas or a polars DataFrame."""
@@ -136,7 +140,7 @@ ARRAYS = Kind[Array](
     column=lambda rows, c, who: np.asarray(rows[:, c], dtype=np.float64),
     series=lambda rows, c: pd.Series(rows[:, c]),
     to_array=lambda rows: rows,
-    to_pandas=pd.DataFrame,
+    to_pandas=lambda rows: pd.DataFrame(rows),
     is_boolean=lambda rows, c: rows.dtype == np.bool_,
     like=lambda rows, reference, who: in_dtype(numeric(rows, who), reference.dtype),
     build=_built,

@@ -4,9 +4,12 @@ At a split a known player goes the row's way, and a hidden one both ways by thei
 node is a mix of those of its children, found in one flat loop. Functions that only one loop calls are a part of it.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
+from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.trees.leaf_kernels import goes_left
 
 LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a stack of a few stays in the nearest cache
@@ -113,7 +116,7 @@ def values(x_left, programme, player, coalitions, out):
             add_coalitions(x_left[r], programme, player, 0, player.shape[0], hidden, n, stack, total)
 
 
-def along(x_left, programme, groups, orders, out):
+def along(x_left: BoolArray, programme: Any, groups: Any, orders: IntArray, out: FloatArray) -> None:
     """Path-dependent: add to ``out[r, q, k]`` the value when the first k players of order q are known."""
     steps = np.zeros(out.shape)
     add_steps(x_left, programme, groups, orders, steps)

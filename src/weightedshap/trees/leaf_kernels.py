@@ -10,8 +10,12 @@ the leaf before it and ``member[start[l] : start[l + 1]]``, where player p is wr
 Inner nodes are numbered before leaves: from ``n_inner = left.shape[0]`` on a node has ``value[node − n_inner]``.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray
 
 KNOWN, HIDDEN = 1, 2
 
@@ -71,7 +75,18 @@ def grown(array, size):
     return bigger
 
 
-def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_players, depth):
+def list_leaves(
+    x_left: BoolArray,
+    z_left: BoolArray,
+    z_weight: FloatArray,
+    roots: Any,
+    left: Any,
+    right: Any,
+    player: Any,
+    value: FloatArray,
+    n_players: int,
+    depth: int,
+) -> tuple[Any, ...]:
     """The living leaves of explained rows, directions `x_left` (n, nodes), against absent ones, `z_left` (B, nodes)."""
     x_way, z_way = np.where(z_left, right, left), np.where(z_left, left, right)  # where the two part
     ways = np.stack([x_way, z_way, np.broadcast_to(player, z_left.shape), z_left], axis=-1, dtype=np.int32)
@@ -86,7 +101,7 @@ def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_p
     return first, c[:leaves], shared[:leaves], start[: leaves + 1], member[:members]
 
 
-def _with_room(array, room):
+def _with_room(array: Any, room: int) -> Any:
     """The same with some more places, so that the last leaf still knows where its members end."""
     bigger = np.empty(2 * room + 1, array.dtype)
     bigger[: len(array)] = array
@@ -219,7 +234,7 @@ def spread(gathered, widest, table, slot, met, out):
         slot[met[i]] = -1
 
 
-def along(first, c, shared, start, member, orders, out):
+def along(first: Any, c: Any, shared: Any, start: Any, member: Any, orders: IntArray, out: FloatArray) -> None:
     """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known."""
     steps = np.zeros(out.shape)
     add_steps(first, c, shared, start, member, orders, steps)
@@ -282,7 +297,7 @@ def ends(first, c, shared, start, member, out):
 
 @njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def values(first, c, shared, start, member, coalitions, out):
-    """Add to ``out[r, q]`` the value of coalition q at row r; `agreed` counts the first members of a leaf it is on for."""
+    """Add to ``out[r, q]`` the value of coalition q at row r; the first `agreed` members of a leaf agree."""
     for r in range(out.shape[0]):
         for q in range(coalitions.shape[0]):
             total, agreed = 0.0, 0
