@@ -9,7 +9,7 @@ from pathlib import Path
 import weightedshap
 
 LAYERS = [
-    *("checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network", "weights", "games"),
+    *("lazily", "checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network", "weights", "games"),
     *("curves", "refinement", "estimators", "utilities", "selection", "assembly", "choices"),
     *("files", "explanation", "weighing", "explainer"),
     *("evaluation", "plots", "report", "cli"),

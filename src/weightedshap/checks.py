@@ -18,16 +18,6 @@ Positions = int | IntArray
 T = TypeVar("T")
 
 
-class Lazily:
-    """A module that is loaded when something of it is first asked for, so that importing the package stays light."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, attribute: str) -> Any:
-        return getattr(importlib.import_module(self._name), attribute)
-
-
 class UnknownName(ValueError, KeyError):
     """A name that no table knows; the message lists the known ones and the nearest."""
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, Lazily
+from weightedshap.checks import FloatArray, IntArray
 from weightedshap.games.protocols import Game
 from weightedshap.games.rows import View
 from weightedshap.games.wrappers import along_distinct, checked
+from weightedshap.lazily import special
 
 __all__ = ["along", "area", "exclusion_error", "mean_interval", "order_of", "recovery_error"]
 
 
-special = Lazily("scipy.special")
-INFINITE = int(np.array(np.inf).view(np.int64)) | 0xFFFFFFFF
+INFINITE = int(np.array(np.inf).view(np.int64)) | 0xFFFFFFFF  # and any index in its last bits
 
 
 def order_of(phi: FloatArray, axis: int = -1) -> IntArray:
@@ -21,7 +21,7 @@ def order_of(phi: FloatArray, axis: int = -1) -> IntArray:
     keys = size.view(np.int64) | low  # non-negative floats are ordered as their bits are
     keys -= np.arange(phi.shape[axis])
     keys.sort(axis=-1)  # much faster than a stable argsort
-    unsure = ((keys[..., 1:] ^ keys[..., :-1]) <= low) & (keys[..., 1:] > low)  # alike, and perhaps not equal
+    unsure = ((keys[..., 1:] ^ keys[..., :-1]) <= low) & (keys[..., 1:] > low)  # alike, and not below 1e-310
     order = keys[..., ::-1] & low
     np.subtract(low, order, out=order)
     again = unsure.any(axis=-1) | (keys[..., -1] > INFINITE)  # NaN is larger than all

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Lazily, look_up, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up, positive_integer
+from weightedshap.lazily import special
 
-special = Lazily("scipy.special")
 __all__ = ["FAMILIES", "PAPER_PAIRS", "WeightFamily", "banzhaf", "beta", "beta_grid", "first", "last", "paper"]
 __all__ += ["shapley", "sizes", "wide"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, Lazily, field_values, look_up, name_of, one_of, positive_integer
+from weightedshap.checks import FloatArray, IntArray, field_values, look_up, name_of, one_of, positive_integer
 from weightedshap.choices import JUDGES_STREAM, Setting
 from weightedshap.curves import mean_interval, misfit
 from weightedshap.evaluation.metrics import Labels, as_labels, points
@@ -25,12 +25,8 @@ from weightedshap.games import JUDGES
 from weightedshap.games.rows import Rows
 from weightedshap.games.surrogate import copies_of
 from weightedshap.inputs import Data, Table
+from weightedshap.lazily import pd
 from weightedshap.utilities import masked_inclusion
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = Lazily("pandas")
 
 FILE_VERSION = 1
 LARGER_IS_BETTER = ("inclusion_auc", "masked_auc", "exclusion", "exclusion_mse")

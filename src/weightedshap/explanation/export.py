@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import FloatArray, Lazily, one_of, output_position, require
+from weightedshap.checks import FloatArray, one_of, output_position, require
 from weightedshap.inputs import kind_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = Lazily("pandas")
+from weightedshap.lazily import pd
 
 if TYPE_CHECKING:
     from weightedshap.explanation.result import Explanation

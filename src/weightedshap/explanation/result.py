@@ -12,20 +12,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import FloatArray, IntArray, Lazily, one_of, positive_integer
+from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import export, stored
 from weightedshap.explanation import slicing as axes
 from weightedshap.explanation.shortlist import Shortlist, shortlisted
 from weightedshap.inputs import Data, join_of
+from weightedshap.lazily import pd
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = Lazily("pandas")
 
 if TYPE_CHECKING:
     from weightedshap.plots import PlotAccessor

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, Lazily, require
+from weightedshap.checks import BoolArray, require
 from weightedshap.inputs.columns import Array, Data
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = Lazily("pandas")
+from weightedshap.lazily import pd
 
 PLAIN = "biufcMm"
 NULLABLE = {"boolean", "Float32", "Float64", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}

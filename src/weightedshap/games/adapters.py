@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, FloatArray, Lazily, as_outputs, offered, require
+from weightedshap.checks import BoolArray, FloatArray, as_outputs, offered, require
 from weightedshap.coalitions import as_coalitions
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = Lazily("pandas")
+from weightedshap.lazily import pd
 
 BATCH_ROWS = 2**14  # masked rows that shap holds at once
 

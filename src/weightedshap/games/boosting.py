@@ -62,9 +62,7 @@ def boost(
     grown = {"learning_rate": recipe.rate, "num_leaves": recipe.leaves, "max_bin": recipe.bins, "num_threads": jobs}
     targets, held_targets = (np.ascontiguousarray((part.target - offset).T) for part in (seen, held))
     seeds = [{"seed": int(rng.integers(2**31))} for _ in targets]
-    shared = (
-        {"data_random_seed": seeds[0]["seed"]} if len(seeds) > 1 else {}
-    )  # one set of bins
+    shared = {"data_random_seed": seeds[0]["seed"]} if len(seeds) > 1 else {}  # one set of bins
     parameters = [{**LEARNING, **BINNING, **grown, **seed, **shared, **more} for seed in seeds]
     data = lightgbm.Dataset(seen.X, targets[0], weight=seen.share, params=parameters[0])
     check = lightgbm.Dataset(held.X, held_targets[0], weight=held.share, reference=data)

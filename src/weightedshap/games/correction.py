@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Lazily, look_up
+from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up
 from weightedshap.games.protocols import Anchor, ExactBlock, ExactFitted, Recipe
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import ExactGame, FittedOnTable, JoinedBlock
 from weightedshap.inputs import Data, Model, Table
+from weightedshap.lazily import special
 
 if TYPE_CHECKING:
     from lightgbm import Booster
 
     from weightedshap.games.tree_surrogate import FittedTreeSurrogate
 
-special = Lazily("scipy.special")
 POWER = 0.25  # of 1 − s/d
 LOOKED_AT = 100  # background rows on which a base is held against the model
 CLOSE = 1e-5  # relative: libraries add up trees in single precision

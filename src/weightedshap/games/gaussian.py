@@ -10,16 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Lazily, offered, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray, offered, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.games.wrappers import FilledIn, wrapped
 from weightedshap.inputs import Data, Model, Table, column_of
+from weightedshap.lazily import special
 
 BATCH_BYTES = 2**26  # drawn rows held at once
 LEAST_EIGENVALUE = 1e-8  # of a correlation matrix that is taken as it is
-
-
-special = Lazily("scipy.special")
 
 
 @dataclass(frozen=True)

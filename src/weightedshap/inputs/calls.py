@@ -9,18 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import BuiltinMethodType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import FloatArray, Lazily, offered, require
+from weightedshap.checks import FloatArray, offered, require
 from weightedshap.inputs.columns import Array, Data, UserModel, as_numbers, column_of, in_dtype, kind_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = Lazily("pandas")
+from weightedshap.lazily import pd
 
 Predict = Callable[[Data], Any]
 Call = tuple[Predict, str, tuple[str, ...]]

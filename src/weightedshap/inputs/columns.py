@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Lazily, Positions
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions
 from weightedshap.inputs.groups import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = Lazily("pandas")
+from weightedshap.lazily import pd
 
 Data = Any
 """Rows of people's data: an array (n, c), a pandas or a polars DataFrame."""

@@ -75,19 +75,9 @@ def grown(array, size):
     return bigger
 
 
-def list_leaves(
-    x_left: BoolArray,
-    z_left: BoolArray,
-    z_weight: FloatArray,
-    roots: Any,
-    left: Any,
-    right: Any,
-    player: Any,
-    value: FloatArray,
-    n_players: int,
-    depth: int,
-) -> tuple[Any, ...]:
+def list_leaves(x_left: BoolArray, z_left: BoolArray, z_weight: FloatArray, *trees: Any) -> tuple[Any, ...]:
     """The living leaves of explained rows, directions `x_left` (n, nodes), against absent ones, `z_left` (B, nodes)."""
+    roots, left, right, player, value, n_players, depth = trees
     x_way, z_way = np.where(z_left, right, left), np.where(z_left, left, right)  # where the two part
     ways = np.stack([x_way, z_way, np.broadcast_to(player, z_left.shape), z_left], axis=-1, dtype=np.int32)
     scratch = np.zeros(n_players, np.int8), *np.empty((2, depth), np.int32)
