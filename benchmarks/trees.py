@@ -54,7 +54,9 @@ def fraud():
     data = prepare("fraud", np.random.default_rng(0))
     model = boosting(data, seed=0)
     start = time.perf_counter()
-    explainer = ws.Explainer(model, np.unique(data.X_train, axis=0))  # without the copies that balance the classes
+    explainer = ws.Explainer(
+        model, np.unique(data.X_train, axis=0), game="tree_surrogate"
+    )  # without the copies that balance the classes
     return data, model, time.perf_counter() - start, explainer
 
 
@@ -98,7 +100,7 @@ def explainer_of(booster, X, predictions):
     background = as_table(X)
     model = as_model(Known(predictions), background)
     encoding = Encoding.of(background, predictions[:, None])
-    fitted = FittedTreeSurrogate(model, background, encoding, (booster,))
+    fitted = FittedTreeSurrogate(model, background, encoding, (booster,), np.zeros(1))
     return lambda **choices: ws.Explainer(Known(predictions), X, game=fitted, **choices)
 
 

@@ -21,6 +21,17 @@ def test_equal_features_keep_the_lower_index_first():
     assert curves.order_of(many).tolist() == [i for i in range(120) if i % 3] + list(range(0, 120, 3))
 
 
+@given(seeds)
+def test_ranks_are_those_of_a_stable_sort_also_where_numbers_are_alike(seed):
+    rng = np.random.default_rng(seed)
+    phi = rng.choice([0.0, 1.0, np.nextafter(1.0, 2.0), 1 + 1e-14, -1.0, np.inf, 3e-308], size=(3, 4, 30))
+    phi *= rng.choice([1.0, rng.normal()], size=(3, 4, 1))
+    phi[0, rng.random((4, 30)) < 0.05] = np.nan
+    for axis in (1, 2):
+        expected = np.argsort(-np.abs(phi), axis=axis, kind="stable")
+        np.testing.assert_array_equal(curves.order_of(phi, axis=axis), expected)
+
+
 def test_many_attributions_are_ranked_at_once():
     phi = np.random.default_rng(0).normal(size=(2, 3, 4))
     one_by_one = [[curves.order_of(row).tolist() for row in block] for block in phi]

@@ -9,7 +9,8 @@ from pathlib import Path
 import weightedshap
 
 LAYERS = [
-    *("wording", "checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network", "weights", "games"),
+    *("lazily", "wording", "checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network"),
+    *("weights", "games"),
     *("curves", "refinement", "estimators", "utilities", "selection", "assembly", "choices"),
     *("files", "explanation", "weighing", "explainer"),
     *("evaluation", "plots", "report", "cli"),

@@ -1,21 +1,35 @@
 """Predictions along an order of features; sizes j = 0..d stand on the last axis, or before k in blocks of rows."""
 
 import numpy as np
-from scipy.special import stdtrit
 
 from weightedshap.checks import FloatArray, IntArray, as_numbers_of, number_above
 from weightedshap.coalitions import as_orders
 from weightedshap.games.protocols import Game
 from weightedshap.games.rows import View
 from weightedshap.games.wrappers import along_distinct, checked
+from weightedshap.lazily import special
 
 __all__ = ["along", "area", "exclusion_error", "mean_interval", "order_of", "recovery_error"]
+
+
+INFINITE = int(np.array(np.inf).view(np.int64)) | 0xFFFFFFFF  # and any index in its last bits
 
 
 def order_of(phi: FloatArray, axis: int = -1) -> IntArray:
     """Features by |φ|, the lower index first of equals: the ranking behind ℐ(k; φ, x) of Equation 4."""
     given = as_numbers_of("phi", phi)
-    return np.asarray(np.argsort(-np.abs(given), axis=_axis(axis, given.ndim), kind="stable"))
+    size = np.abs(np.moveaxis(given, _axis(axis, given.ndim), -1), dtype=np.float64, order="C")  # (…, d)
+    low = (1 << (size.shape[-1] - 1).bit_length()) - 1  # the bits that an index takes
+    keys = size.view(np.int64) | low  # non-negative floats are ordered as their bits are
+    keys -= np.arange(size.shape[-1])
+    keys.sort(axis=-1)  # much faster than a stable argsort
+    unsure = ((keys[..., 1:] ^ keys[..., :-1]) <= low) & (keys[..., 1:] > low)  # alike, and not below 1e-310
+    order = keys[..., ::-1] & low
+    np.subtract(low, order, out=order)
+    again = unsure.any(axis=-1) | (keys[..., -1] > INFINITE)  # NaN is larger than all
+    if again.any():
+        order[again] = np.argsort(-size[again], axis=-1, kind="stable")
+    return np.moveaxis(order, -1, axis)
 
 
 def _axis(axis: int, n: int) -> int:
@@ -69,4 +83,4 @@ def mean_interval(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     mean = np.asarray(values.mean(axis=0))
     if n < 2:
         return mean, np.full_like(mean, np.nan)
-    return mean, np.asarray(stdtrit(n - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(n))
+    return mean, np.asarray(special.stdtrit(n - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(n))

@@ -3,13 +3,9 @@
 import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from typing import Any, Protocol, TypeVar
 
-import joblib
 import numpy as np
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 Result = TypeVar("Result")
 
@@ -34,18 +30,27 @@ def each_block(
     work: Callable[[slice], Result], parts: Sequence[slice], workers: Workers, description: str
 ) -> Iterator[Result]:
     """``work(part)`` for every block in order, with a bar; several workers keep BLAS to one thread each."""
-    n_jobs = None if workers.n_jobs in (None, 1) or len(parts) == 1 else workers.n_jobs
+    alone = workers.n_jobs in (None, 1) or len(parts) == 1
     sizes = [part.stop - part.start for part in parts]
-    quiet_blas = nullcontext() if n_jobs is None else threadpool_limits(1, "blas")
-    pool = None if n_jobs is None else joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    with bar(sum(sizes), description, workers.progress) as shown, quiet_blas:
-        results = map(work, parts) if pool is None else pool(joblib.delayed(work)(part) for part in parts)
+    with bar(sum(sizes), description, workers.progress) as shown:
+        results = map(work, parts) if alone else _by_several(work, parts, workers.n_jobs)
         for size, result in zip(sizes, results, strict=True):
             shown.update(size)
             yield result
 
 
+def _by_several(work: Callable[[slice], Result], parts: Sequence[slice], n_jobs: int | None) -> Iterator[Result]:
+    import joblib
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, "blas"):
+        pool = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        yield from pool(joblib.delayed(work)(part) for part in parts)
+
+
 def bar(total: int | None, description: str, progress: bool | str, unit: str = "row") -> Any:
     """A progress bar on stderr: ``"auto"`` shows it in a terminal after a second, False never."""
+    from tqdm import tqdm
+
     hidden = progress is False or (progress == "auto" and not sys.stderr.isatty())
     return tqdm(total=total, desc=description, unit=unit, disable=hidden, delay=1.0 if progress == "auto" else 0.0)

@@ -12,9 +12,9 @@ from operator import or_
 from typing import Any
 
 import numpy as np
-from scipy.special import xlog1py, xlogy
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_numbers_of, look_up, number_above, positive_integer
+from weightedshap.lazily import special
 
 __all__ = ["FAMILIES", "PAPER_PAIRS", "WeightFamily", "banzhaf", "beta", "beta_grid", "first", "last", "paper"]
 __all__ += ["shapley", "sizes", "wide"]
@@ -177,7 +177,9 @@ def banzhaf(d: int, p: float = 0.5) -> WeightFamily:
         raise ValueError(f"Banzhaf weights need a probability 0 ≤ p ≤ 1; got {p!r}.")
     j = np.arange(1, d + 1, dtype=np.float64)
     log_binomial = np.cumsum([0.0, *np.log((d - j[:-1]) / j[:-1])])
-    return WeightFamily((f"Banzhaf({p:g})",), _from_log(log_binomial + xlogy(j - 1, p) + xlog1py(d - j, -p)))
+    return WeightFamily(
+        (f"Banzhaf({p:g})",), _from_log(log_binomial + special.xlogy(j - 1, p) + special.xlog1py(d - j, -p))
+    )
 
 
 def sizes(d: int) -> WeightFamily:

@@ -14,12 +14,11 @@ from math import comb
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
-import scipy.optimize
 from threadpoolctl import threadpool_limits
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.estimators.strata import Fit, Sample
+from weightedshap.lazily import linalg, optimize
 
 Single = npt.NDArray[np.float32]
 
@@ -169,7 +168,7 @@ class Part:
         rows = np.concatenate([self.groups[h] for h in others])
         root = np.sqrt(self.weights[rows])
         first, *more = np.hstack([unseen[h - 1] for h in others])
-        weights = scipy.optimize.nnls(((more - first) * root).T, (self.y[rows] - first) * root)[0]
+        weights = optimize.nnls(((more - first) * root).T, (self.y[rows] - first) * root)[0]
         return [1 - float(weights.sum()), *map(float, weights)]
 
     def _path(self, g: int, trust: float, shares: Sequence[int]) -> Iterator[Model]:
@@ -204,7 +203,7 @@ class Part:
         relative[: self.odd != 1] = 1e-6
         for penalty in PENALTIES:
             shrunk = system + np.diag(penalty * len(X) * relative)
-            beta = scipy.linalg.solve(shrunk, cross, assume_a="pos", check_finite=False)
+            beta = linalg.solve(shrunk, cross, assume_a="pos", check_finite=False)
             yield Model(terms, beta[n:], sizes @ beta[:n])
 
     def _functions_of_size(self) -> FloatArray:

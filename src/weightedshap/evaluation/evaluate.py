@@ -4,6 +4,8 @@ No weights look worse than Shapley on the judge that chose them. So the distinct
 fits the games, explains every row, and is judged on games of the other half, which by default have no misfit at [d].
 """
 
+from __future__ import annotations
+
 import html
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from weightedshap.checks import (
     FloatArray,
@@ -36,6 +37,7 @@ from weightedshap.games import JUDGES
 from weightedshap.games.rows import Rows
 from weightedshap.games.surrogate import copies_of
 from weightedshap.inputs import Data, Table
+from weightedshap.lazily import pd
 from weightedshap.utilities import masked_inclusion
 
 FILE_VERSION = 1

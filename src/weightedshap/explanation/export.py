@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from weightedshap.checks import FloatArray, one_of, output_position, require
 from weightedshap.inputs import kind_of
+from weightedshap.lazily import pd
 from weightedshap.wording import plural
 
 if TYPE_CHECKING:

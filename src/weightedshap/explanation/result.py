@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
 from weightedshap.curves import order_of
@@ -21,6 +20,7 @@ from weightedshap.explanation import slicing as axes
 from weightedshap.explanation.shortlist import Shortlist, shortlisted
 from weightedshap.explanation.told import judge_named, named, reasons_of, scale_of
 from weightedshap.inputs import Data, join_of
+from weightedshap.lazily import pd
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family

@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from weightedshap.checks import BoolArray, require
 from weightedshap.inputs.columns import Array, Data
+from weightedshap.lazily import pd
 
 PLAIN = "biufcMm"
 NULLABLE = {"boolean", "Float32", "Float64", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}

@@ -1,15 +1,17 @@
 """Games of one's own and of other libraries as ours: a function, a shap masker with a model, a shapiq game."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, as_outputs, offered, positive_integer, require
 from weightedshap.coalitions import as_coalitions
+from weightedshap.lazily import pd
 
 BATCH_ROWS = 2**14  # masked rows that shap holds at once
 

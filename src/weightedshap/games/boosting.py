@@ -63,14 +63,19 @@ def boost(
         raise ValueError(f"Trees need at least 2 leaves and 2 bins; got {recipe.leaves} and {recipe.bins}.")
     jobs = recipe.n_jobs or (1 if seen.X.size < SMALL else 0)
     grown = {"learning_rate": recipe.rate, "num_leaves": recipe.leaves, "max_bin": recipe.bins, "num_threads": jobs}
+    targets, held_targets = (np.ascontiguousarray((part.target - offset).T) for part in (seen, held))
+    seeds = [{"seed": int(rng.integers(2**31))} for _ in targets]
+    shared = {"data_random_seed": seeds[0]["seed"]} if len(seeds) > 1 else {}  # one set of bins
+    parameters = [{**LEARNING, **BINNING, **grown, **seed, **shared, **more} for seed in seeds]
+    data = lightgbm.Dataset(seen.X, targets[0], weight=seen.share, params=parameters[0])
+    check = lightgbm.Dataset(held.X, held_targets[0], weight=held.share, reference=data)
     boosters = []
-    for target, held_target in zip((seen.target - offset).T, (held.target - offset).T, strict=True):
+    for target, held_target, own in zip(targets, held_targets, parameters, strict=True):
         _refuse_sizes(target)
-        parameters = {**LEARNING, **BINNING, **grown, "seed": int(rng.integers(2**31)), **more}
-        data = lightgbm.Dataset(seen.X, target, weight=seen.share, params=parameters)
-        check = lightgbm.Dataset(held.X, held_target, weight=held.share, reference=data)
+        data.set_label(target)
+        check.set_label(held_target)
         stop = lightgbm.early_stopping(recipe.patience, verbose=False)
-        boosters.append(lightgbm.train(parameters, data, recipe.trees, valid_sets=[check], callbacks=[stop]))
+        boosters.append(lightgbm.train(own, data, recipe.trees, valid_sets=[check], callbacks=[stop]))
     return tuple(boosters)
 
 

@@ -238,4 +238,6 @@ def _whole(model: Model) -> Model:
 def _full(base: Anchor, rows: Data) -> FloatArray:
     """(n, K) the base when all players are known."""
     block = base.block(rows)
+    if isinstance(base, ExactFitted):  # whose ends cost less than a coalition
+        return block.ends()[:, 1]
     return block.values(np.ones((1, block.d), dtype=np.bool_))[:, 0]

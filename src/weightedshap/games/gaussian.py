@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, ndtr, ndtri
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, offered, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.games.surrogate import refuse_infinite
 from weightedshap.games.wrappers import FilledIn, wrapped
 from weightedshap.inputs import Data, Model, Table, column_of
+from weightedshap.lazily import special
 
 BATCH_BYTES = 2**26  # drawn rows held at once
 LEAST_EIGENVALUE = 1e-8  # of a correlation matrix that is taken as it is
@@ -86,12 +86,12 @@ class Margins:
         if not self.ranks:
             return np.asarray((X - self.mean) / np.where(self.scale > 0, self.scale, 1.0))
         columns = zip(X.T, self.ranks, strict=True)
-        return np.stack([ndtri(np.interp(x, distinct, mid)) for x, (_, _, distinct, mid) in columns], axis=1)
+        return np.stack([special.ndtri(np.interp(x, distinct, mid)) for x, (_, _, distinct, mid) in columns], axis=1)
 
     def features(self, scores: FloatArray) -> FloatArray:
         if not self.ranks:
             return np.asarray(self.mean + self.scale * scores)
-        columns = zip(ndtr(scores).T, self.ranks, strict=True)
+        columns = zip(special.ndtr(scores).T, self.ranks, strict=True)
         return np.stack([np.interp(u, share, values) for u, (share, values, _, _) in columns], axis=1)
 
 
@@ -244,7 +244,9 @@ def _known_in_block(d: int, n: int) -> FloatArray:
     drawn, k = np.arange(d)[:, None], np.arange(n)[None, :]
     possible = (k <= drawn) & (drawn - k <= d - n)
     pairs = ((n - 1, k), (d - n, np.where(possible, drawn - k, 0)))
-    first, second = (gammaln(a + 1) - gammaln(b + 1) - gammaln(a - b + 1) for a, b in pairs)  # binomials overflow
+    first, second = (
+        special.gammaln(a + 1) - special.gammaln(b + 1) - special.gammaln(a - b + 1) for a, b in pairs
+    )  # binomials overflow
     log = np.where(possible, first + second, -np.inf)
     weights = np.exp(log - log.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, stored_array
 from weightedshap.coalitions import distinct, ends, prefixes
@@ -17,6 +16,7 @@ from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import Encoding, Masked
 from weightedshap.games.wrappers import WalkingGame
 from weightedshap.inputs import Data, Model, Table
+from weightedshap.lazily import special
 
 if TYPE_CHECKING:
     from weightedshap.trees.ensembles import Ensemble
@@ -92,7 +92,7 @@ def _scores(column: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
     weight = np.bincount(place, weights)
     below = np.clip(np.cumsum(weight) - weight / 2, 0.25 / len(column), 1 - 0.25 / len(column))
     kept = np.unique(np.linspace(0, len(values) - 1, KNOTS).astype(np.intp))
-    return values[kept], ndtri(below[kept])
+    return values[kept], special.ndtri(below[kept])
 
 
 def columns_that_matter(X: FloatArray, f: FloatArray, weights: FloatArray, n: int) -> IntArray:

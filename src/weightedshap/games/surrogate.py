@@ -1,15 +1,17 @@
 """Columns of people's tables as numbers in which NaN is free to mean "hidden"."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import pandas as pd
 
 from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray, stored_array
 from weightedshap.coalitions import random_coalitions
 from weightedshap.inputs import Column, Data, Model, Table, column_of
+from weightedshap.lazily import pd
 from weightedshap.wording import percent
 
 RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means are learned apart

@@ -1,5 +1,7 @@
 """How each library's models are called on rows, and on which scale; a call is a plain value that can be pickled."""
 
+from __future__ import annotations
+
 import json
 import sys
 import threading
@@ -11,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from weightedshap.checks import FloatArray, offered, require
 from weightedshap.inputs.columns import Array, Data, UserModel, as_numbers, column_of, in_dtype, kind_of
+from weightedshap.lazily import pd
 
 Predict = Callable[[Data], Any]
 Call = tuple[Predict, str, tuple[str, ...]]

@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions, as_numbers_of, offered
 from weightedshap.inputs.groups import listed
+from weightedshap.lazily import pd
 
 Data = Any
 """Rows of people's data: an array (n, c), a pandas or a polars DataFrame."""
@@ -136,7 +136,7 @@ ARRAYS = Kind[Array](
     column=lambda rows, c, who: np.asarray(rows[:, c], dtype=np.float64),
     series=lambda rows, c: pd.Series(rows[:, c]),
     to_array=lambda rows: rows,
-    to_pandas=pd.DataFrame,
+    to_pandas=lambda rows: pd.DataFrame(rows),
     is_boolean=lambda rows, c: rows.dtype == np.bool_,
     like=lambda rows, reference, who: in_dtype(numeric(rows, who), reference.dtype),
     build=_built,

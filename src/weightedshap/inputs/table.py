@@ -1,5 +1,7 @@
 """The table: rows, players, weights."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -7,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray, Positions, offered, stored_array, unmasked
 from weightedshap.inputs.columns import ARRAYS, IN_ORDER, Column, Data, Kind, as_rows, kind_of, numeric, part_of
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
+from weightedshap.lazily import pd
 from weightedshap.wording import plural
 
 

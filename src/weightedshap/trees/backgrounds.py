@@ -55,7 +55,8 @@ class FewRows:
 
     def ends(self, lists: tuple[Any, ...], out: FloatArray) -> None:
         """(n, 2) the values of no players and of all players."""
-        self.values(lists, np.repeat([[False], [True]], self.ensemble.n_players, axis=1), out)
+        out[:] = self.ensemble.offset
+        leaf_kernels.ends(*lists, out)
 
     def values(self, lists: tuple[Any, ...], coalitions: BoolArray, out: FloatArray) -> None:
         """(n, m) the values of coalitions (m, d)."""
@@ -65,7 +66,7 @@ class FewRows:
     def along(self, lists: tuple[Any, ...], orders: IntArray, out: FloatArray) -> None:
         """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
         out[:] = self.ensemble.offset
-        leaf_kernels.along(*lists, orders, out)
+        leaf_kernels.along(lists, orders, out)
 
 
 @dataclass(frozen=True)

@@ -161,8 +161,10 @@ class Ensemble:
     @cached_property
     def need(self) -> Int32:
         """(I + L,) how many values are held at once below each node, if the child that needs more comes first."""
-        need, any_order = np.zeros(len(self.cover), np.int32), np.zeros(len(self.left), dtype=np.bool_)
-        lane_kernels.count_lines(self.parents_first(any_order)[::-1], self.left, self.right, need)
+        need = np.zeros(len(self.cover), np.int32)
+        for node in reversed([*self.levels()]):
+            a, b = need[self.left[node]], need[self.right[node]]
+            need[node] = np.maximum(np.maximum(a, b), np.minimum(a, b) + 1)
         return need
 
     @cached_property
@@ -171,8 +173,17 @@ class Ensemble:
         return np.asarray(self.need[self.left] >= self.need[self.right])
 
     def parents_first(self, left_last: BoolArray) -> Int32:
-        """(I,) inner nodes, each before its children; see `lane_kernels.parents_first`."""
-        return np.asarray(lane_kernels.parents_first(self.roots, self.left, self.right, left_last))
+        """(I,) inner nodes from the last tree on, each before its children; left ones last where told (I,)."""
+        first, last = np.where(left_last, (self.right, self.left), (self.left, self.right))
+        levels, below = [*self.levels()], np.zeros(len(self.cover), np.int32)  # inner nodes from each node on
+        for node in reversed(levels):
+            below[node] = 1 + below[first[node]] + below[last[node]]
+        place, of_trees = np.zeros(len(self.cover), np.int32), below[self.roots]
+        place[self.roots] = of_trees.sum() - np.cumsum(of_trees)
+        for node in levels:
+            place[first[node]] = place[node] + 1
+            place[last[node]] = place[node] + 1 + below[first[node]]
+        return np.argsort(place[: len(self.left)]).astype(np.int32)
 
     @cached_property
     def special(self) -> IntArray:

@@ -4,42 +4,18 @@ At a split a known player goes the row's way, and a hidden one both ways by thei
 node is a mix of those of its children, found in one flat loop. Functions that only one loop calls are a part of it.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from weightedshap.trees.leaf_kernels import add_running_sums, goes_left
+from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.trees.leaf_kernels import goes_left
 
 LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a stack of a few stays in the nearest cache
 
 
-@njit(nogil=True, cache=True)
-def parents_first(roots, left, right, left_last):
-    """(I,) inner nodes from the last tree on, parents first; left children last where `left_last` (I,) says."""
-    order, waiting = np.empty(left.shape[0], np.int32), np.empty(left.shape[0] + 2, np.int32)
-    found = 0
-    for root in roots[::-1]:
-        waiting[0], top = root, 1
-        while top > 0:
-            top -= 1
-            node = waiting[top]
-            if node < left.shape[0]:
-                order[found] = node
-                found += 1
-                last, next_ = (left[node], right[node]) if left_last[node] else (right[node], left[node])
-                waiting[top], waiting[top + 1] = last, next_
-                top += 2
-    return order
-
-
-@njit(nogil=True, cache=True)
-def count_lines(children_first, left, right, need):
-    """How many lines of lanes are held at once below each node, if the child that needs more comes first."""
-    for node in children_first:
-        a, b = need[left[node]], need[right[node]]
-        need[node] = max(a, b, min(a, b) + 1)
-
-
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def masked_values(X, row, coalition, splits, programme, out):
     """Path-dependent: add to ``out[t]`` the value of coalition t (N, d) at row ``X[row[t]]``.
 
@@ -93,7 +69,7 @@ def masked_values(X, row, coalition, splits, programme, out):
                 top = -1
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def add_coalitions(x_left, programme, player, begin, end, hidden, n, stack, total):
     """Add to ``total[s]`` the value of coalition s at one row, by the trees of the steps `begin` … `end` − 1.
 
@@ -126,7 +102,7 @@ def add_coalitions(x_left, programme, player, begin, end, hidden, n, stack, tota
             top = -1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def values(x_left, programme, player, coalitions, out):
     """Path-dependent: add to ``out[r, q]`` the value of coalition q at row r."""
     hidden, stack = np.empty((coalitions.shape[1], LANES)), np.empty((programme[-1], LANES))
@@ -140,64 +116,59 @@ def values(x_left, programme, player, coalitions, out):
             add_coalitions(x_left[r], programme, player, 0, player.shape[0], hidden, n, stack, total)
 
 
-@njit(nogil=True, cache=True)
-def along(x_left, programme, groups, orders, out):
-    """Path-dependent: add to ``out[r, q, k]`` the value when the first k players of order q are known.
+def along(x_left: BoolArray, programme: Any, groups: Any, orders: IntArray, out: FloatArray) -> None:
+    """Path-dependent: add to ``out[r, q, k]`` the value when the first k players of order q are known."""
+    steps = np.zeros(out.shape)
+    add_steps(x_left, programme, groups, orders, steps)
+    out += np.cumsum(steps, axis=2, out=steps)
+
+
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+def add_steps(x_left, programme, groups, orders, out):
+    """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none for k = 0.
 
     For a group of trees only its players count: their first ones are the same few sets again and again, each a lane.
+    Set s is written as bits, ``sets[w, s]``.
     """
     player, first_step, first_player, who, widest = groups
     m, d = orders.shape[1], orders.shape[2]
-    most = m * widest + 1
-    rank, order, place = np.empty((m, d), np.int32), np.empty((m, widest), np.int32), np.empty((m, widest), np.int32)
-    lane, of_order, of_size = np.empty((m, widest + 1), np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
-    hidden, stack = np.empty((widest, LANES)), np.empty((programme[-1], LANES))
-    total, steps, seen = np.empty(most), np.empty((m, d + 1)), np.empty(most, np.uint64)
-    room = 1
+    most, n_words, room = m * widest + 1, (widest + 63) // 64, 1
     while room < 2 * most:
         room *= 2
-    table = np.empty(room, np.int32)
-    for slot in range(room):
-        table[slot] = -1
+    rank, order, keys = np.empty((m, d), np.int32), np.empty((m, widest), np.int32), np.empty(widest, np.int64)
+    lane, table = np.empty((m, widest + 1), np.int32), np.empty(room, np.int32)
+    sets, total = np.empty((n_words, most + 1), np.uint64), np.empty(most)
+    hidden, stack = np.empty((widest, LANES)), np.empty((programme[-1], LANES))
     for r in range(orders.shape[0]):
         for q in range(m):
             for k in range(d):
                 rank[q, orders[r, q, k]] = k
-            for k in range(d + 1):
-                steps[q, k] = 0.0
         for g in range(first_step.shape[0] - 1):
             players = who[first_player[g] : first_player[g + 1]]
             size = players.shape[0]
-            sort_by_rank(players, rank, order, place)
-            n_sets = distinct_sets(order, place, size, table, seen, lane, of_order, of_size)
+            sort_by_rank(players, rank, keys, order)
+            n_sets = distinct_sets(order, size, table, sets, lane)
             for begin in range(0, n_sets, LANES):
                 n = min(LANES, n_sets - begin)
                 for s in range(n):
                     total[begin + s] = 0.0
                 for p in range(size):
-                    if size <= 64:
-                        for s in range(n):
-                            hidden[p, s] = 0.0 if (seen[begin + s] >> np.uint64(p)) & np.uint64(1) else 1.0
-                    else:
-                        for s in range(n):
-                            hidden[p, s] = 0.0 if place[of_order[begin + s], p] < of_size[begin + s] else 1.0
+                    word, bit = p >> 6, np.uint64(p & 63)
+                    for s in range(n):
+                        hidden[p, s] = 0.0 if (sets[word, begin + s] >> bit) & np.uint64(1) else 1.0
                 part = total[begin : begin + n]
                 add_coalitions(x_left[r], programme, player, first_step[g], first_step[g + 1], hidden, n, stack, part)
             for q in range(m):
-                before = total[0]
-                steps[q, 0] += before
+                out[r, q, 0] += total[0]
                 for j in range(size):
-                    now = total[lane[q, j + 1]]
-                    steps[q, rank[q, players[order[q, j]]] + 1] += now - before
-                    before = now
-        add_running_sums(steps, out[r])
+                    step = total[lane[q, j + 1]] - total[lane[q, j]]
+                    out[r, q, rank[q, players[order[q, j]]] + 1] += step
 
 
 @njit(inline="always")
-def sort_by_rank(players, rank, order, place):
-    """Sort positions in `players`, by order q from the one before on, into ``order[q, j]``; ``place[q, i]`` inverts."""
+def sort_by_rank(players, rank, keys, order):
+    """Sort positions in `players`, by order q from the one before on, into ``order[q, j]``."""
     size = players.shape[0]
-    keys = np.empty(size, np.int64)
     for q in range(rank.shape[0]):
         for j in range(size):
             i = order[q - 1, j] if q > 0 else j
@@ -207,56 +178,41 @@ def sort_by_rank(players, rank, order, place):
                 at -= 1
             keys[at] = key
         for j in range(size):
-            i = keys[j] & 0xFFFFFFFF
-            order[q, j], place[q, i] = i, j
+            order[q, j] = keys[j] & 0xFFFFFFFF
 
 
 @njit(inline="always")
-def distinct_sets(order, place, size, table, seen, lane, of_order, of_size):
-    """Number the distinct sets among the first 0..size players of all orders; how many there are.
+def distinct_sets(order, size, table, sets, lane):
+    """Number the distinct sets among the first 0..size players of all orders, the empty one first; how many there are.
 
-    ``lane[q, j]`` numbers the first j players of order q; set s is the first ``of_size[s]`` of order ``of_order[s]``.
-    `table`, left with −1 only, is looked up by a word, ``seen[s]``: the bits of up to 64 players, else a mixture.
+    ``lane[q, j]`` numbers the first j players of order q. They are looked up in `table` by their bits, mixed up.
     """
-    mask, n_sets = np.uint64(table.shape[0] - 1), 0
+    mask, n_sets, n_words = np.uint64(table.shape[0] - 1), 0, sets.shape[0]
+    now = sets[:, -1]
+    for slot in range(table.shape[0]):
+        table[slot] = -1
     for q in range(order.shape[0]):
-        word = np.uint64(0)
+        mixed = np.uint64(0)
+        for w in range(n_words):
+            now[w] = 0
         for j in range(size + 1):
             if j > 0:
                 i = np.uint64(order[q, j - 1])
-                word ^= np.uint64(1) << i if i < 64 else mixed(i)
-            slot = mixed(word) & mask
-            while True:
-                s = table[slot]
-                if s < 0:
-                    s = n_sets
-                    table[slot], seen[s], of_order[s], of_size[s] = s, word, q, j
-                    n_sets += 1
-                    break
-                if seen[s] == word and (size <= 64 or is_same(order, place, lane, q, j, of_order[s], of_size[s])):
+                now[i >> np.uint64(6)] |= np.uint64(1) << (i & np.uint64(63))
+                word = (i + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+                mixed ^= (word ^ (word >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
+            slot = (mixed >> np.uint64(32)) & mask
+            while table[slot] >= 0:
+                s, w = table[slot], 0
+                while w < n_words and sets[w, s] == now[w]:
+                    w += 1
+                if w == n_words:
                     break
                 slot = (slot + np.uint64(1)) & mask
-            lane[q, j] = s
-    for slot in range(table.shape[0]):
-        table[slot] = -1
+            if table[slot] < 0:
+                for w in range(n_words):
+                    sets[w, n_sets] = now[w]
+                table[slot] = n_sets
+                n_sets += 1
+            lane[q, j] = table[slot]
     return n_sets
-
-
-@njit(inline="always")
-def mixed(word):
-    """The bits of a word, mixed up."""
-    word = (word ^ (word >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-    return word ^ (word >> np.uint64(29))
-
-
-@njit(inline="always")
-def is_same(order, place, lane, q, j, other, size):
-    """Whether the first j players of order q are the first `size` of another; of j − 1 it is known from their lanes."""
-    if j != size:
-        return False
-    if lane[q, j - 1] == lane[other, j - 1] and order[q, j - 1] == order[other, j - 1]:
-        return True
-    for i in range(j):  # noqa: SIM110
-        if place[other, order[q, i]] >= j:
-            return False
-    return True

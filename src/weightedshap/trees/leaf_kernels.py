@@ -4,19 +4,23 @@ Where a split parts the explained row x from the absent one, its player decides:
 So every leaf is an indicator ``1[A ⊆ S, B ∩ S = ∅]`` of players A that must be known and B that must be hidden. The
 leaves that can be reached are listed once for each row; Δ and values are sums over that list.
 
-Row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has value ``c[l]`` and members
-``member[start[l] : start[l + 1]]``, the first ``n_known[l]`` of which are A.
+Row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has value ``c[l]``. Its members are the first ``shared[l]`` of
+the leaf before it and ``member[start[l] : start[l + 1]]``, where player p is written p in A and ~p in B.
 
 Inner nodes are numbered before leaves: from ``n_inner = left.shape[0]`` on a node has ``value[node − n_inner]``.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+
+from weightedshap.checks import BoolArray, FloatArray, IntArray
 
 KNOWN, HIDDEN = 1, 2
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def directions(X, column, threshold, nan_left, special, cat_slot, cat_start, cat_words, member_left):
     """(n, nodes): whether each row goes left at each inner node.
 
@@ -34,26 +38,22 @@ def directions(X, column, threshold, nan_left, special, cat_slot, cat_start, cat
     return out
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def goes_left(v, compared, nan_left, slot, cat_start, cat_words, member_left):
     """Whether `v` goes left at a special split: by category, or with zero for missing, or as numbers `compared`."""
     if slot < 0:
         return nan_left if abs(v) <= 1e-35 else compared
     if np.isnan(v):
         return compared
-    return is_member(v, cat_words[cat_start[slot] : cat_start[slot + 1]]) == member_left[slot]
-
-
-@njit(nogil=True, cache=True)
-def is_member(v, words):
-    """Whether category `v` is in the set written as bits of `words`."""
-    if v < 0 or v >= 32 * words.shape[0]:
-        return False
+    begin, n_words = cat_start[slot], cat_start[slot + 1] - cat_start[slot]
+    if v < 0 or v >= 32 * n_words:
+        return not member_left[slot]
     code = np.uint32(v)
-    return (words[code >> np.uint32(5)] >> (code & np.uint32(31))) & np.uint32(1) == np.uint32(1)
+    bit = (cat_words[begin + (code >> np.uint32(5))] >> (code & np.uint32(31))) & np.uint32(1)
+    return (bit == np.uint32(1)) == member_left[slot]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def walk_trees(goes, roots, left, right, value, out):
     """Add to ``out[r]`` the leaf values that row r reaches."""
     for r in range(goes.shape[0]):
@@ -66,101 +66,128 @@ def walk_trees(goes, roots, left, right, value, out):
         out[r] += total
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def grown(array, size):
-    """A copy of `array` with room for at least `size` entries, at least doubled."""
+    """A copy of `array` with room for at least `size` entries, at least doubled; a loop compiles faster than slices."""
     bigger = np.empty(max(size, 2 * array.shape[0]), dtype=array.dtype)
-    bigger[: array.shape[0]] = array
+    for at in range(array.shape[0]):
+        bigger[at] = array[at]
     return bigger
 
 
-@njit(nogil=True, cache=True)
-def list_leaves(x_left, z_left, z_weight, roots, left, right, player, value, n_players, depth):
+def list_leaves(x_left: BoolArray, z_left: BoolArray, z_weight: FloatArray, *trees: Any) -> tuple[Any, ...]:
     """The living leaves of explained rows, directions `x_left` (n, nodes), against absent ones, `z_left` (B, nodes)."""
-    n, n_inner = x_left.shape[0], left.shape[0]
-    side = np.zeros(n_players, np.uint8)
-    path, known, other_way = np.empty(depth, np.int32), np.empty(depth, np.int64), np.empty(depth, np.int32)
-    first = np.zeros(n + 1, np.int64)
-    c, n_known, start = np.empty(1024), np.empty(1024, np.int32), np.zeros(1025, np.int64)
-    member = np.empty(8192, np.int32)
-    leaves, members = 0, 0
-    for r in range(n):
-        present = x_left[r]
-        for b in range(z_left.shape[0]):
-            absent = z_left[b]
+    roots, left, right, player, value, n_players, depth = trees
+    x_way, z_way = np.where(z_left, right, left), np.where(z_left, left, right)  # where the two part
+    ways = np.stack([x_way, z_way, np.broadcast_to(player, z_left.shape), z_left], axis=-1, dtype=np.int32)
+    scratch = np.zeros(n_players, np.int8), *np.empty((2, depth), np.int32)
+    first, done, room = np.zeros(len(x_left) + 1, np.int64), 0, 1024
+    c, shared, start, member = np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32)
+    while done < len(x_left):
+        room = max(room, 2 * len(c), depth)
+        c, shared, start, member = (_with_room(array, room) for array in (c, shared, start, member))
+        done = fill_leaves(x_left, ways, z_weight, roots, value, *scratch, done, first, c, shared, start, member)
+    leaves, members = first[-1], start[first[-1]]
+    return first, c[:leaves], shared[:leaves], start[: leaves + 1], member[:members]
+
+
+def _with_room(array: Any, room: int) -> Any:
+    """The same with some more places, so that the last leaf still knows where its members end."""
+    bigger = np.empty(2 * room + 1, array.dtype)
+    bigger[: len(array)] = array
+    return bigger
+
+
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, first, c, shared, start, member):
+    """Fill in the lists from row `done` on; the row that there was no room for, or n.
+
+    ``ways[b, node]`` tells where x goes if it parts from absent row b, where b goes, the player, and whether b goes
+    left. `side` (players), `path` and `z_way` (depth) are of use within one tree.
+    """
+    leaves, n_inner = first[done], ways.shape[1]
+    members = start[leaves]
+    for r in range(done, x_left.shape[0]):
+        for b in range(ways.shape[0]):
             for root in roots:
-                node, length = root, 0
+                node, length, kept = root, 0, 0
                 while True:
                     while node < n_inner:
-                        if present[node] == absent[node]:
-                            node = left[node] if present[node] else right[node]
+                        p, hidden_way = ways[b, node, 2], ways[b, node, 1]
+                        if x_left[r, node] == ways[b, node, 3]:
+                            node = hidden_way
                             continue
-                        x_way, z_way = (left[node], right[node]) if present[node] else (right[node], left[node])
-                        p = player[node]
                         if side[p] == 0:
-                            path[length], known[length], other_way[length], side[p] = p, 1, z_way, KNOWN
+                            path[length], z_way[length], side[p] = p, hidden_way, KNOWN
                             length += 1
-                        node = x_way if side[p] == KNOWN else z_way
-                    if leaves == c.shape[0]:
-                        c, n_known, start = grown(c, leaves + 1), grown(n_known, leaves + 1), grown(start, leaves + 2)
-                    if members + length > member.shape[0]:
-                        member = grown(member, members + length)
-                    low, high = members, members + length
-                    for q in range(length):
-                        member[low if known[q] else high - 1] = path[q]
-                        low += known[q]
-                        high -= 1 - known[q]
-                    c[leaves], n_known[leaves] = value[node - n_inner] * z_weight[b], low - members
-                    members += length
+                        node = ways[b, node, 0] if side[p] == KNOWN else hidden_way
+                    if leaves + 1 >= c.shape[0] or members + length > member.shape[0]:
+                        for q in range(length):
+                            side[max(path[q], ~path[q])] = 0
+                        return r
+                    c[leaves], shared[leaves] = value[node - n_inner] * z_weight[b], kept
+                    for q in range(kept, length):
+                        member[members] = path[q]
+                        members += 1
                     leaves += 1
                     start[leaves] = members
-                    while length > 0 and not known[length - 1]:
+                    while length > 0 and path[length - 1] < 0:
                         length -= 1
-                        side[path[length]] = 0
+                        side[~path[length]] = 0
                     if length == 0:
                         break
-                    known[length - 1], side[path[length - 1]] = 0, HIDDEN
-                    node = other_way[length - 1]
+                    kept = length - 1
+                    side[path[kept]], node = HIDDEN, z_way[kept]
+                    path[kept] = ~path[kept]
         first[r + 1] = leaves
-    return first, c[:leaves].copy(), n_known[:leaves].copy(), start[: leaves + 1].copy(), member[:members].copy()
+    return x_left.shape[0]
 
 
-@njit(nogil=True, cache=True)
-def semivalues(first, c, n_known, start, member, table, out):
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+def semivalues(first, c, shared, start, member, table, out):
     """``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
     A leaf with s members, a of them known, gives each known one +c · K(s, a) and each hidden one −c · K(s, a + 1), with
     K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1); row ``level(s) + t − 1`` of `table` is K(s, t) times the weight vectors.
     """
     d = out.shape[2]
-    gathered, slot, met = np.zeros((table.shape[0], d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
+    gathered, slot, met = np.empty((table.shape[0], d)), np.empty(d, np.int32), np.empty(d, np.int32)
+    place, n_known = np.empty(d, np.int32), np.empty(d + 1, np.int32)
+    n_known[0] = 0
+    for p in range(d):
+        slot[p] = -1
+        for t in range(table.shape[0]):
+            gathered[t, p] = 0.0
     for r in range(out.shape[0]):
-        widest, n_met = 0, 0
+        widest, n_met = np.int64(0), 0  # of one type, so that what is called is compiled once
         for leaf in range(first[r], first[r + 1]):
-            size, a = start[leaf + 1] - start[leaf], n_known[leaf]
-            if size == 0:
-                continue
-            widest = max(widest, size)
-            cell = level(size) + a - 1
-            for q in range(start[leaf], start[leaf + 1]):
-                p = member[q]
+            size = np.int64(shared[leaf])
+            for at in range(start[leaf], start[leaf + 1]):
+                known = member[at] >= 0
+                p = member[at] if known else ~member[at]
                 if slot[p] < 0:
                     slot[p], met[n_met] = n_met, p
                     n_met += 1
-                if q < start[leaf] + a:
-                    gathered[cell, slot[p]] += c[leaf]
+                place[size] = slot[p] if known else ~slot[p]
+                n_known[size + 1] = n_known[size] + known
+                size += 1
+            widest = max(widest, size)
+            cell, value = level(size) + n_known[size] - 1, c[leaf]
+            for q in range(size):
+                if place[q] >= 0:
+                    gathered[cell, place[q]] += value
                 else:
-                    gathered[cell + 1, slot[p]] -= c[leaf]
+                    gathered[cell + 1, ~place[q]] -= value
         spread(gathered, widest, table, slot, met[:n_met], out[r])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def level(s):
     """Where the rows K(s, 1), …, K(s, s) of the table of coefficients begin."""
     return s * (s - 1) // 2
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def spread(gathered, widest, table, slot, met, out):
     """``out[q, met[i]] = Σ_{s,t} gathered[level(s) + t − 1, i] · table[level(s) + t − 1, q]``, 0 for others.
 
@@ -171,83 +198,107 @@ def spread(gathered, widest, table, slot, met, out):
     line = np.empty(n_met)
     for s in range(1, widest):
         for t in range(s):
-            here, below, above = gathered[level(s) + t], gathered[level(s + 1) + t], gathered[level(s + 1) + t + 1]
+            here, below = level(s) + t, level(s + 1) + t
             for i in range(n_met):
-                g = here[i]
-                below[i] += g
-                above[i] += g
-                here[i] = 0.0
+                g = gathered[here, i]
+                gathered[below, i] += g
+                gathered[below + 1, i] += g
+                gathered[here, i] = 0.0
     top = level(widest)
     for q in range(out.shape[0]):
-        line[:] = 0.0
-        for t in range(widest):
-            share, here = table[top + t, q], gathered[top + t]
+        for i in range(n_met):
+            line[i] = 0.0
+        for t in range(top, top + widest):
+            share = table[t, q]
             if share != 0.0:
                 for i in range(n_met):
-                    line[i] += share * here[i]
-        out[q, :] = 0.0
+                    line[i] += share * gathered[t, i]
+        for p in range(out.shape[1]):
+            out[q, p] = 0.0
         for i in range(n_met):
             out[q, met[i]] = line[i]
-    gathered[top : top + widest, :n_met] = 0.0
-    for p in met:
-        slot[p] = -1
+    for t in range(top, top + widest):
+        for i in range(n_met):
+            gathered[t, i] = 0.0
+    for i in range(n_met):
+        slot[met[i]] = -1
 
 
-@njit(nogil=True, cache=True)
-def add_running_sums(steps, out):
-    """Add to ``out[q, k]`` the sum of ``steps[q, :k + 1]``."""
-    for q in range(out.shape[0]):
-        total = 0.0
-        for k in range(out.shape[1]):
-            total += steps[q, k]
-            out[q, k] += total
+def along(lists: tuple[Any, ...], orders: IntArray, out: FloatArray) -> None:
+    """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known."""
+    steps = np.zeros(out.shape)
+    add_steps(*lists, orders, steps)
+    out += np.cumsum(steps, axis=2, out=steps)
 
 
-@njit(nogil=True, cache=True)
-def along(first, c, n_known, start, member, orders, out):
-    """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known.
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+def add_steps(first, c, shared, start, member, orders, out):
+    """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none for k = 0.
 
-    Leaf (A, B) is on for max rank(A) < k ≤ min rank(B), ranks counted from 0.
+    Leaf (A, B) is on for max rank(A) < k ≤ min rank(B), ranks counted from 0; leaves share what they share of the way.
     """
     m, d = orders.shape[1], orders.shape[2]
-    rank = np.empty((d, m), np.int32)
-    after, until = np.empty(m, np.int32), np.empty(m, np.int32)
-    steps = np.empty((m, d + 2))
+    rank, after, until = np.empty((d, m), np.int32), np.empty((d + 1, m), np.int32), np.empty((d + 1, m), np.int32)
+    for q in range(m):
+        after[0, q], until[0, q] = -1, d
     for r in range(orders.shape[0]):
         for q in range(m):
             for k in range(d):
                 rank[orders[r, q, k], q] = k
-        steps[:] = 0.0
         for leaf in range(first[r], first[r + 1]):
-            after[:], until[:] = -1, d
-            for at in range(start[leaf], start[leaf] + n_known[leaf]):
-                ranks = rank[member[at]]
-                for q in range(m):
-                    after[q] = max(after[q], ranks[q])
-            for at in range(start[leaf] + n_known[leaf], start[leaf + 1]):
-                ranks = rank[member[at]]
-                for q in range(m):
-                    until[q] = min(until[q], ranks[q])
-            value = c[leaf]
+            size, value = shared[leaf], c[leaf]
+            for at in range(start[leaf], start[leaf + 1]):
+                p = member[at]
+                if p >= 0:
+                    for q in range(m):
+                        after[size + 1, q] = max(after[size, q], rank[p, q])
+                        until[size + 1, q] = until[size, q]
+                else:
+                    for q in range(m):
+                        after[size + 1, q] = after[size, q]
+                        until[size + 1, q] = min(until[size, q], rank[~p, q])
+                size += 1
             for q in range(m):
-                if after[q] < until[q]:
-                    steps[q, after[q] + 1] += value
-                    steps[q, until[q] + 1] -= value
-        add_running_sums(steps, out[r])
+                if after[size, q] < until[size, q]:
+                    out[r, q, after[size, q] + 1] += value
+                    if until[size, q] < d:
+                        out[r, q, until[size, q] + 1] -= value
 
 
-@njit(nogil=True, cache=True)
-def values(first, c, n_known, start, member, coalitions, out):
-    """Add to ``out[r, q]`` the value of coalition q at row r."""
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+def ends(first, c, shared, start, member, out):
+    """Add to ``out[r]`` the values of no players and of all players at row r."""
+    for r in range(out.shape[0]):
+        known, hidden = 0, 0  # how many members of the leaf, from the first on, are all known, or all hidden
+        for leaf in range(first[r], first[r + 1]):
+            size = shared[leaf]
+            known, hidden = min(known, size), min(hidden, size)
+            for at in range(start[leaf], start[leaf + 1]):
+                if member[at] >= 0:
+                    known += known == size
+                else:
+                    hidden += hidden == size
+                size += 1
+            if hidden == size:
+                out[r, 0] += c[leaf]
+            if known == size:
+                out[r, 1] += c[leaf]
+
+
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+def values(first, c, shared, start, member, coalitions, out):
+    """Add to ``out[r, q]`` the value of coalition q at row r; the first `agreed` members of a leaf agree."""
     for r in range(out.shape[0]):
         for q in range(coalitions.shape[0]):
-            total = 0.0
+            total, agreed = 0.0, 0
             for leaf in range(first[r], first[r + 1]):
-                middle, on = start[leaf] + n_known[leaf], True
+                size = shared[leaf]
+                agreed = min(agreed, size)
                 for at in range(start[leaf], start[leaf + 1]):
-                    if coalitions[q, member[at]] != (at < middle):
-                        on = False
-                        break
-                if on:
+                    known = member[at] >= 0
+                    if agreed == size and coalitions[q, member[at] if known else ~member[at]] == known:
+                        agreed += 1
+                    size += 1
+                if agreed == size:
                     total += c[leaf]
             out[r, q] += total

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from weightedshap.checks import FloatArray
+from weightedshap.lazily import special
 
 CLOSE = 1e-5  # relative: libraries add up trees in single precision
 
 LINKS: Mapping[str, tuple[str | None, Callable[[FloatArray], FloatArray]]] = {
     "identity": (None, lambda raw: raw),
-    "sigmoid": ("log-odds", expit),
+    "sigmoid": ("log-odds", lambda raw: special.expit(raw)),
     "exp": ("logarithm of the prediction", np.exp),
     "square": ("square root of the prediction", lambda raw: np.sign(raw) * raw**2),
 }
@@ -28,7 +28,7 @@ class Link:
 
     def __call__(self, raw: FloatArray) -> FloatArray:
         if self.name == "softmax":
-            return np.asarray(softmax(raw, axis=-1)[..., list(self.picked)])
+            return np.asarray(special.softmax(raw, axis=-1)[..., list(self.picked)])
         with np.errstate(over="ignore"):
             return np.asarray(LINKS[self.name][1](raw))
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def find_ancestors(player, inner, share, is_root, way, waiting, level, turn, above, ratio, width):
     """Fill in where each node stands in its tree; parents come before children, and first children first.
 
@@ -41,7 +41,7 @@ def find_ancestors(player, inner, share, is_root, way, waiting, level, turn, abo
                 break
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def add_gains(x_left, descent, player, first_step, first_point, points, lift, depth, lines, out):
     """Add to ``out[p, t, s]`` the gain g_p(q_t) of row s.
 
@@ -135,7 +135,7 @@ def add_lifted(gain, lift, begin, n_points, out):
                     out[p, t, s] += part * gain[p, k, s]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def weigh(gains, weights, players, out):
     """``out[s, w, players[p]] = Σ_t gains[p, t, s] · weights[t, w]``, in one order; players by eights, as in `out`."""
     n, few = gains.shape[2], np.empty((8, gains.shape[2]))

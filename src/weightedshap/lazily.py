@@ -1,0 +1,24 @@
+"""Modules that are loaded when something of them is first asked for, so that importing the package stays light."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["Lazily", "linalg", "optimize", "pd", "special"]
+
+
+class Lazily:
+    """A module by its name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(importlib.import_module(self._name), attribute)
+
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from scipy import linalg, optimize, special
+else:
+    pd, special = Lazily("pandas"), Lazily("scipy.special")
+    linalg, optimize = Lazily("scipy.linalg"), Lazily("scipy.optimize")
