@@ -1,0 +1,110 @@
+"""Who works on the parts: this process, processes beside it, or a cluster; each as an executor of tasks.
+
+Retries are the engine's: a task writes one part, whole or not at all, and always the same, so it may run twice.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from weightedshap.checks import require
+
+Task = Callable[[], Any]
+RETRIES = 3
+ENGINES = ("local", "dask", "ray", "spark")
+
+
+class Here(Executor):
+    """The work is done as it is handed over."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
+
+
+@contextmanager
+def pool(engine: str, jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    """An executor and how many tasks it works on at once."""
+    if engine != "local":
+        with {"dask": _dask, "ray": _ray, "spark": _spark}[engine](jobs, address) as made:
+            yield made
+    elif jobs == 1:
+        yield Here(), 1
+    else:
+        yield from _processes(jobs)
+
+
+def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
+    """Processes of joblib's loky; an interrupt is for their parent, who ends them."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    made = ProcessPoolExecutor(jobs, initializer=_deaf, env=threads)
+    try:
+        yield made, jobs
+    except BaseException:
+        made.shutdown(wait=True, kill_workers=True)
+        raise
+    made.shutdown(wait=True)
+
+
+def _deaf() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _dask(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    distributed = require("distributed", "dask")
+    cluster = {"n_workers": jobs, "threads_per_worker": 1} if address is None else {}
+    with distributed.Client(address, **cluster) as client:
+        yield client.get_executor(retries=RETRIES, pure=False), max(1, sum(client.nthreads().values()))
+
+
+@contextmanager
+def _ray(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    ray = require("ray", "ray")
+    ray.init(address, num_cpus=jobs if address is None else None, ignore_reinit_error=True, log_to_driver=False)
+    many = int(ray.cluster_resources().get("CPU", jobs))
+    remote = ray.remote(max_retries=RETRIES)(_call)
+    try:
+        with ThreadPoolExecutor(2 * many) as threads:
+            yield Through(threads, lambda task: ray.get(remote.remote(task))), many
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _spark(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    sql = require("pyspark.sql", "spark")
+    master = address or f"local[{jobs},{RETRIES + 1}]"
+    session = sql.SparkSession.builder.master(master).appName("weightedshap").getOrCreate()
+    context = session.sparkContext
+    try:
+        with ThreadPoolExecutor(2 * context.defaultParallelism) as threads:
+            run = lambda task: context.parallelize([task], 1).map(_call).collect()[0]  # noqa: E731
+            yield Through(threads, run), context.defaultParallelism
+    finally:
+        session.stop()
+
+
+class Through(Executor):
+    """Threads that each wait for one task of an engine."""
+
+    def __init__(self, threads: Executor, run: Callable[[Task], Any]) -> None:
+        self.threads, self.run = threads, run
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        from functools import partial
+
+        return self.threads.submit(self.run, partial(fn, *args, **kwargs))
+
+
+def _call(task: Task) -> Any:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    return task()
