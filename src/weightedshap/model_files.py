@@ -21,7 +21,7 @@ from weightedshap.inputs.columns import UserModel
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function
 PICKLES = (".pkl", ".pickle", ".joblib")
 STARTS: Mapping[str, tuple[bytes, ...]] = {
-    ".txt": (b"tree\n", b"tree\r\n"),
+    ".txt": (b"tree\n",),
     ".json": (b"{",),
     ".ubj": (b"{",),
     ".cbm": (b"CBM1",),
@@ -132,7 +132,10 @@ def _onnx(path: str) -> UserModel:
 
 
 def _lightgbm(path: str) -> UserModel:
-    return require("lightgbm", "lightgbm").Booster(model_file=path)
+    text = Path(path).read_text(encoding="utf-8")
+    if "\0" in text or "\nend of trees\n" not in text:  # on some such files LightGBM never comes back
+        raise ValueError("it is cut off, or no text.")
+    return require("lightgbm", "lightgbm").Booster(model_str=text)
 
 
 LOADERS: Mapping[str, Callable[[str], UserModel]] = {

@@ -19,7 +19,7 @@ from weightedshap.explanation import Explanation
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.rows import Rows
 from weightedshap.inputs import Data, Table
-from weightedshap.inputs.columns import Array
+from weightedshap.inputs.columns import ARRAYS, Array
 from weightedshap.selection import SHARED
 
 pa = require("pyarrow", "stream")  # this module is imported when rows are streamed
@@ -184,8 +184,10 @@ class Stream:
         frame = pa.table(taken, names=list(self.columns)).to_pandas()
         frame.columns = list(self.background.names)
         rows = self.background.align(frame)
-        if self.asked.unseen == "error" and (found := self.background.unseen(rows)):
-            raise ValueError(found[0])
+        for name, known in self._known.items() if self.asked.unseen == "error" else ():
+            if lost := [value for value in piece.column(name).unique().to_pylist() if value not in known]:
+                said = f"Column {name!r} holds a category that the background never saw: {lost[0]!r}."
+                raise ValueError(f"{said} Pass unseen='pass' (--unseen pass) to hand it to the model.")
         return self.explainer(rows, self.ids(piece) if self.asked.key else None)
 
     def ids(self, piece: Batch) -> list[int | str]:
@@ -241,6 +243,16 @@ class Stream:
             "booleans" if table.kind.is_boolean(table.data, c) else _numbers_or_text(table.column(c))
             for c in range(len(table.names))
         )
+
+    @cached_property
+    def _known(self) -> dict[str, set[object]]:
+        """The categories in columns of text; those with a list of their own are checked when rows are aligned."""
+        table = self.background
+        listed = [
+            str(dtype).startswith(("category", "Enum")) for dtype in (() if table.kind is ARRAYS else table.data.dtypes)
+        ]
+        text = [c for c, held in enumerate(self._held) if held == "text" and not listed[c]]
+        return {self.columns[c]: {None, *map(str, table.column(c))} for c in text}
 
 
 def is_sampled(explainer: Explaining) -> bool:
