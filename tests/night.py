@@ -66,7 +66,8 @@ def parts(out: Path):
 
 def table(out: Path):
     """All rows of a run, in order."""
-    return pa.concat_tables([pq.read_table(part).replace_schema_metadata() for part in parts(out)])
+    found = pa.concat_tables([pq.read_table(part).replace_schema_metadata() for part in parts(out)])
+    return found.set_column(0, "id", found["id"].cast(pa.string()))
 
 
 def contents(out: Path):

@@ -77,7 +77,7 @@ def test_a_function_of_a_module_in_this_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("suffix", ["pkl", "pickle", "joblib"])
 def test_pickles_only_when_they_are_trusted(tmp_path, suffix):
     joblib.dump(Own(), tmp_path / f"m.{suffix}")
-    with pytest.raises(ValueError, match="can run any code.*--trust-pickle"):
+    with pytest.raises(ValueError, match=r"can run any code.*--trust-pickle"):
         loaded(tmp_path / f"m.{suffix}")
     assert isinstance(loaded(tmp_path / f"m.{suffix}", trust_pickle=True), Own)
 

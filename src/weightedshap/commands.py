@@ -96,25 +96,41 @@ FITTING = [
     click.option("--explainer", type=THERE, help="The folder that `fit` wrote, in place of --background."),
     click.option("--target", metavar="COLUMN", help="The column of the answers, which is no feature."),
     click.option(
-        "--key", callback=_listed, metavar="COLUMN[,…]", help="Columns that identify a row; sampled games need it."
+        "--key",
+        callback=_listed,
+        type=click.UNPROCESSED,
+        metavar="COLUMN[,…]",
+        help="Columns that identify a row; sampled games need it.",
     ),
     click.option(
         "--columns",
         callback=_listed,
+        type=click.UNPROCESSED,
         metavar="COLUMN,…",
         help="The features. By default all columns of the background but target and key.",
     ),
     click.option(
         "--groups", type=THERE, help='Players of several columns, JSON or TOML: {"address": ["city", "zip"]}.'
     ),
-    click.option("--game", callback=_listed, help="Whose contributions are weighted; several with commas compete."),
+    click.option(
+        "--game",
+        callback=_listed,
+        type=click.UNPROCESSED,
+        help="Whose contributions are weighted; several with commas compete.",
+    ),
     click.option("--judge", help="The game that chooses the weights."),
     click.option("--estimator", help="How a game is sampled."),
     click.option("--family", help="The weights to choose from: paper, wide, sizes, shapley, …"),
     click.option("--utility", help="What a good attribution is: aup, exclusion, masked_inclusion."),
     click.option("--select", help="per_row, shared or one_standard_error."),
     click.option("--evaluations", type=click.IntRange(1), help="Budget for each row of a sampled game."),
-    click.option("--outputs", callback=_listed, metavar="OUTPUT[,…]", help="Outputs of a model with several."),
+    click.option(
+        "--outputs",
+        callback=_listed,
+        type=click.UNPROCESSED,
+        metavar="OUTPUT[,…]",
+        help="Outputs of a model with several.",
+    ),
     click.option("--link", help="identity or logit."),
     click.option("--random-state", type=click.IntRange(0), help="Seed."),
 ]
@@ -236,7 +252,9 @@ def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
     "--rows", type=THERE, required=True, help="Rows to explain: CSV or Parquet, a file or a folder, Hive partitions."
 )
 @click.option("--out", type=FOLDER, required=True, help="A folder for parts, manifest and summary.")
-@click.option("--include", callback=_listed, help="More columns: shapley, errors, contributions.")
+@click.option(
+    "--include", callback=_listed, type=click.UNPROCESSED, help="More columns: shapley, errors, contributions."
+)
 @click.option("--layout", type=click.Choice(["columns", "lists"]), default="columns", help="φ as columns, or as lists.")
 @click.option(
     "--unseen", type=click.Choice(["error", "pass"]), default="error", help="Categories not in the background."

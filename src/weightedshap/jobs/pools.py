@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -56,6 +58,14 @@ def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
 
 def _deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_not_alone, args=[os.getppid()], daemon=True).start()
+
+
+def _not_alone(parent: int) -> None:
+    """End with a parent that was killed, who could not say so."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 @contextmanager
