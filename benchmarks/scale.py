@@ -146,7 +146,7 @@ def contents(out):
 
 
 def kills(home, arguments):
-    rng, n = np.random.default_rng(arguments.seed), 20_000
+    rng, n = np.random.default_rng(arguments.seed), arguments.rows
     options = ["--part-rows", 500, "--jobs", 2]
     start = time.monotonic()
     subprocess.run(command(home, n, home / "whole", *options), check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
@@ -165,7 +165,7 @@ def kills(home, arguments):
         )
         wrong += contents(out) != contents(home / "whole")
         shutil.rmtree(out)
-    print(f"20 kills, after {sorted(parts)} of 40 parts: {wrong} differ from a run that nobody disturbed")
+    print(f"20 kills, after {sorted(parts)} of {n // 500} parts: {wrong} differ from a run that nobody disturbed")
 
 
 def engines(home, arguments):
@@ -174,9 +174,8 @@ def engines(home, arguments):
         for jobs in (1, 2):
             seconds, rows, _ = timed(home, arguments.rows, "--engine", engine, "--jobs", jobs, "--part-rows", 1_000)
             found.append(rows / seconds)
-        print(
-            f"{engine:>6}: {found[0]:7,.0f} rows/s with one worker, {found[1]:7,.0f} with two: {found[1] / found[0]:.2f}"
-        )
+        one, two = found
+        print(f"{engine:>6}: {one:7,.0f} rows/s with one worker, {two:7,.0f} with two: {two / one:.2f}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,21 +28,6 @@ from weightedshap.parallel import bar
 THERE = click.Path(exists=True, path_type=Path)
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-CHOICES = (
-    "game",
-    "judge",
-    "estimator",
-    "family",
-    "utility",
-    "select",
-    "evaluations",
-    "outputs",
-    "link",
-    "random_state",
-)
-WHY_NO_PICKLE = (
-    "Open a .pkl, .pickle or .joblib file. It can run any code of whoever wrote it: only for your own files."
-)
 CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
 Command = Callable[..., Any]
@@ -79,64 +64,61 @@ def _options(*groups: Sequence[Option]) -> Callable[[Command], Command]:
     return add
 
 
-MODEL = [
-    click.option(
-        "--config", type=THERE, is_eager=True, expose_value=False, callback=_from_toml, help="Options as TOML."
-    ),
-    click.option(
-        "--model",
-        required=True,
-        help="LightGBM .txt, XGBoost .json or .ubj, CatBoost .cbm, .onnx, .skops, or module:function.",
-    ),
-    click.option("--trust-pickle", is_flag=True, help=WHY_NO_PICKLE),
-    click.option("--trust-type", multiple=True, metavar="TYPE", help="A type that a .skops file may hold."),
-]
+FILES = {
+    "background": "Rows that the model may see: CSV or Parquet, a file or a folder.",
+    "explainer": "The folder that `fit` wrote, in place of --background.",
+    "groups": 'Players of several columns, JSON or TOML: {"address": ["city", "zip"]}.',
+}
+COLUMNS = {
+    "key": "Columns that identify a row; sampled games need them.",
+    "columns": "The features. By default all columns of the background but target and key.",
+}
+LISTED = {"game": "Whose contributions are weighted; several compete.", "outputs": "Of a model with several outputs."}
+NAMED = {
+    "judge": "The game that chooses the weights.",
+    "estimator": "How a game is sampled.",
+    "family": "The weights to choose from: paper, wide, sizes, shapley, …",
+    "utility": "What a good attribution is: aup, exclusion, masked_inclusion.",
+    "select": "per_row, shared or one_standard_error.",
+    "link": "identity or logit.",
+}
+COUNTED = {"evaluations": "Budget for each row of a sampled game.", "random-state": "Seed."}
+CHOICES = (*LISTED, *NAMED, "evaluations", "random_state")
+KINDS = "LightGBM .txt, XGBoost .json or .ubj, CatBoost .cbm, .onnx, .skops, or module:function."
+PICKLE = "Open a .pkl, .pickle or .joblib file. It can run any code of whoever wrote it: only for files of your own."
+
+
+def _each(told: Mapping[str, str], **look: Any) -> list[Option]:
+    return [click.option(f"--{name}", help=what, **look) for name, what in told.items()]
+
+
 FITTING = [
-    click.option("--background", type=THERE, help="Rows that the model may see: CSV or Parquet, a file or a folder."),
-    click.option("--explainer", type=THERE, help="The folder that `fit` wrote, in place of --background."),
+    *_each({"config": "Options as TOML."}, type=THERE, is_eager=True, expose_value=False, callback=_from_toml),
+    click.option("--model", required=True, help=KINDS),
+    click.option("--trust-pickle", is_flag=True, help=PICKLE),
+    click.option("--trust-type", multiple=True, metavar="TYPE", help="A type that a .skops file may hold."),
+    *_each(FILES, type=THERE),
     click.option("--target", metavar="COLUMN", help="The column of the answers, which is no feature."),
-    click.option(
-        "--key",
-        callback=_listed,
-        type=click.UNPROCESSED,
-        metavar="COLUMN[,…]",
-        help="Columns that identify a row; sampled games need it.",
-    ),
-    click.option(
-        "--columns",
-        callback=_listed,
-        type=click.UNPROCESSED,
-        metavar="COLUMN,…",
-        help="The features. By default all columns of the background but target and key.",
-    ),
-    click.option(
-        "--groups", type=THERE, help='Players of several columns, JSON or TOML: {"address": ["city", "zip"]}.'
-    ),
-    click.option(
-        "--game",
-        callback=_listed,
-        type=click.UNPROCESSED,
-        help="Whose contributions are weighted; several with commas compete.",
-    ),
-    click.option("--judge", help="The game that chooses the weights."),
-    click.option("--estimator", help="How a game is sampled."),
-    click.option("--family", help="The weights to choose from: paper, wide, sizes, shapley, …"),
-    click.option("--utility", help="What a good attribution is: aup, exclusion, masked_inclusion."),
-    click.option("--select", help="per_row, shared or one_standard_error."),
-    click.option("--evaluations", type=click.IntRange(1), help="Budget for each row of a sampled game."),
-    click.option(
-        "--outputs",
-        callback=_listed,
-        type=click.UNPROCESSED,
-        metavar="OUTPUT[,…]",
-        help="Outputs of a model with several.",
-    ),
-    click.option("--link", help="identity or logit."),
-    click.option("--random-state", type=click.IntRange(0), help="Seed."),
-]
-TELLING = [
+    *_each({**COLUMNS, **LISTED}, callback=_listed, type=click.UNPROCESSED, metavar="NAME[,…]"),
+    *_each(NAMED),
+    *_each(COUNTED, type=click.IntRange(0)),
     click.option("--quiet", is_flag=True, help="Say nothing but errors."),
     click.option("--json", "as_json", is_flag=True, help="One JSON object per line on standard output, and no bar."),
+]
+EXPLAINING = [
+    *_each(
+        {"rows": "Rows to explain: CSV or Parquet, a file or a folder, Hive partitions."}, type=THERE, required=True
+    ),
+    *_each({"out": "A folder for parts, manifest and summary."}, type=FOLDER, required=True),
+    *_each({"include": "More columns: shapley, errors, contributions."}, callback=_listed, type=click.UNPROCESSED),
+    *_each({"layout": "φ as columns, or as lists."}, type=click.Choice(["columns", "lists"]), default="columns"),
+    *_each({"unseen": "Categories not in the background."}, type=click.Choice(["error", "pass"]), default="error"),
+    *_each({"on-error": "Rows that cannot be explained."}, type=click.Choice(["stop", "skip"]), default="stop"),
+    *_each({"part-rows": "Rows of a part; 10,000, or 100 where a game is sampled."}, type=click.IntRange(1)),
+    *_each({"engine": "Who works."}, type=click.Choice(["local", "dask", "ray", "spark"]), default="local"),
+    *_each({"address": "Of a running cluster; without it one is started here."}),
+    *_each({"jobs": "Processes, where no cluster is running."}, type=click.IntRange(1), default=1),
+    click.option("--resume", is_flag=True, help="Go on with what is in --out; on a new folder, begin."),
 ]
 
 
@@ -184,7 +166,7 @@ class Teller:
 @contextmanager
 def _guarded(tell: Teller) -> Iterator[None]:
     """Errors as sentences with exit codes; an end that is asked for (Ctrl-C, SIGTERM) says how to go on."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         try:
             yield
@@ -202,6 +184,8 @@ def _guarded(tell: Teller) -> Iterator[None]:
     except Stop as stop:
         tell("error", message=str(stop), exit_code=stop.code)
         raise _failure(str(stop), stop.code) from stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _fit_of(options: dict[str, Any]) -> Any:
@@ -230,7 +214,7 @@ def _groups(path: Path | None) -> dict[str, list[str]] | None:
 
 
 @click.command(epilog=CODES)
-@_options(MODEL, FITTING, TELLING)
+@_options(FITTING)
 @click.option("--out", type=FOLDER, required=True, help="Where the explainer is kept.")
 def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
     """Fit the games once and keep the explainer, for `explain --explainer` and the engines.
@@ -247,24 +231,7 @@ def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
 
 
 @click.command(epilog=CODES)
-@_options(MODEL, FITTING, TELLING)
-@click.option(
-    "--rows", type=THERE, required=True, help="Rows to explain: CSV or Parquet, a file or a folder, Hive partitions."
-)
-@click.option("--out", type=FOLDER, required=True, help="A folder for parts, manifest and summary.")
-@click.option(
-    "--include", callback=_listed, type=click.UNPROCESSED, help="More columns: shapley, errors, contributions."
-)
-@click.option("--layout", type=click.Choice(["columns", "lists"]), default="columns", help="φ as columns, or as lists.")
-@click.option(
-    "--unseen", type=click.Choice(["error", "pass"]), default="error", help="Categories not in the background."
-)
-@click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="Rows that cannot be explained.")
-@click.option("--part-rows", type=click.IntRange(1), help="Rows of a part; 10,000, or 100 where a game is sampled.")
-@click.option("--engine", type=click.Choice(["local", "dask", "ray", "spark"]), default="local", show_default=True)
-@click.option("--address", help="Of a running cluster; without it one is started here.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes, where none is running.")
-@click.option("--resume", is_flag=True, help="Go on with what is in --out; on a new folder, begin.")
+@_options(FITTING, EXPLAINING)
 def explain(quiet: bool, as_json: bool, **options: Any) -> None:
     """Explain files of rows of any length, in flat memory, part by part; safe against being killed.
 
@@ -292,7 +259,7 @@ def explain(quiet: bool, as_json: bool, **options: Any) -> None:
 
 
 @click.command(epilog=CODES)
-@_options(MODEL, FITTING, TELLING)
+@_options(FITTING)
 @click.option("--rows", type=THERE, required=True, help="Rows to compare rankings on: CSV or Parquet.")
 @click.option(
     "--sample", type=click.IntRange(2), default=200, show_default=True, help="How many of them, evenly spread."

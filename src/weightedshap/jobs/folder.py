@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +95,14 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
         unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    """A JSON object per line; no file for none."""
+    if lines:
+        with durable(path) as unfinished:
+            told = [json.dumps(line, ensure_ascii=False, default=str) + "\n" for line in lines]
+            unfinished.write_text("".join(told), encoding="utf-8")
+
+
 def write_part(folder: Path, part: Part, run: str, table: Any, facts: Facts) -> None:
     """Write a part of the run with the fingerprint `run`."""
     told = {"run": run, "digest": part.digest, "file": part.file, "first": part.first, "facts": facts}
@@ -107,14 +115,11 @@ def finished(folder: Path, part: Part, run: str) -> Facts | None:
     told = told_by(folder / f"{part.name}.parquet")
     if told is None:
         return None
+    changed = f"was made of other rows than there are now from row {part.first} on of {part.file}: the input changed"
     if (told["run"], told["digest"]) != (run, part.digest):
-        rows = f"row {part.first} on of {part.file}" if told["run"] == run else "another run"
-        raise Stop(f"{folder / part.name}.parquet was made of {_other(rows)} Give another --out.", MISMATCH)
+        why = changed if told["run"] == run else "belongs to another run"
+        raise Stop(f"{folder / part.name}.parquet {why}. Give another --out.", MISMATCH)
     return dict(told["facts"])
-
-
-def _other(rows: str) -> str:
-    return f"{rows}." if rows == "another run" else f"other rows than there are now from {rows}: the input changed."
 
 
 def told_by(path: Path) -> dict[str, Any] | None:

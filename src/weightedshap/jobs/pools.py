@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from weightedshap.checks import require
 
 Task = Callable[[], Any]
 RETRIES = 3
-ENGINES = ("local", "dask", "ray", "spark")
 
 
 class Here(Executor):
@@ -83,8 +83,8 @@ def _ray(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
     many = int(ray.cluster_resources().get("CPU", jobs))
     remote = ray.remote(max_retries=RETRIES)(_call)
     try:
-        with ThreadPoolExecutor(2 * many) as threads:
-            yield Through(threads, lambda task: ray.get(remote.remote(task))), many
+        with Through(2 * many, lambda task: ray.get(remote.remote(task))) as threads:
+            yield threads, many
     finally:
         ray.shutdown()
 
@@ -96,23 +96,25 @@ def _spark(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
     session = sql.SparkSession.builder.master(master).appName("weightedshap").getOrCreate()
     context = session.sparkContext
     try:
-        with ThreadPoolExecutor(2 * context.defaultParallelism) as threads:
-            run = lambda task: context.parallelize([task], 1).map(_call).collect()[0]  # noqa: E731
-            yield Through(threads, run), context.defaultParallelism
+        many = context.defaultParallelism
+        with Through(2 * many, lambda task: context.parallelize([task], 1).map(_call).collect()[0]) as threads:
+            yield threads, many
     finally:
         session.stop()
 
 
-class Through(Executor):
-    """Threads that each wait for one task of an engine."""
+class Through(ThreadPoolExecutor):
+    """Threads that each wait for one task of an engine; at the end nothing is waited for that is no longer wanted."""
 
-    def __init__(self, threads: Executor, run: Callable[[Task], Any]) -> None:
-        self.threads, self.run = threads, run
+    def __init__(self, many: int, run: Callable[[Task], Any]) -> None:
+        super().__init__(many)
+        self.run = run
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        from functools import partial
+        return super().submit(self.run, partial(fn, *args, **kwargs))
 
-        return self.threads.submit(self.run, partial(fn, *args, **kwargs))
+    def __exit__(self, *error: object) -> None:
+        self.shutdown(wait=False, cancel_futures=True)
 
 
 def _call(task: Task) -> Any:

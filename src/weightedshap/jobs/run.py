@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ pa = require("pyarrow", "stream")
 
 PART_ROWS, SAMPLED_PART_ROWS = 10_000, 100  # rows of a part: a second or two of work
 PICTURED = 1_000  # rows that are kept for the pictures of a report
+LOST = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker", "WorkerCrashedError", "OutOfMemoryError")
 Tell = Callable[..., None]  # (event, **facts)
 
 
@@ -97,8 +97,8 @@ class Job:
     def identity(self) -> dict[str, Any]:
         """What must be the same for a run to be resumed. The rows are held against each part."""
         asked = {name: value for name, value in asdict(self.asked).items() if name != "shared"}
-        own = {"part_rows": self.part_rows, "on_error": "skip" if self.skip else "stop"}
-        return json.loads(json.dumps({"version": __version__, **self.fit.identity(), "asked": asked, **own}))  # type: ignore[no-any-return]
+        own = {"part_rows": self.part_rows, "on_error": "skip" if self.skip else "stop", "version": __version__}
+        return dict(json.loads(json.dumps({**self.fit.identity(), "asked": asked, **own})))
 
 
 @dataclass(frozen=True)
@@ -111,18 +111,29 @@ class Run:
     skip: bool
     every: int  # row of the input that is kept for pictures
 
-    def explain(self, part: Part, batch: Batch) -> Facts:
-        """Explain the rows of a part and write it; what it tells beside comes first, so that a part is never alone."""
-        stream, skipped = self.worker.stream(), Skipped(part)
+    def explain(self, part: Part, batch: Batch) -> Facts | Stop:
+        """Explain the rows of a part and write it. A Stop is told as a value: no engine is to try such rows again."""
         try:
-            found = list(stream.explained(batch, part.first, skipped.add if self.skip else None))
+            return self._explained(part, batch)
         except RowError as error:
             said = f"{part.file}, row {error.args[0]} (counted from 0): {error.args[1]}"
-            raise Stop(f"{said} Finished parts are kept. --on-error skip goes on without such rows.", INPUT) from error
+            return Stop(f"{said} Finished parts are kept. --on-error skip goes on without such rows.", INPUT)
+        except Stop as stop:
+            return stop
+
+    def _explained(self, part: Part, batch: Batch) -> Facts:
+        """What a part tells beside is written first, so that a part is never alone."""
+        stream = self.worker.stream()
+        skipped: list[Facts] = []
+
+        def skip(row: int, reason: str, piece: Batch) -> None:
+            skipped.append({"file": part.file, "row": row, "reason": reason, "values": piece.to_pylist()[0]})
+
+        found = list(stream.explained(batch, part.first, skip if self.skip else None))
         schema = stream.schema(batch.schema)
         table = pa.Table.from_batches([stream.told(piece, one, schema) for _, piece, one in found], schema)
-        facts = facts_of((one for _, _, one in found), len(skipped.lines))
-        skipped.write(self.folder)
+        facts = facts_of((one for _, _, one in found), len(skipped))
+        kept.write_lines(self.folder / kept.SKIPPED / f"{part.name}.jsonl", skipped)
         self._keep_some(part, [(start - part.first, one) for start, _, one in found])
         kept.write_part(self.folder, part, self.fingerprint, table, facts)
         return facts
@@ -136,23 +147,6 @@ class Run:
                 Explanation.concatenate(some).save(unfinished)
 
 
-class Skipped:
-    """The rows of a part that could not be explained, with the reason of each."""
-
-    def __init__(self, part: Part) -> None:
-        self.part = part
-        self.lines: list[str] = []
-
-    def add(self, row: int, reason: str, piece: Batch) -> None:
-        told = {"file": self.part.file, "row": row, "reason": reason, "values": piece.to_pylist()[0]}
-        self.lines.append(json.dumps(told, ensure_ascii=False, default=str))
-
-    def write(self, folder: Path) -> None:
-        if self.lines:
-            with kept.durable(folder / kept.SKIPPED / f"{self.part.name}.jsonl") as unfinished:
-                unfinished.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
-
-
 def run(job: Job, tell: Tell) -> Facts:
     """Explain all rows; what is finished already is only checked. The summary of all parts."""
     with kept.locked(job.out):
@@ -160,7 +154,9 @@ def run(job: Job, tell: Tell) -> Facts:
         if begun is not None and not job.resume:
             raise Stop(f"{job.out} holds a run already. Go on with --resume, or give another --out.", MISMATCH)
         manifest = _begin(job, tell) if begun is None else _go_on(job, begun)
-        worker = Worker(str((job.out / kept.EXPLAINER).resolve()), job.fit.model, _asked(job, manifest))
+        shared = manifest["shared"] and tuple(manifest["shared"])
+        asked = replace(job.asked, columns=tuple(manifest["columns"]), shared=shared)
+        worker = Worker(str((job.out / kept.EXPLAINER).resolve()), job.fit.model, asked)
         known = Run(job.out.resolve(), worker, kept.fingerprint(manifest), job.skip, manifest["sample_every"])
         facts = _all_parts(job, known, manifest["part_rows"], tell)
         summary = summed(facts)
@@ -174,7 +170,7 @@ def _begin(job: Job, tell: Tell) -> Manifest:
     tell("fitting")
     explainer = job.fit.made()
     stream = Stream.of(explainer, job.asked)
-    source = _source(job, stream)
+    source = Source.of(job.rows, (*job.asked.key, *stream.columns))
     stream.schema(source.schema())
     explainer.save(job.out / kept.EXPLAINER)
     size = job.part_rows or (SAMPLED_PART_ROWS if is_sampled(explainer) else PART_ROWS)
@@ -199,31 +195,26 @@ def _go_on(job: Job, begun: Manifest) -> Manifest:
     return begun
 
 
-def _asked(job: Job, manifest: Manifest) -> Asked:
-    shared = None if manifest["shared"] is None else tuple(manifest["shared"])
-    return replace(job.asked, columns=tuple(manifest["columns"]), shared=shared)
-
-
-def _source(job: Job, stream: Stream) -> Source:
-    return Source.of(job.rows, (*job.asked.key, *stream.columns))
-
-
 def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> list[Facts]:
     """Every part, by whoever works; they may come in any order."""
     source = Source.of(job.rows, (*known.worker.asked.key, *(known.worker.asked.columns or ())))
     facts: list[Facts] = []
-    malformed: list[str] = []
+    malformed: list[Facts] = []
     before, count = 0, 0
     tell("started", rows=len(source))
 
-    def done(futures: set[Future[Facts]]) -> None:
+    def no_row(file: Path, line: str) -> None:
+        reason = "The line has another number of cells than the header."
+        malformed.append({"file": str(file), "reason": reason, "line": line})
+
+    def done(futures: set[Future[Facts | Stop]]) -> None:
         for future in futures:
             facts.append(_result(future))
             tell("part", rows=facts[-1]["rows"] + facts[-1]["skipped"], new=True)
 
     with pool(job.engine, job.jobs, job.address) as (workers, many):
-        waiting: set[Future[Facts]] = set()
-        for count, rows in enumerate(source.batches(size, _lines(malformed) if job.skip else None), 1):
+        waiting: set[Future[Facts | Stop]] = set()
+        for count, rows in enumerate(source.batches(size, no_row if job.skip else None), 1):
             part = Part.of(rows, count - 1, before)
             before += rows.batch.num_rows
             if (old := kept.finished(job.out, part, known.fingerprint)) is not None:
@@ -236,33 +227,21 @@ def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> list[Facts]:
                 done(ready)
         done(waiting)
     _check_no_more(job.out, count)
-    return [*facts, _malformed(job.out, malformed)]
+    kept.write_lines(job.out / kept.SKIPPED / "lines.jsonl", malformed)  # no part's; found whenever a file is read
+    return [*facts, {"rows": 0, "skipped": len(malformed)}]
 
 
-def _result(future: Future[Facts]) -> Facts:
+def _result(future: Future[Facts | Stop]) -> Facts:
     try:
-        return future.result()
-    except (Stop, KeyboardInterrupt):
-        raise
-    except BrokenProcessPool as error:
-        said = "A worker was killed, perhaps because memory ran out."
+        found = future.result()
+    except Exception as error:
+        if type(error).__name__ not in LOST:
+            raise
+        said = f"A worker was killed, perhaps because memory ran out ({type(error).__name__})."
         raise Stop(f"{said} Finished parts are intact; go on with --resume, and fewer --jobs.", OUTPUT) from error
-
-
-def _lines(malformed: list[str]) -> Callable[[Path, str], None]:
-    def add(file: Path, text: str) -> None:
-        reason = "The line has another number of cells than the header."
-        malformed.append(json.dumps({"file": str(file), "reason": reason, "line": text}, ensure_ascii=False))
-
-    return add
-
-
-def _malformed(out: Path, lines: Sequence[str]) -> Facts:
-    """Lines of CSV files that are no rows; they belong to no part, and are found again whenever a file is read."""
-    if lines:
-        with kept.durable(out / kept.SKIPPED / "lines.jsonl") as unfinished:
-            unfinished.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return {"rows": 0, "skipped": len(lines)}
+    if isinstance(found, Stop):
+        raise found
+    return found
 
 
 def _check_no_more(out: Path, count: int) -> None:
