@@ -164,6 +164,7 @@ def kills(home, arguments):
             [*command(home, n, out, *options), "--resume"], check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL
         )
         wrong += contents(out) != contents(home / "whole")
+        print(f"kill {kill + 1:>2} after {parts[-1]:>2} of {n // 500} parts; {wrong} differ so far", flush=True)
         shutil.rmtree(out)
     print(f"20 kills, after {sorted(parts)} of {n // 500} parts: {wrong} differ from a run that nobody disturbed")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -198,9 +200,19 @@ def test_names_that_clash_are_refused():
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.delitem(sys.modules, "weightedshap.streaming")
     with pytest.raises(ImportError, match=r'pip install "weightedshap\[stream\]"'):
         EXACT.stream([])
+
+
+@pytest.mark.parametrize(
+    ("engine", "module"),
+    [("spark", "pyspark"), ("dask", "dask"), ("ray", "ray"), ("polars", "polars")],
+)
+def test_a_missing_engine_is_named_with_its_extra(engine, module, monkeypatch):
+    for loaded in [name for name in sys.modules if name.split(".")[0] == module]:
+        monkeypatch.setitem(sys.modules, loaded, None)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf'pip install "weightedshap\[{engine}\]"'):
+        getattr(ws.engines, engine)(None, "folder", "model.txt")

@@ -175,11 +175,12 @@ def _guarded(tell: Teller) -> Iterator[None]:
         except KeyboardInterrupt as error:
             again = sys.argv if "--resume" in sys.argv else [*sys.argv, "--resume"]
             raise Stop(f"Stopped. Finished parts are kept; go on with: {shlex.join(again)}", INTERRUPTED) from error
-        except FileNotFoundError as error:
-            raise Stop(f"{error.filename}: {error.strerror}.", INPUT) from error
+        except OSError as error:
+            said = f"{error.filename} cannot be read or written: {error.strerror}."
+            raise Stop(said, INPUT if isinstance(error, FileNotFoundError) else FAILED) from error
         except (ValueError, TypeError, UnreadableFile) as error:
             raise Stop(str(error), INPUT) from error
-        except (ImportError, OSError) as error:
+        except ImportError as error:
             raise Stop(str(error), FAILED) from error
     except Stop as stop:
         tell("error", message=str(stop), exit_code=stop.code)
