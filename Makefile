@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 PINNED := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-slow test-all attack check bench reproduce docs clean
+.PHONY: help demo test test-slow test-engines test-all attack check bench reproduce docs clean
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
@@ -14,10 +14,13 @@ demo: $(VENV)/.base  ## explain a small model and draw demo.png (no torch needed
 	$(BIN)/weightedshap demo
 
 test: $(VENV)/.full  ## the tests, without the slow ones
-	$(BIN)/python -m pytest -n 2 -m "not slow and not attack"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not attack and not engines"
 
 test-slow: $(VENV)/.full  ## only the slow tests
 	$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
+
+test-engines: $(VENV)/.engines  ## the tests on Dask, Ray and Spark (Java 17), each started once; none is skipped
+	WEIGHTEDSHAP_ENGINES=1 $(BIN)/python -m pytest -m engines tests/engines
 
 test-all: $(VENV)/.full  ## all tests
 	$(BIN)/python -m pytest -n 2
@@ -56,6 +59,11 @@ $(VENV)/.full: $(PINNED) | $(BIN)/python
 	@echo "Installing weightedshap, its extras and the tools for tests into $(VENV) (a few minutes) …"
 	$(PIP) --editable ".[all,dev]"
 	@touch $@ $(VENV)/.base
+
+$(VENV)/.engines: $(VENV)/.full
+	@echo "Installing Dask, Ray and Spark into $(VENV) (two minutes) …"
+	$(PIP) --editable ".[engines]"
+	@touch $@
 
 $(VENV)/.docs: $(PINNED) | $(BIN)/python
 	@echo "Installing the tools for the documentation into $(VENV) …"

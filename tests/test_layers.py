@@ -12,8 +12,8 @@ LAYERS = [
     *("lazily", "wording", "checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network"),
     *("weights", "games"),
     *("curves", "refinement", "estimators", "utilities", "selection", "assembly", "choices"),
-    *("files", "explanation", "weighing", "explainer"),
-    *("evaluation", "plots", "report", "cli"),
+    *("files", "explanation", "weighing", "streaming", "explainer"),
+    *("evaluation", "model_files", "engines", "plots", "report", "jobs", "commands", "cli"),
 ]
 
 ALLOWED = {("explanation", "plots"), ("explanation", "report")}

@@ -5,7 +5,7 @@
 >>> explanation = explainer(X)                      # doctest: +SKIP
 """
 
-from weightedshap import curves, estimators, games, utilities, weights
+from weightedshap import curves, engines, estimators, games, utilities, weights
 from weightedshap._version import __version__
 from weightedshap.contributions import Contributions
 from weightedshap.evaluation import Evaluation, evaluate
@@ -14,4 +14,4 @@ from weightedshap.explanation import Explanation
 from weightedshap.weights import WeightFamily
 
 __all__ = ["Contributions", "Evaluation", "Explainer", "Explanation", "WeightFamily", "__version__", "curves"]
-__all__ += ["estimators", "evaluate", "explain", "games", "utilities", "weights"]
+__all__ += ["engines", "estimators", "evaluate", "explain", "games", "utilities", "weights"]

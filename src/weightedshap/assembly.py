@@ -16,8 +16,8 @@ BY_GAME = (*WHOLE, "base_values", "empty", "full")  # fields (n, G, …, k) of e
 class Assembled:
     """Blocks of rows put together as they come; only candidates for a weight that all rows share are held."""
 
-    def __init__(self, n: int, family: WeightFamily, games: int, how: str) -> None:
-        self.n, self.family, self.games, self.how = n, family, games, how
+    def __init__(self, n: int, family: WeightFamily, games: int, how: str, known: Sequence[int] | None = None) -> None:
+        self.n, self.family, self.games, self.how, self.known = n, family, games, how, known
         self.arrays: dict[str, Any] = {}
         self.rows: dict[str, int] = {}  # how many rows each array was given for
         self.waiting: list[tuple[slice, Candidates]] = []
@@ -47,7 +47,8 @@ class Assembled:
     def fields(self, names: Sequence[str], axis: bool) -> dict[str, Any]:
         """The fields of an Explanation, of games with these names; here the axis k is dropped, unless it is seen."""
         if self.waiting:  # for the weight that all rows share
-            shared = shared_index(np.concatenate([one.scores for _, one in self.waiting]), self.family, self.how)
+            scores = np.concatenate([one.scores for _, one in self.waiting])
+            shared = self.known or shared_index(scores, self.family, self.how)
             for part, one in self.waiting:
                 self.put(part, vars(select(one, self.family, np.tile(shared, (len(one.scores), 1)))))
         game = self.arrays["index"] // (len(self.family) // self.games)  # (n, k) which one won

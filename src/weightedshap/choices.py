@@ -89,6 +89,7 @@ class Method:
     seed: int
     n_jobs: int | None
     progress: bool | str
+    shared: tuple[int, ...] | None = None  # the weights that all rows share, by output, where they are chosen already
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The commands: ``weightedshap demo``, ``report`` and ``reproduce``."""
+"""The commands: ``weightedshap demo``, ``reproduce``, and those of `weightedshap.commands`."""
 
 import time
 from itertools import cycle
@@ -9,15 +9,14 @@ from matplotlib.figure import Figure
 
 import weightedshap as ws
 from weightedshap.checks import FloatArray
+from weightedshap.commands import COMMANDS
 from weightedshap.curves import area, order_of
-from weightedshap.explanation.result import judge_named, named
 from weightedshap.inputs import Data
 from weightedshap.plots import recovery, weights
 from weightedshap.plots.reading import predicted, scored_on, shares_by_game
 from weightedshap_paper.command import reproduce
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
-SAVED = click.Path(exists=True, dir_okay=False, path_type=Path)
 TOP = 6  # features of a row that the demo prints
 BLOCKS = "█▒▓░"  # of games that compete
 ASK_ANOTHER = "\n  WeightedSHAP cannot look worse on the judge that chose; ws.evaluate(explainer, X) asks another."
@@ -29,7 +28,8 @@ def main() -> None:
     """WeightedSHAP: which features produced this prediction?"""
 
 
-main.add_command(reproduce)
+for command in (*COMMANDS, reproduce):
+    main.add_command(command)
 
 
 @main.command()
@@ -54,24 +54,6 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
         for text in (repr(explanation) + ASK_ANOTHER, shares(explanation), _one_row(explanation)):
             click.echo(text + "\n")
         click.echo(f"Figure: {output}    ({time.monotonic() - started:.0f} s in all)")
-
-
-@main.command()
-@click.argument("explanation", type=SAVED)
-@click.option("--output", "-o", default="report.html", show_default=True, type=WRITTEN)
-@click.option("--evaluation", type=SAVED, help="What Evaluation.save wrote.")
-def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
-    """Turn an EXPLANATION, as its `save` wrote it, into one HTML page."""
-    try:
-        judged = None if evaluation is None else ws.Evaluation.load(evaluation)
-        loaded = ws.Explanation.load(explanation)
-        loaded.report(output, judged)
-    except OSError as error:
-        raise click.ClickException(f"{error.filename} cannot be read or written: {error.strerror}.") from error
-    except (ValueError, TypeError, ImportError) as error:
-        raise click.ClickException(str(error)) from error
-    click.echo(f"Explained: {named(loaded.game_info)}    judged by: {judge_named(loaded)}")
-    click.echo(f"Report: {output}    ({output.stat().st_size / 1e6:.1f} MB, opens in any browser)")
 
 
 def _check_output(output: Path) -> None:

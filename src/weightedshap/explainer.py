@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -169,6 +169,40 @@ class Explainer:
         """
         return cls._made(*files.load(folder, model, choices, refit))
 
+    def stream(
+        self,
+        batches: Iterable[Any],
+        columns: Sequence[str] | None = None,
+        key: str | Sequence[str] | None = None,
+        *,
+        include: Sequence[str] = (),
+        layout: str = "columns",
+        unseen: str = "error",
+    ) -> Iterator[Any]:
+        """Arrow RecordBatches in, RecordBatches out: key, prediction, base value, φ*, weight and scores of every row.
+
+        `columns` hold the features, in the background's order; `key` is passed through, and the draws of a sampled
+        game come from it, so that batches do not matter. `include` adds "shapley", "errors" and "contributions";
+        ``layout="lists"`` gives lists of fixed size. A category that the background never saw is an error, or passes.
+        """
+        from weightedshap.streaming import Asked, Stream
+
+        return Stream.of(self, Asked.of(columns, key, include, layout=layout, unseen=unseen))(batches)
+
+    def stream_schema(
+        self,
+        schema: Any,
+        columns: Sequence[str] | None = None,
+        key: str | Sequence[str] | None = None,
+        *,
+        include: Sequence[str] = (),
+        layout: str = "columns",
+    ) -> Any:
+        """The schema of what `stream` yields for batches of the Arrow schema `schema`."""
+        from weightedshap.streaming import Asked, Stream
+
+        return Stream(self, Asked.of(columns, key, include, layout=layout)).schema(schema)
+
     def but(self, **choices: Any) -> Explainer:
         """The same explainer with other choices; the fitted games are shared."""
         return self._made(self.setting.but(**choices), self.fits)
@@ -213,7 +247,7 @@ class Call:
         """All blocks, put together."""
         weighing, method, first, keep = self.weighing, self.method, self.explained[0], self._keeps()
         work = partial(self._block, weighing.scorer(method.utility), keep)
-        result = Assembled(len(self.ids), weighing.family, len(self.explained), method.select)
+        result = Assembled(len(self.ids), weighing.family, len(self.explained), method.select, method.shared)
         together = method.estimator.takes_own and not method.utility.one_row
         parts = parts_of(self.explained, weighing.judge, method.family.d, together)
         evaluations: list[int] = []

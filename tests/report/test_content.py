@@ -448,7 +448,7 @@ def test_the_command_takes_a_saved_evaluation(saved, tmp_path):
     evaluation.save(tmp_path / "evaluation.npz")
     assert run(saved, "-o", tmp_path / "page.html", "--evaluation", tmp_path / "evaluation.npz").exit_code == 0
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(explained(), evaluation)
-    assert run(saved, "--evaluation", saved).exit_code == 1
+    assert run(saved, "--evaluation", saved).exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -457,7 +457,7 @@ def test_the_command_takes_a_saved_evaluation(saved, tmp_path):
 def test_the_command_refuses_a_file_that_is_no_explanation(written, message, saved, tmp_path):
     saved.write_bytes(saved.read_bytes()[:2000] if written is None else written)
     result = run(saved, "-o", tmp_path / "page.html")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert result.output.startswith("Error: ")
     assert message in result.output
     assert not (tmp_path / "page.html").exists()
@@ -466,7 +466,7 @@ def test_the_command_refuses_a_file_that_is_no_explanation(written, message, sav
 def test_the_command_refuses_paths_that_are_not_there(saved, tmp_path):
     assert run(tmp_path / "none.npz").exit_code == 2
     result = run(saved, "-o", tmp_path / "no" / "page.html")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "cannot be read or written: No such file or directory" in result.output
     assert run(saved, "-o", tmp_path).exit_code == 2
 

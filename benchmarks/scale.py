@@ -1,0 +1,194 @@
+"""Rows at scale: speed and memory of `weightedshap explain`, its cost over the bare kernel, kills, and engines.
+
+    python benchmarks/scale.py speed --rows 1000000     # rows/s and peak memory, against 10,000 rows
+    python benchmarks/scale.py overhead                 # CPU time of the command over that of the kernel, per row
+    python benchmarks/scale.py kills                    # twenty kills -9 at random moments, and the bytes afterwards
+    python benchmarks/scale.py engines --rows 40000     # two workers against one on local processes, Dask, Ray, Spark
+
+20 features, LightGBM with 100 trees, the default game and judge; fitted once, which is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import weightedshap as ws
+
+FEATURES = 20
+COMMAND = [sys.executable, "-c", "from weightedshap.cli import main; main()"]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(ws.__file__).parent.parent)}
+
+
+def frame(n, seed):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(rng.normal(size=(n, FEATURES)), columns=[f"f{i}" for i in range(FEATURES)])
+
+
+def prepare(home):
+    """A model and a fitted explainer."""
+    X = frame(5_000, 0)
+    y = X["f0"] * X["f1"] + X["f2"] + np.sin(2 * X["f3"]) + 0.3 * X["f4"]
+    model = lightgbm.LGBMRegressor(n_estimators=100, n_jobs=1, verbose=-1).fit(X, y)
+    model.booster_.save_model(home / "model.txt")
+    ws.Explainer(ws.engines.ModelFile(str(home / "model.txt")).load(), X[:1_000], progress=False).save(
+        home / "explainer"
+    )
+
+
+def rows_of(home, n):
+    """A file of n rows, written in pieces."""
+    path = home / f"rows-{n}.parquet"
+    if not path.exists():
+        schema = pa.schema([*((f"f{i}", pa.float64()) for i in range(FEATURES)), ("id", pa.int64())])
+        with pq.ParquetWriter(path, schema) as writer:
+            for start in range(0, n, 50_000):
+                size = min(50_000, n - start)
+                piece = frame(size, start + 1).assign(id=np.arange(start, start + size))
+                writer.write_table(pa.Table.from_pandas(piece, schema, preserve_index=False))
+    return path
+
+
+def command(home, n, out, *more):
+    given = [
+        "--model",
+        home / "model.txt",
+        "--explainer",
+        home / "explainer",
+        "--rows",
+        rows_of(home, n),
+        "--key",
+        "id",
+    ]
+    return [*COMMAND, "explain", *map(str, given), "--out", str(out), "--json", *map(str, more)]
+
+
+def memory(pid):
+    """Bytes of a process and all that it started, pages that they share counted once."""
+    total, todo = 0, [pid]
+    while todo:
+        one = todo.pop()
+        try:
+            todo += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+            rollup = Path(f"/proc/{one}/smaps_rollup").read_text()
+            total += next(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line.startswith("Pss:"))
+        except (OSError, StopIteration):
+            continue
+    return total
+
+
+def timed(home, n, *more):
+    """Seconds and rows from the first finished part to the last, and the peak of memory."""
+    out = Path(tempfile.mkdtemp(dir=home)) / "out"
+    process = subprocess.Popen(command(home, n, out, *more), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    times, rows, peak = [], [], 0
+    for line in process.stdout:
+        event = json.loads(line)
+        peak = max(peak, memory(process.pid))
+        if event["event"] == "part":
+            times.append(time.monotonic())
+            rows.append(event["rows"])
+        elif event["event"] == "error":
+            sys.exit(event["message"])
+    process.wait()
+    shutil.rmtree(out.parent)
+    return times[-1] - times[0], sum(rows[1:]), peak
+
+
+def speed(home, arguments):
+    small, large = (timed(home, n, "--jobs", 2, "--part-rows", 2_000) for n in (10_000, arguments.rows))
+    for n, (seconds, rows, peak) in zip((10_000, arguments.rows), (small, large)):
+        print(f"{n:>10,} rows, 2 processes: {rows / seconds:8,.0f} rows/s, peak {peak / 1e6:,.0f} MB in all")
+    print(f"peak memory differs by {abs(large[2] - small[2]) / 1e6:,.0f} MB")
+
+
+def overhead(home, arguments):
+    explainer = ws.Explainer.load(
+        home / "explainer", ws.engines.ModelFile(str(home / "model.txt")).load(), progress=False
+    )
+    X = frame(arguments.rows, 3)
+    explainer(X[:300])
+    start = time.process_time()
+    for i in range(0, len(X), 3_000):
+        explainer(X[i : i + 3_000])
+    kernel = (time.process_time() - start) / len(X)
+    used = []
+    for n in (10_000, 10_000 + arguments.rows):
+        out = Path(tempfile.mkdtemp(dir=home)) / "out"
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command(home, n, out), check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    own = (used[1] - used[0]) / arguments.rows
+    print(f"kernel {kernel * 1e6:.0f} µs of CPU for a row, command {own * 1e6:.0f} µs: {own / kernel - 1:+.0%}")
+
+
+def contents(out):
+    return {
+        file.relative_to(out): file.read_bytes()
+        for file in sorted(out.rglob("*"))
+        if file.is_file() and file.name != ".lock"
+    }
+
+
+def kills(home, arguments):
+    rng, n = np.random.default_rng(arguments.seed), arguments.rows
+    options = ["--part-rows", 500, "--jobs", 2]
+    start = time.monotonic()
+    subprocess.run(command(home, n, home / "whole", *options), check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+    seconds, parts, wrong = time.monotonic() - start, [], 0
+    for kill in range(20):
+        out = home / f"killed-{kill}"
+        process = subprocess.Popen(command(home, n, out, *options), env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0.2, 1) * seconds)
+        process.kill()
+        process.wait()
+        parts.append(len(list(out.glob("*.parquet"))))
+        for part in out.glob("*.parquet"):
+            pq.read_table(part)  # none is half-written
+        subprocess.run(
+            [*command(home, n, out, *options), "--resume"], check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL
+        )
+        wrong += contents(out) != contents(home / "whole")
+        print(f"kill {kill + 1:>2} after {parts[-1]:>2} of {n // 500} parts; {wrong} differ so far", flush=True)
+        shutil.rmtree(out)
+    print(f"20 kills, after {sorted(parts)} of {n // 500} parts: {wrong} differ from a run that nobody disturbed")
+
+
+def engines(home, arguments):
+    for engine in ("local", "dask", "ray", "spark"):
+        found = []
+        for jobs in (1, 2):
+            seconds, rows, _ = timed(home, arguments.rows, "--engine", engine, "--jobs", jobs, "--part-rows", 1_000)
+            found.append(rows / seconds)
+        one, two = found
+        print(f"{engine:>6}: {one:7,.0f} rows/s with one worker, {two:7,.0f} with two: {two / one:.2f}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["speed", "overhead", "kills", "engines"])
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--home", type=Path, help="where files are kept between runs")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as fresh:
+        where = arguments.home or Path(fresh)
+        where.mkdir(exist_ok=True)
+        if not (where / "explainer").exists():
+            prepare(where)
+        globals()[arguments.what](where, arguments)

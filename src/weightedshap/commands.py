@@ -1,0 +1,372 @@
+"""The commands for model files and files of rows: ``fit``, ``explain``, ``evaluate``, ``report`` and ``show``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import weightedshap as ws
+from weightedshap.checks import require, unknown_sentence
+from weightedshap.explanation.result import judge_named, named
+from weightedshap.files.archive import UnreadableFile
+from weightedshap.jobs.stops import EXIT_CODES, FAILED, INPUT, INTERRUPTED, SKIPPED, Stop
+from weightedshap.model_files import as_model_file
+from weightedshap.parallel import bar
+
+THERE = click.Path(exists=True, path_type=Path)
+WRITTEN = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+
+Command = Callable[..., Any]
+Option = Callable[[Any], Any]
+
+
+def _from_toml(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
+    """Options of a file as defaults; what stands on the command line wins."""
+    if path is None:
+        return
+    try:
+        found = {name.replace("-", "_"): value for name, value in tomllib.loads(path.read_text("utf-8")).items()}
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise click.BadParameter(f"{path} cannot be read: {error}") from error
+    known = [str(one.name) for one in context.command.params]
+    if unknown := [name for name in found if name not in known]:
+        raise click.BadParameter(unknown_sentence("option", unknown[0], known))
+    context.default_map = {**found, **(context.default_map or {})}
+
+
+def _listed(context: click.Context, parameter: click.Parameter, text: str | list[str] | None) -> tuple[str, ...] | None:
+    """Names with commas between them, or a list of a TOML file."""
+    if text is None or isinstance(text, (list, tuple)):
+        return None if text is None else tuple(text)
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _options(*groups: Sequence[Option]) -> Callable[[Command], Command]:
+    def add(command: Command) -> Command:
+        for option in reversed([option for group in groups for option in group]):
+            command = option(command)
+        return command
+
+    return add
+
+
+FILES = {
+    "background": "Rows that the model may see: CSV or Parquet, a file or a folder.",
+    "explainer": "The folder that `fit` wrote, in place of --background.",
+    "groups": 'Players of several columns, JSON or TOML: {"address": ["city", "zip"]}.',
+}
+COLUMNS = {
+    "key": "Columns that identify a row; sampled games need them.",
+    "columns": "The features. By default all columns of the background but target and key.",
+}
+LISTED = {"game": "Whose contributions are weighted; several compete.", "outputs": "Of a model with several outputs."}
+NAMED = {
+    "judge": "The game that chooses the weights.",
+    "estimator": "How a game is sampled.",
+    "family": "The weights to choose from: paper, wide, sizes, shapley, …",
+    "utility": "What a good attribution is: aup, exclusion, masked_inclusion.",
+    "select": "per_row, shared or one_standard_error.",
+    "link": "identity or logit.",
+}
+COUNTED = {"evaluations": "Budget for each row of a sampled game.", "random-state": "Seed."}
+CHOICES = (*LISTED, *NAMED, "evaluations", "random_state")
+KINDS = "LightGBM .txt, XGBoost .json or .ubj, CatBoost .cbm, .onnx, .skops, or module:function."
+PICKLE = "Open a .pkl, .pickle or .joblib file. It can run any code of whoever wrote it: only for files of your own."
+
+
+def _each(told: Mapping[str, str], **look: Any) -> list[Option]:
+    return [click.option(f"--{name}", help=what, **look) for name, what in told.items()]
+
+
+FITTING = [
+    *_each({"config": "Options as TOML."}, type=THERE, is_eager=True, expose_value=False, callback=_from_toml),
+    click.option("--model", required=True, help=KINDS),
+    click.option("--trust-pickle", is_flag=True, help=PICKLE),
+    click.option("--trust-type", multiple=True, metavar="TYPE", help="A type that a .skops file may hold."),
+    *_each(FILES, type=THERE),
+    click.option("--target", metavar="COLUMN", help="The column of the answers, which is no feature."),
+    *_each({**COLUMNS, **LISTED}, callback=_listed, type=click.UNPROCESSED, metavar="NAME[,…]"),
+    *_each(NAMED),
+    *_each(COUNTED, type=click.IntRange(0)),
+    click.option("--quiet", is_flag=True, help="Say nothing but errors."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON object per line on standard output, and no bar."),
+]
+EXPLAINING = [
+    *_each(
+        {"rows": "Rows to explain: CSV or Parquet, a file or a folder, Hive partitions."}, type=THERE, required=True
+    ),
+    *_each({"out": "A folder for parts, manifest and summary."}, type=FOLDER, required=True),
+    *_each({"include": "More columns: shapley, errors, contributions."}, callback=_listed, type=click.UNPROCESSED),
+    *_each({"layout": "φ as columns, or as lists."}, type=click.Choice(["columns", "lists"]), default="columns"),
+    *_each({"unseen": "Categories not in the background."}, type=click.Choice(["error", "pass"]), default="error"),
+    *_each({"on-error": "Rows that cannot be explained."}, type=click.Choice(["stop", "skip"]), default="stop"),
+    *_each({"part-rows": "Rows of a part; 10,000, or 100 where a game is sampled."}, type=click.IntRange(1)),
+    *_each({"engine": "Who works."}, type=click.Choice(["local", "dask", "ray", "spark"]), default="local"),
+    *_each({"address": "Of a running cluster; without it one is started here."}),
+    *_each({"jobs": "Processes, where no cluster is running."}, type=click.IntRange(1), default=1),
+    click.option("--resume", is_flag=True, help="Go on with what is in --out; on a new folder, begin."),
+]
+
+
+def _failure(message: str, code: int) -> click.ClickException:
+    """What went wrong, with an exit code that means something."""
+    failure = click.ClickException(message)
+    vars(failure)["exit_code"] = code
+    return failure
+
+
+class Teller:
+    """Tells how far a run is: a bar with rows/s and time left, lines of JSON, or nothing."""
+
+    def __init__(self, quiet: bool, as_json: bool) -> None:
+        self.quiet, self.as_json, self.bar = quiet, as_json, None
+        self.started, self.total, self.done, self.new = time.monotonic(), 0, 0, 0
+
+    def __call__(self, event: str, **facts: Any) -> None:
+        if event == "started":
+            self.total, self.started = facts["rows"], time.monotonic()
+            shown = False if self.quiet or self.as_json else "auto"
+            self.bar = bar(self.total, "explaining", shown)
+        if event == "part":
+            self.done += facts["rows"]
+            self.new += facts["rows"] * facts["new"]
+            facts |= {"done": self.done, "of": max(self.total, self.done), **self._speed()}
+            if self.bar is not None:
+                self.bar.total = max(self.total, self.done)
+                self.bar.update(facts["rows"])
+        if event in ("finished", "error") and self.bar is not None:
+            self.bar.close()
+        if self.as_json:
+            click.echo(json.dumps({"event": event, **facts}, ensure_ascii=False))
+
+    def _speed(self) -> dict[str, float | None]:
+        speed = self.new / max(time.monotonic() - self.started, 1e-9)
+        left = max(self.total - self.done, 0)
+        return {"rows_per_second": round(speed, 1), "seconds_left": round(left / speed, 1) if speed else None}
+
+    def say(self, *lines: str) -> None:
+        if not (self.quiet or self.as_json):
+            click.echo("\n".join(lines))
+
+
+@contextmanager
+def _guarded(tell: Teller) -> Iterator[None]:
+    """Errors as sentences with exit codes; an end that is asked for (Ctrl-C, SIGTERM) says how to go on."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        try:
+            yield
+        except (Stop, click.ClickException, click.exceptions.Exit):
+            raise
+        except KeyboardInterrupt as error:
+            again = sys.argv if "--resume" in sys.argv else [*sys.argv, "--resume"]
+            raise Stop(f"Stopped. Finished parts are kept; go on with: {shlex.join(again)}", INTERRUPTED) from error
+        except OSError as error:
+            said = f"{error.filename} cannot be read or written: {error.strerror}."
+            raise Stop(said, INPUT if isinstance(error, FileNotFoundError) else FAILED) from error
+        except (ValueError, TypeError, UnreadableFile) as error:
+            raise Stop(str(error), INPUT) from error
+        except ImportError as error:
+            raise Stop(str(error), FAILED) from error
+    except Stop as stop:
+        tell("error", message=str(stop), exit_code=stop.code)
+        raise _failure(str(stop), stop.code) from stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _fit_of(options: dict[str, Any]) -> Any:
+    """How the explainer is made, from the options of a command."""
+    from weightedshap.jobs.run import Fit
+
+    model = as_model_file(options["model"], options["trust_pickle"], tuple(options["trust_type"]))
+    given = {name: options[name] for name in CHOICES if options[name] is not None}
+    if "game" in given:
+        given["game"] = given["game"][0] if len(given["game"]) == 1 else list(given["game"])
+    if "outputs" in given:
+        outputs = [int(name) if str(name).isdecimal() else name for name in given["outputs"]]
+        given["outputs"] = outputs[0] if len(outputs) == 1 else outputs
+    rest = {name: options[name] for name in ("background", "explainer", "target", "columns")}
+    return Fit(model=model, choices=given, groups=_groups(options["groups"]), key=options["key"] or (), **rest)
+
+
+def _groups(path: Path | None) -> dict[str, list[str]] | None:
+    if path is None:
+        return None
+    text = path.read_text(encoding="utf-8")
+    found = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(f'{path} must hold groups by name, as {{"address": ["city", "zip"]}}.')
+    return found
+
+
+@click.command(epilog=CODES)
+@_options(FITTING)
+@click.option("--out", type=FOLDER, required=True, help="Where the explainer is kept.")
+def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
+    """Fit the games once and keep the explainer, for `explain --explainer` and the engines.
+
+    \b
+    weightedshap fit --model model.txt --background train.parquet --target price --out explainer
+    """
+    tell = Teller(quiet, as_json)
+    with _guarded(tell):
+        explainer = _fit_of(options).made()
+        explainer.save(out)
+        tell("finished", folder=str(out))
+        tell.say(f"Explainer: {out}    explains {', '.join(explainer.fits.names)}, {explainer.background.d} features")
+
+
+@click.command(epilog=CODES)
+@_options(FITTING, EXPLAINING)
+def explain(quiet: bool, as_json: bool, **options: Any) -> None:
+    """Explain files of rows of any length, in flat memory, part by part; safe against being killed.
+
+    \b
+    weightedshap explain --model model.txt --background train.parquet --target price \\
+        --rows customers/ --key id --out explained --jobs 2
+    weightedshap explain --config run.toml --resume
+    """
+    tell = Teller(quiet, as_json)
+    with _guarded(tell):
+        require("pyarrow", "stream")
+        from weightedshap.jobs.run import Job, run
+        from weightedshap.jobs.summary import in_words
+        from weightedshap.streaming import Asked
+
+        made = _fit_of(options)
+        look = {name: options[name] for name in ("layout", "unseen")}
+        asked = Asked.of(options["columns"], options["key"], options["include"] or (), **look)
+        rest = {name: options[name] for name in ("rows", "out", "part_rows", "resume", "engine", "address", "jobs")}
+        summary = run(Job(fit=made, asked=asked, skip=options["on_error"] == "skip", **rest), tell)
+        tell("finished", **summary)
+        tell.say(*in_words(summary), f"Parts: {options['out']}")
+    if summary["skipped"]:
+        raise _failure(f"{summary['skipped']:,} rows were skipped; see {options['out'] / 'skipped'}.", SKIPPED)
+
+
+@click.command(epilog=CODES)
+@_options(FITTING)
+@click.option("--rows", type=THERE, required=True, help="Rows to compare rankings on: CSV or Parquet.")
+@click.option(
+    "--sample", type=click.IntRange(2), default=200, show_default=True, help="How many of them, evenly spread."
+)
+@click.option("--out", type=WRITTEN, help="Keep the evaluation, for `report --evaluation`.")
+def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bool, **options: Any) -> None:
+    """Compare WeightedSHAP with Shapley and others on games that did not choose the weights.
+
+    \b
+    weightedshap evaluate --model model.txt --background train.parquet --rows test.parquet --target price
+    """
+    tell = Teller(quiet, as_json)
+    with _guarded(tell):
+        require("pyarrow", "stream")
+        from weightedshap.jobs.inputs import Source
+
+        made = _fit_of(options)
+        explainer, frame = made.made(), Source.of(rows).frame()
+        some = frame.iloc[np.unique(np.linspace(0, len(frame) - 1, sample).astype(np.intp))]
+        X = some[list(explainer.background.trained or explainer.background.names)]
+        found = ws.evaluate(explainer, X, some[made.target].to_numpy() if made.target in some else None)
+        if out is not None:
+            found.save(out)
+        tell("finished", table=found.to_frame().to_dict("records"))
+        tell.say(repr(found))
+
+
+@click.command()
+@click.argument("explanation", type=THERE)
+@click.option("--output", "-o", default="report.html", show_default=True, type=WRITTEN)
+@click.option("--evaluation", type=THERE, help="What Evaluation.save wrote.")
+def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
+    """Turn an EXPLANATION, a file that its `save` wrote or a folder of `explain`, into one HTML page.
+
+    Of a folder the pictures show rows that were kept on the way, evenly spread; the page says how many, and what is
+    true of all rows.
+    """
+    with _guarded(Teller(False, False)):
+        judged = None if evaluation is None else ws.Evaluation.load(evaluation)
+        loaded = _sampled(explanation) if explanation.is_dir() else ws.Explanation.load(explanation)
+        loaded.report(output, judged)
+    click.echo(f"Explained: {named(loaded.game_info)}    judged by: {judge_named(loaded)}")
+    click.echo(f"Report: {output}    ({output.stat().st_size / 1e6:.1f} MB, opens in any browser)")
+
+
+def _sampled(folder: Path) -> ws.Explanation:
+    """The rows of a run that were kept for pictures, with a note on all of its rows."""
+    from weightedshap.jobs.summary import in_words
+
+    kept = sorted((folder / "samples").glob("*.npz"))
+    if not kept or not (folder / "summary.json").exists():
+        raise ValueError(f"{folder} holds no finished run of `weightedshap explain`.")
+    found = ws.Explanation.concatenate(map(ws.Explanation.load, kept))
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    said = f"The pictures show {len(found):,} of {summary['rows']:,} rows, evenly spread. Of all rows:"
+    return replace(found, notes=(" ".join([said, " · ".join(in_words(summary)[1:])]), *found.notes))
+
+
+@click.command()
+@click.argument("path", type=THERE)
+def show(path: Path) -> None:
+    """Say what PATH holds: a run, a part, an explainer, an explanation or an evaluation."""
+    with _guarded(Teller(False, False)):
+        click.echo("\n".join(_shown(path)))
+
+
+def _shown(path: Path) -> list[str]:
+    if path.is_dir():
+        return (
+            _shown_run(path)
+            if (path / "manifest.json").exists() and not (path / "explainer.npz").exists()
+            else _shown_explainer(path)
+        )
+    if path.suffix == ".parquet":
+        from weightedshap.jobs.folder import told_by
+
+        told = told_by(path) or {}
+        return [f"Part of a run: {told['facts']['rows']:,} rows of {told['file']}, from row {told['first']} on"]
+    try:
+        return [repr(ws.Explanation.load(path))]
+    except UnreadableFile:
+        return [repr(ws.Evaluation.load(path))]
+
+
+def _shown_run(folder: Path) -> list[str]:
+    from weightedshap.jobs.folder import told_by
+    from weightedshap.jobs.summary import in_words, summed
+
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    parts = [told["facts"] for path in sorted(folder.glob("part-*.parquet")) if (told := told_by(path))]
+    state = "finished" if (folder / "summary.json").exists() else "unfinished: go on with --resume"
+    run = {name: value for name, value in manifest["run"].items() if value not in (None, {}, [])}
+    return [
+        f"Run over {manifest['rows']}, {len(parts)} parts, {state}",
+        *in_words(summed(parts)),
+        *(f"  {name}: {value}" for name, value in run.items()),
+    ]
+
+
+def _shown_explainer(folder: Path) -> list[str]:
+    from weightedshap.files import archive, explainers
+
+    content = archive.read(folder / explainers.MAIN, "explainer", explainers.VERSION)
+    table = content["background"]
+    head = f"Explainer of {len(table['player_names'])} features, {len(table['weights']):,} background rows"
+    return [head, *(f"  {name}: {value}" for name, value in content["choices"].items() if not isinstance(value, dict))]
+
+
+COMMANDS = (fit, explain, evaluate, report, show)

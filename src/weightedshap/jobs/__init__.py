@@ -1,0 +1,1 @@
+"""Long runs over files: read in batches, written in parts, safe against being killed; see `weightedshap.jobs.run`."""

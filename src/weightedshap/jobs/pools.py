@@ -1,0 +1,122 @@
+"""Who works on the parts: this process, processes beside it, or a cluster; each as an executor of tasks.
+
+Retries are the engine's: a task writes one part, whole or not at all, and always the same, so it may run twice.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from weightedshap.checks import require
+
+Task = Callable[[], Any]
+RETRIES = 3
+
+
+class Here(Executor):
+    """The work is done as it is handed over."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
+
+
+@contextmanager
+def pool(engine: str, jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    """An executor and how many tasks it works on at once."""
+    if engine != "local":
+        with {"dask": _dask, "ray": _ray, "spark": _spark}[engine](jobs, address) as made:
+            yield made
+    elif jobs == 1:
+        yield Here(), 1
+    else:
+        yield from _processes(jobs)
+
+
+def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
+    """Processes of joblib's loky; an interrupt is for their parent, who ends them."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    made = ProcessPoolExecutor(jobs, initializer=_deaf, env=threads)
+    try:
+        yield made, jobs
+    except BaseException:
+        made.shutdown(wait=True, kill_workers=True)
+        raise
+    made.shutdown(wait=True)
+
+
+def _deaf() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_not_alone, args=[os.getppid()], daemon=True).start()
+
+
+def _not_alone(parent: int) -> None:
+    """End with a parent that was killed, who could not say so."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+@contextmanager
+def _dask(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    distributed = require("distributed", "dask")
+    cluster = {"n_workers": jobs, "threads_per_worker": 1} if address is None else {}
+    with distributed.Client(address, **cluster) as client:
+        yield client.get_executor(retries=RETRIES, pure=False), max(1, sum(client.nthreads().values()))
+
+
+@contextmanager
+def _ray(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    ray = require("ray", "ray")
+    ray.init(address, num_cpus=jobs if address is None else None, ignore_reinit_error=True, log_to_driver=False)
+    many = int(ray.cluster_resources().get("CPU", jobs))
+    remote = ray.remote(max_retries=RETRIES)(_call)
+    try:
+        with Through(2 * many, lambda task: ray.get(remote.remote(task))) as threads:
+            yield threads, many
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _spark(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    sql = require("pyspark.sql", "spark")
+    master = address or f"local[{jobs},{RETRIES + 1}]"
+    session = sql.SparkSession.builder.master(master).appName("weightedshap").getOrCreate()
+    context = session.sparkContext
+    try:
+        many = context.defaultParallelism
+        with Through(2 * many, lambda task: context.parallelize([task], 1).map(_call).collect()[0]) as threads:
+            yield threads, many
+    finally:
+        session.stop()
+
+
+class Through(ThreadPoolExecutor):
+    """Threads that each wait for one task of an engine; at the end nothing is waited for that is no longer wanted."""
+
+    def __init__(self, many: int, run: Callable[[Task], Any]) -> None:
+        super().__init__(many)
+        self.run = run
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return super().submit(self.run, partial(fn, *args, **kwargs))
+
+    def __exit__(self, *error: object) -> None:
+        self.shutdown(wait=False, cancel_futures=True)
+
+
+def _call(task: Task) -> Any:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    return task()

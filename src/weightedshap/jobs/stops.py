@@ -1,0 +1,49 @@
+"""Why a run stops: a sentence for people, and a code for scripts."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+FAILED, USAGE, INPUT, MISMATCH, BUSY, SKIPPED, OUTPUT, INTERRUPTED = 1, 2, 3, 4, 5, 6, 7, 130
+
+EXIT_CODES = {
+    0: "done",
+    FAILED: "an error that is none of these",
+    USAGE: "wrong options",
+    INPUT: "model, background or rows cannot be read, or a row cannot be explained",
+    MISMATCH: "the folder holds another run, or one to be resumed",
+    BUSY: "another process works on the folder",
+    SKIPPED: "done, but rows were skipped (--on-error skip)",
+    OUTPUT: "the disk is full or read-only, or a worker died; --resume goes on from there",
+    INTERRUPTED: "interrupted; --resume goes on from there",
+}
+
+
+class Stop(Exception):
+    """Stop with a sentence and an exit code; both are `args`, so that it comes back from any worker."""
+
+    @property
+    def code(self) -> int:
+        return int(self.args[1])
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of `path` why it cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{os.fspath(error.filename or path)} cannot be written: {error.strerror or error}."
+        raise Stop(f"{what} Finished parts are intact; when the cause is gone, go on with --resume.", OUTPUT) from error
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], what: str = "") -> Iterator[None]:
+    """Say of `path` why it cannot be read; errors of Arrow are of these kinds."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, NotImplementedError) as error:
+        raise Stop(f"{os.fspath(path)}{what} cannot be read: {error}", INPUT) from error

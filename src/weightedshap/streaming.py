@@ -1,0 +1,286 @@
+"""Arrow batches in, Arrow batches out: one row for each row, in a schema that is known beforehand.
+
+`Stream` is what runs under the command line and every engine. Whatever the batches, a row gets the same numbers: its
+draws come from its key, a shared weight is chosen on the background before the first row, and no row sees another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from weightedshap.checks import FloatArray, one_of, require, unknown_sentence
+from weightedshap.choices import Fits, Setting
+from weightedshap.explanation import Explanation
+from weightedshap.games.protocols import ExactFitted
+from weightedshap.games.rows import Rows
+from weightedshap.inputs import Data, Table
+from weightedshap.inputs.columns import ARRAYS, Array
+from weightedshap.selection import SHARED
+
+pa = require("pyarrow", "stream")  # this module is imported when rows are streamed
+
+Batch = Any  # a RecordBatch of Arrow
+Schema = Any  # its schema
+Bad = Callable[[int, str, Batch], None]  # what to do with a row that cannot be explained: (position, reason, the row)
+
+SCALARS = ("prediction", "base_value", "weight", "score", "shapley_score")
+VECTORS = {"shapley": "shapley", "errors": "error", "contributions": "delta"}  # what may be included → its column
+LAYOUTS = ("columns", "lists")
+PIECE = 2**16  # cells explained at once: memory stays flat however large a batch is
+SAMPLE = 500  # rows of the background that choose a shared weight
+NOT_OF_ONE_ROW = (MemoryError, OSError, ImportError)
+
+
+class RowError(ValueError):
+    """A row that cannot be explained; its position in the stream and the reason are `args`."""
+
+    def __str__(self) -> str:
+        return f"Row {self.args[0]} (counted from 0): {self.args[1]}"
+
+
+class Explaining(Protocol):
+    """What a stream asks of an explainer."""
+
+    setting: Setting
+    fits: Fits
+
+    def __call__(self, X: Data, row_ids: Any = None) -> Explanation: ...
+    def but(self, **choices: Any) -> Any: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is read from a batch and told of its rows.
+
+    columns : the columns that hold the features, in the background's order; by default those of its names
+    key : columns that are passed through; the draws of a sampled game come from them
+    include : "shapley", "errors" (standard errors of φ), "contributions" (Δ, size by size), in this order
+    layout : "columns", one for each feature, or "lists", one of fixed size
+    unseen : "error", or "pass" for categories that the background never saw
+    shared : the positions of the weights that all rows share, one for each output; chosen if need be
+    """
+
+    columns: tuple[str, ...] | None = None
+    key: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    layout: str = "columns"
+    unseen: str = "error"
+    shared: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(
+        cls, columns: Sequence[str] | None, key: str | Sequence[str] | None, include: Sequence[str], **rest: Any
+    ) -> Self:
+        """From what people pass."""
+        keys = (key,) if isinstance(key, str) else tuple(key or ())
+        asked = {one_of("thing to include", name, VECTORS) for name in include}
+        one_of("layout", rest.get("layout", "columns"), LAYOUTS)
+        one_of("way with unseen categories", rest.get("unseen", "error"), ("error", "pass"))
+        chosen = None if columns is None else tuple(columns)
+        return cls(columns=chosen, key=keys, include=tuple(name for name in VECTORS if name in asked), **rest)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An explainer made ready for rows that come in batches."""
+
+    explainer: Explaining
+    asked: Asked
+
+    @classmethod
+    def of(cls, explainer: Explaining, asked: Asked) -> Self:
+        """Check what is asked for, and choose the weight that rows share, if they do."""
+        if not asked.key and is_sampled(explainer):
+            said = "The game is sampled, and each row's draws come from its key, so that batches do not matter."
+            raise ValueError(f"{said} Pass `key=`, the name of a column that identifies the rows.")
+        own = explainer.but(keep_contributions="contributions" in asked.include, progress=False)
+        if own.setting.method.select in SHARED:
+            shared = asked.shared or shared_weight(own)
+            asked = replace(asked, shared=shared)
+            own.setting = replace(own.setting, method=replace(own.setting.method, shared=shared))
+        return cls(own, asked)
+
+    @property
+    def background(self) -> Table:
+        return self.explainer.setting.background
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a batch that hold the features."""
+        table = self.background
+        names = self.asked.columns or table.trained or table.names
+        if len(names) != len(table.names):
+            raise ValueError(f"`columns` names {len(names)} columns but the background has {len(table.names)}.")
+        return names
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """What is put behind the names of columns: nothing, or the name of each output."""
+        first = Rows.of(self.explainer.fits.games[0], self.background.take(slice(0, 1)))
+        names = first.fitted.output_names or tuple(f"output {o}" for o in first.outputs)
+        return tuple(f"_{name}" for name in names) if first.axis else ("",)
+
+    def schema(self, incoming: Schema) -> Schema:
+        """The schema of what comes out, for batches of the schema `incoming`."""
+        if missing := [name for name in (*self.columns, *self.asked.key) if name not in incoming.names]:
+            raise ValueError(unknown_sentence("column", missing[0], incoming.names))
+        number, features, d = pa.float64(), self.background.player_names, self.background.d
+        fields = [incoming.field(name) for name in self.asked.key]
+        for output in self.outputs:
+            fields += [pa.field(name + output, pa.string() if name == "weight" else number) for name in SCALARS]
+            for name in ("phi", *map(VECTORS.get, self.asked.include)):
+                if name != "delta" and self.asked.layout == "columns":
+                    fields += [pa.field(f"{name}_{feature}{output}", number) for feature in features]
+                else:
+                    fields.append(pa.field(f"{name}{output}", pa.list_(number, d * d if name == "delta" else d)))
+        names = [field.name for field in fields]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"Two columns would be called {twice[0]!r}. Rename the key, or pass layout='lists'.")
+        return pa.schema(fields)
+
+    def __call__(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Explain batch by batch; a row that cannot be explained is a `RowError`."""
+        start = 0
+        for batch in batches.to_batches() if isinstance(batches, pa.Table) else batches:
+            schema = self.schema(batch.schema)
+            for _, piece, found in self.explained(batch, start):
+                yield self.told(piece, found, schema)
+            start += batch.num_rows
+
+    def explained(
+        self, batch: Batch, start: int = 0, bad: Bad | None = None
+    ) -> Iterator[tuple[int, Batch, Explanation]]:
+        """(position, rows, explanation) of one piece after the other; rows that fail are left out and go to `bad`."""
+        size = max(1, PIECE // self.background.d)
+        for offset in range(0, batch.num_rows, size):
+            yield from self._tried(batch.slice(offset, size), start + offset, bad)
+
+    def _tried(self, piece: Batch, start: int, bad: Bad | None) -> Iterator[tuple[int, Batch, Explanation]]:
+        """The rows of a piece that can be explained: where one fails, both halves are tried."""
+        try:
+            found = self.explain(piece)
+        except NOT_OF_ONE_ROW:
+            raise
+        except Exception as error:
+            half = piece.num_rows // 2
+            if half:
+                yield from self._tried(piece.slice(0, half), start, bad)
+                yield from self._tried(piece.slice(half), start + half, bad)
+            elif bad is None:
+                raise RowError(start, str(error)) from error
+            else:
+                bad(start, str(error), piece)
+        else:
+            yield start, piece, found
+
+    def explain(self, piece: Batch) -> Explanation:
+        """The explanation of some rows."""
+        taken = [_read(piece.column(name), held, name) for name, held in zip(self.columns, self._held, strict=True)]
+        frame = pa.table(taken, names=list(self.columns)).to_pandas()
+        frame.columns = list(self.background.names)
+        rows = self.background.align(frame)
+        for name, known in self._known.items() if self.asked.unseen == "error" else ():
+            if lost := [value for value in piece.column(name).unique().to_pylist() if value not in known]:
+                said = f"Column {name!r} holds a category that the background never saw: {lost[0]!r}."
+                raise ValueError(f"{said} Pass unseen='pass' (--unseen pass) to hand it to the model.")
+        return self.explainer(rows, self.ids(piece) if self.asked.key else None)
+
+    def ids(self, piece: Batch) -> list[int | str]:
+        """What each row draws from: a whole number or text as it is, anything else, and several keys, as text."""
+        columns = [piece.column(name).to_pylist() for name in self.asked.key]
+        for name, column in zip(self.asked.key, columns, strict=True):
+            if None in column:
+                raise ValueError(f"The key {name!r} is missing.")
+        if len(columns) == 1:
+            return [value if isinstance(value, (int, str)) else str(value) for value in columns[0]]
+        return ["\x1f".join(map(str, values)) for values in zip(*columns, strict=True)]
+
+    def told(self, piece: Batch, found: Explanation, schema: Schema) -> Batch:
+        """What comes out for some rows."""
+        columns = [piece.column(name) for name in self.asked.key]
+        for o in range(len(self.outputs)):
+            for name, values in self._arrays(found[..., o] if found.has_outputs else found).items():
+                if values.ndim == 1:
+                    columns.append(pa.array(values))
+                elif name == "delta" or self.asked.layout == "lists":
+                    columns.append(pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1]))
+                else:
+                    columns += [pa.array(np.ascontiguousarray(column)) for column in values.T]
+        cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+        return pa.record_batch(cast, schema=schema)
+
+    def _arrays(self, one: Explanation) -> dict[str, Array]:
+        """The columns of one output, (n,) or (n, d)."""
+        n, d = one.values.shape
+        place = {label: index for index, label in enumerate(one.family.labels)}
+        index = np.array([place[label] for label in one.weight_labels.tolist()], dtype=np.intp)
+        scores = one.scores[np.arange(n), index]
+        told = [one.predictions, one.base_values, one.weight_labels, scores, self._shapley_score(one)]
+        arrays = dict(zip(SCALARS, told, strict=True)) | {"phi": one.values}
+        errors = np.zeros((n, d)) if one.standard_errors is None else one.standard_errors
+        more: dict[str, Any] = {"shapley": one.shapley, "errors": errors, "contributions": one.contributions}
+        return arrays | {VECTORS[name]: more[name].reshape(n, -1) for name in self.asked.include}
+
+    def _shapley_score(self, one: Explanation) -> FloatArray:
+        """(n,) T of the Shapley value; NaN where it is not in the family and T is no function of the curve."""
+        uniform, utility = one.family.reference_positions[0], self.explainer.setting.method.utility
+        if uniform < len(one.family):
+            return one.scores[:, uniform]
+        if utility.of_recovery is None:
+            return np.full(len(one), np.nan)
+        return utility.of_recovery(one.reference_curves["shapley"][:, None, :, None])[:, 0, 0]
+
+    @cached_property
+    def _held(self) -> tuple[str, ...]:
+        """What each column of the background holds: "numbers", "booleans" or "text"."""
+        table = self.background
+        return tuple(
+            "booleans" if table.kind.is_boolean(table.data, c) else _numbers_or_text(table.column(c))
+            for c in range(len(table.names))
+        )
+
+    @cached_property
+    def _known(self) -> dict[str, set[object]]:
+        """The categories in columns of text; those with a list of their own are checked when rows are aligned."""
+        table = self.background
+        listed = [
+            str(dtype).startswith(("category", "Enum")) for dtype in (() if table.kind is ARRAYS else table.data.dtypes)
+        ]
+        text = [c for c, held in enumerate(self._held) if held == "text" and not listed[c]]
+        return {self.columns[c]: {None, *map(str, table.column(c))} for c in text}
+
+
+def is_sampled(explainer: Explaining) -> bool:
+    """Whether rows may need draws: a game does not know its Δ, and is not enumerated."""
+    method, games = explainer.setting.method, explainer.fits.games
+    exact = method.estimator.takes_own and all(isinstance(game, ExactFitted) for game in games)
+    return not exact and explainer.setting.choices.estimator != "exact"
+
+
+def shared_weight(explainer: Explaining) -> tuple[int, ...]:
+    """The positions of the weights, one for each output, that rows share: chosen on rows of the background."""
+    table = explainer.setting.background
+    some = np.unique(np.linspace(0, len(table) - 1, min(len(table), SAMPLE)).astype(np.intp))
+    found = explainer(table.take(some))
+    return tuple(found.family.labels.index(label) for label in np.atleast_1d(found.weight_labels[0]).tolist())
+
+
+def _numbers_or_text(column: Array) -> str:
+    """Categories may be whole numbers."""
+    numbers = column.dtype != object or all(isinstance(value, (int, float)) for value in column if value is not None)
+    return "numbers" if numbers else "text"
+
+
+def _read(column: Any, held: str, name: str) -> Any:
+    """A column as Arrow has it; text, as of a CSV file, as what the background holds."""
+    if held == "text" or not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    try:
+        return column.cast(pa.bool_() if held == "booleans" else pa.float64())
+    except pa.ArrowInvalid as error:
+        raise TypeError(f"Column {name!r} holds text where the background holds {held}. {error}") from error

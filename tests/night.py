@@ -1,0 +1,76 @@
+"""A model file, a background and files of rows: what a run over night needs, small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from click.testing import CliRunner
+from lightgbm import LGBMRegressor
+
+from weightedshap import cli
+
+NAMES = [f"f{i}" for i in range(5)]
+
+
+def frame(n, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = pd.DataFrame(rng.normal(size=(n, 5)), columns=NAMES)
+    rows["city"] = rng.choice(["Bonn", "Köln", "Ulm"], size=n)
+    return rows
+
+
+def answers(rows):
+    return rows["f0"] * rows["f1"] + rows["f2"] + (rows["city"] == "Ulm")
+
+
+def trained(rows):
+    """A LightGBM model that knows the cities as categories."""
+    model = LGBMRegressor(n_estimators=12, num_leaves=8, n_jobs=1, verbose=-1)
+    return model.fit(rows.astype({"city": "category"}), answers(rows))
+
+
+def laid_out(folder: Path, n=600):
+    """model.txt, background.parquet and .csv, rows.parquet and .csv in a folder."""
+    background = frame(300)
+    trained(background).booster_.save_model(folder / "model.txt")
+    with_target = background.assign(price=answers(background))
+    with_target.to_parquet(folder / "background.parquet", index=False)
+    with_target.to_csv(folder / "background.csv", index=False)
+    rows = frame(n, seed=1).assign(id=[f"row {i}" for i in range(n)])
+    rows.to_parquet(folder / "rows.parquet", index=False, row_group_size=70)
+    rows.to_csv(folder / "rows.csv", index=False)
+    return folder
+
+
+def arguments(folder: Path, out, rows="rows.parquet", **more):
+    """The options of `weightedshap explain`; exact by default, and nothing is learned."""
+    told = {"model": folder / "model.txt", "background": folder / "background.parquet", "rows": folder / rows}
+    told |= {"target": "price", "key": "id", "game": "tree_path", "part-rows": 100, "out": out, **more}
+    flags = [f"--{name}" for name, value in told.items() if value is True]
+    pairs = [str(text) for name, value in told.items() if value is not True for text in (f"--{name}", value)]
+    return [*pairs, *flags]
+
+
+def explain(folder: Path, out, **more):
+    """Run the command in this process."""
+    return CliRunner().invoke(cli.main, ["explain", *arguments(folder, out, **more)], catch_exceptions=False)
+
+
+def parts(out: Path):
+    return sorted(Path(out).glob("*.parquet"))
+
+
+def table(out: Path):
+    """All rows of a run, in order."""
+    found = pa.concat_tables([pq.read_table(part).replace_schema_metadata() for part in parts(out)])
+    return found.set_column(0, "id", found["id"].cast(pa.string()))
+
+
+def contents(out: Path):
+    """Every byte of what a run leaves, but for the lock."""
+    files = [file for file in sorted(Path(out).rglob("*")) if file.is_file() and file.name != ".lock"]
+    return {str(file.relative_to(out)): file.read_bytes() for file in files}

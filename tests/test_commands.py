@@ -1,0 +1,156 @@
+"""fit, explain, evaluate, report and show, as a person at a terminal meets them; runs are in tests/jobs."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pytest
+from click.testing import CliRunner
+
+import weightedshap as ws
+from tests import night
+from weightedshap import cli
+from weightedshap.jobs import stops
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.main, [str(text) for text in arguments], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = night.laid_out(tmp_path_factory.mktemp("night"), n=150)
+    assert night.explain(folder, folder / "out").exit_code == 0
+    return folder
+
+
+def fitted(home, out, **more):
+    given = night.arguments(home, out, **more)
+    for name in ("--rows", "--part-rows"):
+        at = given.index(name)
+        del given[at : at + 2]
+    return run("fit", *given)
+
+
+def test_fit_keeps_an_explainer_that_explain_takes(home, tmp_path):
+    result = fitted(home, tmp_path / "explainer")
+    assert "explains tree_path, 6 features" in result.output
+    options = ["--model", home / "model.txt", "--explainer", tmp_path / "explainer", "--rows", home / "rows.parquet"]
+    assert run("explain", *options, "--key", "id", "--out", tmp_path / "out", "--part-rows", 100).exit_code == 0
+    assert night.table(tmp_path / "out").equals(night.table(home / "out"))
+
+
+def test_options_from_toml_and_the_command_line_wins(home, tmp_path):
+    paths = {"model": "model.txt", "background": "background.parquet", "rows": "rows.parquet"}
+    lines = [f"{name} = {json.dumps(str(home / path))}" for name, path in paths.items()]
+    lines += ['key = ["id"]', 'target = "price"', 'game = "tree_path"', "part-rows = 30"]
+    (tmp_path / "run.toml").write_text("\n".join(lines))
+    assert run("explain", "--config", tmp_path / "run.toml", "--out", tmp_path / "a").exit_code == 0
+    assert len(night.parts(tmp_path / "a")) == 5
+    more = ["--out", tmp_path / "b", "--part-rows", 100]
+    assert run("explain", "--config", tmp_path / "run.toml", *more).exit_code == 0
+    assert night.contents(tmp_path / "b") == night.contents(home / "out")
+    (tmp_path / "run.toml").write_text("modell = 3")
+    result = run("explain", "--config", tmp_path / "run.toml", "--out", tmp_path / "c")
+    assert result.exit_code == stops.USAGE
+    assert "Did you mean 'model'" in result.output
+
+
+def test_groups_and_what_is_included(home, tmp_path):
+    (tmp_path / "groups.json").write_text('{"place": ["city", "f0"]}')
+    more = {"groups": tmp_path / "groups.json", "include": "shapley", "layout": "lists"}
+    assert night.explain(home, tmp_path / "out", **more).exit_code == 0
+    assert night.table(tmp_path / "out").schema.field("shapley").type.list_size == 5
+
+
+def test_json_logs_are_lines_of_json(home, tmp_path):
+    result = night.explain(home, tmp_path / "out", json=True)
+    told = [json.loads(line) for line in result.output.splitlines()]
+    assert [one["event"] for one in told] == ["fitting", "started", "part", "part", "finished"]
+    assert told[3]["done"] == 150
+    failed = night.explain(home, tmp_path / "out", json=True)
+    assert json.loads(failed.output.splitlines()[0]) | {"message": ""} == {
+        "event": "error",
+        "message": "",
+        "exit_code": stops.MISMATCH,
+    }
+
+
+def test_quiet_says_nothing(home, tmp_path):
+    assert night.explain(home, tmp_path / "out", quiet=True).output == ""
+
+
+def test_a_pickle_is_refused_and_the_help_says_why(home, tmp_path):
+    (tmp_path / "model.pkl").write_bytes(b"\x80\x05.")
+    result = night.explain(home, tmp_path / "out", model=tmp_path / "model.pkl")
+    assert result.exit_code == stops.INPUT
+    assert "--trust-pickle" in result.output
+    assert not night.parts(tmp_path / "out")
+    assert "can run any code" in " ".join(run("explain", "--help").output.split())
+
+
+def test_the_help_has_examples_and_exit_codes():
+    told = run("explain", "--help").output
+    assert "weightedshap explain --model model.txt" in told
+    for code, meaning in stops.EXIT_CODES.items():
+        assert f"{code:>3}  {meaning[:30]}" in told
+
+
+def test_report_of_a_run_shows_some_rows_and_tells_of_all(home, tmp_path):
+    pytest.importorskip("plotly")
+    result = run("report", home / "out", "-o", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    from weightedshap.commands import _sampled
+
+    explanation = _sampled(home / "out")
+    assert explanation.notes[0].startswith("The pictures show 150 of 150 rows, evenly spread. Of all rows: mean |φ*|: ")
+    assert (tmp_path / "page.html").stat().st_size > 1e6
+
+
+def test_pictures_of_many_rows_show_some_of_them(home, tmp_path, monkeypatch):
+    from weightedshap.commands import _sampled
+
+    monkeypatch.setattr("weightedshap.jobs.run.PICTURED", 20)
+    assert night.explain(home, tmp_path / "out").exit_code == 0
+    explanation, found = _sampled(tmp_path / "out"), night.table(home / "out")
+    assert explanation.values[:, 0].tolist() == found["phi_f0"].to_pylist()[::8]
+    assert "show 19 of 150 rows" in explanation.notes[0]
+
+
+def test_show_says_what_there_is(home, tmp_path):
+    fitted(home, tmp_path / "explainer")
+    explanation = ws.Explanation.load(next((home / "out" / "samples").iterdir()))
+    for path, words in [
+        (home / "out", "2 parts, finished"),
+        (home / "out" / "part-00000001.parquet", "50 rows of"),
+        (tmp_path / "explainer", "Explainer of 6 features, 300 background rows"),
+        (next((home / "out" / "samples").iterdir()), repr(explanation).splitlines()[0]),
+    ]:
+        result = run("show", path)
+        assert result.exit_code == 0, result.output
+        assert words in result.output
+    (tmp_path / "x.npz").write_bytes(b"x")
+    assert run("show", tmp_path / "x.npz").exit_code == stops.INPUT
+
+
+def test_show_of_a_run_that_was_stopped(home, tmp_path):
+    night.explain(home, tmp_path / "out")
+    night.parts(tmp_path / "out")[1].unlink()
+    (tmp_path / "out" / "summary.json").unlink()
+    told = run("show", tmp_path / "out").output
+    assert "1 parts, unfinished: go on with --resume" in told
+    assert "100 rows explained" in told
+
+
+def test_evaluate_compares_on_some_rows(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(ws, "evaluate", partial(ws.evaluate, against="own"))  # nothing is fitted anew
+    given = night.arguments(home, tmp_path / "evaluation.npz", rows="background.parquet", sample=10)
+    for name in ("--part-rows", "--key"):
+        at = given.index(name)
+        del given[at : at + 2]
+    result = run("evaluate", *given)
+    assert result.exit_code == 0, result.output
+    assert "10 rows, judged by" in result.output
+    assert "inclusion_mse" in result.output
+    assert len(ws.Evaluation.load(tmp_path / "evaluation.npz")) == 10

@@ -1,0 +1,218 @@
+"""Arrow batches in, Arrow batches out: what comes out is what the explainer says, however the rows are cut."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weightedshap as ws
+from tests.night import NAMES, frame, trained
+from weightedshap import streaming
+
+BACKGROUND = frame(200).astype({"city": "category"})
+MODEL = trained(frame(200))
+ROWS = frame(60, seed=1)
+ROWS["id"] = np.arange(60) * 7
+TABLE = pa.Table.from_pandas(ROWS, preserve_index=False)
+
+
+def explainer(**choices):
+    return ws.Explainer(MODEL, BACKGROUND, progress=False, **{"game": "tree_path", **choices})
+
+
+def sampled():
+    """A game that has to be sampled, on few background rows."""
+    game = ws.games.Marginal()
+    choices = {"game": game, "estimator": "permutation", "evaluations": 60, "progress": False}
+    return ws.Explainer(lambda rows: (rows["f0"] * rows["f1"] - rows["f2"]).to_numpy(), BACKGROUND[:5], **choices)
+
+
+EXACT, SAMPLED = explainer(), sampled()
+
+
+def told(made, batches=None, **asked):
+    rows = TABLE if batches is None else batches
+    return pa.Table.from_batches(made.stream(rows, **{"key": "id", **asked})).combine_chunks()
+
+
+def test_the_columns_are_what_the_explainer_says():
+    found, explanation = told(EXACT), EXACT(ROWS.drop(columns="id"))
+    assert found["id"].to_pylist() == ROWS["id"].tolist()
+    assert np.array_equal(found["prediction"], explanation.predictions)
+    assert np.array_equal(found["base_value"], explanation.base_values)
+    assert found["weight"].to_pylist() == explanation.weight_labels.tolist()
+    assert np.array_equal(np.stack([found[f"phi_{name}"] for name in (*NAMES, "city")], axis=1), explanation.values)
+    assert np.array_equal(found["score"], explanation.scores.max(axis=1))
+    assert np.array_equal(-np.asarray(found["shapley_score"]), ws.curves.area(explanation.reference_curves["shapley"]))
+
+
+def test_draws_come_from_the_key_as_from_row_ids():
+    explanation = SAMPLED(ROWS.drop(columns="id"), row_ids=ROWS["id"])
+    assert np.array_equal(told(SAMPLED)["phi_f0"], explanation.values[:, 0])
+
+
+def in_pieces(cuts):
+    pieces = [TABLE.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, 60], strict=True)]
+    return [batch for piece in pieces for batch in piece.combine_chunks().to_batches()]
+
+
+@settings(max_examples=15)
+@given(cuts=st.lists(st.integers(0, 60), max_size=4).map(sorted))
+def test_batches_do_not_matter(cuts):
+    assert told(EXACT, in_pieces(cuts)).equals(ALL)
+
+
+@pytest.mark.parametrize("cuts", [[1], [7, 30, 31]])
+def test_batches_do_not_matter_where_rows_draw(cuts):
+    assert told(SAMPLED, in_pieces(cuts)).equals(WHOLE)
+
+
+ALL = told(EXACT)
+WHOLE = told(SAMPLED)
+
+
+@pytest.mark.parametrize("layout", streaming.LAYOUTS)
+@pytest.mark.parametrize("include", [(), ("shapley",), ("contributions", "errors", "shapley")])
+def test_the_schema_is_known_beforehand(layout, include):
+    known = EXACT.stream_schema(TABLE.schema, key="id", include=include, layout=layout)
+    batches = list(EXACT.stream(TABLE, key="id", include=include, layout=layout))
+    assert all(batch.schema.equals(known) for batch in batches)
+
+
+def test_lists_and_what_is_included():
+    explanation = EXACT.but(keep_contributions=True)(ROWS.drop(columns="id"))
+    found = told(EXACT, layout="lists", include=("shapley", "errors", "contributions"))
+    assert np.array_equal(np.stack(found["phi"].to_pylist()), explanation.values)
+    assert np.array_equal(np.stack(found["shapley"].to_pylist()), explanation.shapley)
+    assert not np.stack(found["error"].to_pylist()).any()
+    assert np.array_equal(np.stack(found["delta"].to_pylist()).reshape(60, 6, 6), explanation.contributions)
+
+
+def test_errors_of_a_sampled_game():
+    explanation = SAMPLED(ROWS.drop(columns="id"), row_ids=ROWS["id"])
+    found = told(SAMPLED, include=("errors",), layout="lists")
+    assert np.array_equal(np.stack(found["error"].to_pylist()), explanation.standard_errors)
+
+
+def test_several_outputs_have_columns_of_their_own():
+    def two(rows):
+        return np.stack([rows["f0"], 2 * rows["f1"]], axis=1)
+
+    made = ws.Explainer(two, BACKGROUND[:5], game="marginal", progress=False)
+    found, explanation = told(made), made(ROWS.drop(columns="id"))
+    assert np.array_equal(found["phi_f1_output 1"], explanation.values[:, 1, 1])
+    assert found.schema.equals(made.stream_schema(TABLE.schema, key="id"))
+
+
+def test_several_keys_are_passed_through_and_tell_rows_apart():
+    doubled = TABLE.append_column("half", pa.array([0, 1] * 30))
+    found = told(SAMPLED, doubled, key=["id", "half"])
+    assert found.column_names[:2] == ["id", "half"]
+    assert not np.array_equal(found["phi_f0"], WHOLE["phi_f0"])
+
+
+def test_a_sampled_game_needs_a_key_and_an_exact_one_does_not():
+    with pytest.raises(ValueError, match="Pass `key=`"):
+        told(SAMPLED, key=None)
+    assert told(EXACT, key=None).equals(told(EXACT).drop_columns("id"))
+
+
+@pytest.mark.parametrize("select", ["shared", "one_standard_error"])
+def test_a_shared_weight_is_chosen_on_the_background_before_the_first_row(select):
+    made = explainer(select=select)
+    chosen = made(BACKGROUND).weight_labels[0]
+    for rows in (TABLE, TABLE.slice(0, 1), TABLE.slice(30, 7)):
+        assert set(told(made, rows)["weight"].to_pylist()) == {chosen}
+    assert told(made, TABLE.slice(30, 7)).equals(told(made).slice(30, 7).combine_chunks())
+
+
+def test_columns_may_have_other_names():
+    renamed = TABLE.rename_columns([*(f"X{i}" for i in range(6)), "id"])
+    assert told(EXACT, renamed, columns=[f"X{i}" for i in range(6)]).equals(told(EXACT))
+
+
+def test_arrays_in_the_background_are_matched_by_place():
+    made = ws.Explainer(lambda rows: rows[:, 0] * rows[:, 1], BACKGROUND[NAMES].to_numpy()[:9], game="baseline")
+    found = told(made.but(progress=False), columns=NAMES)
+    assert np.array_equal(found["phi_x1"], made(ROWS[NAMES].to_numpy()).values[:, 1])
+
+
+def test_text_is_read_as_what_the_background_holds():
+    text = pa.table({name: TABLE[name].cast(pa.string()) for name in TABLE.column_names})
+    found = told(EXACT, text)
+    assert found.drop_columns("id").equals(told(EXACT).drop_columns("id"))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [("f1", "much", "'f1' holds text .* 'much'"), ("city", "Rom", "'Rom'"), ("id", None, "key 'id' is missing")],
+)
+def test_a_bad_row_is_named(column, value, message):
+    text = {name: TABLE[name].cast(pa.string()).to_pylist() for name in TABLE.column_names}
+    text[column][37] = value
+    with pytest.raises(streaming.RowError, match=rf"Row 37 \(counted from 0\).*{message}"):
+        told(EXACT, pa.table(text))
+
+
+def test_bad_rows_can_be_left_out():
+    text = {name: TABLE[name].cast(pa.string()).to_pylist() for name in TABLE.column_names}
+    text["f1"][37] = text["f1"][5] = "much"
+    (batch,) = pa.table(text).to_batches()
+    left_out, stream = [], streaming.Stream.of(EXACT, streaming.Asked.of(None, "id", ()))
+    found = list(stream.explained(batch, 100, lambda row, reason, rows: left_out.append(row)))
+    assert left_out == [105, 137]
+    kept = [start - 100 + i for start, _, one in found for i in range(len(one))]
+    assert kept == [i for i in range(60) if i not in (5, 37)]
+    values = np.concatenate([one.values for _, _, one in found])
+    assert np.array_equal(values, EXACT(ROWS.drop(columns="id")).values[kept])
+
+
+def test_a_category_in_text_that_the_background_never_saw_is_an_error_unless_it_may_pass():
+    made = ws.Explainer(lambda rows: rows["f0"].to_numpy(), frame(20), game="baseline", progress=False)
+    rows = pa.Table.from_pandas(ROWS.assign(city="Rom"), preserve_index=False)
+    with pytest.raises(streaming.RowError, match="never saw: 'Rom'"):
+        told(made, rows)
+    assert len(told(made, rows, unseen="pass")) == 60
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"key": "idd"}, "Did you mean 'id'"),
+        ({"include": ["shaply"]}, "Did you mean 'shapley'"),
+        ({"layout": "wide"}, "Known: 'columns', 'lists'"),
+        ({"columns": ["f0"]}, "names 1 columns but the background has 6"),
+    ],
+)
+def test_wrong_wishes_are_refused(asked, message):
+    with pytest.raises(ValueError, match=message):
+        told(EXACT, **asked)
+
+
+def test_names_that_clash_are_refused():
+    with pytest.raises(ValueError, match="'prediction'"):
+        EXACT.stream_schema(TABLE.rename_columns([*TABLE.column_names[:-1], "prediction"]).schema, key="prediction")
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "weightedshap.streaming")
+    with pytest.raises(ImportError, match=r'pip install "weightedshap\[stream\]"'):
+        EXACT.stream([])
+
+
+@pytest.mark.parametrize(
+    ("engine", "module"),
+    [("spark", "pyspark"), ("dask", "dask"), ("ray", "ray"), ("polars", "polars")],
+)
+def test_a_missing_engine_is_named_with_its_extra(engine, module, monkeypatch):
+    for loaded in [name for name in sys.modules if name.split(".")[0] == module]:
+        monkeypatch.setitem(sys.modules, loaded, None)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf'pip install "weightedshap\[{engine}\]"'):
+        getattr(ws.engines, engine)(None, "folder", "model.txt")
