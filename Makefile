@@ -1,11 +1,12 @@
 # One word per job. Every target makes .venv and installs what it needs, once.
 PYTHON ?= python3
+PEERS_PYTHON ?= python3.13
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 PINNED := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-slow test-engines test-all attack check bench reproduce docs clean
+.PHONY: help demo test test-slow test-engines test-all attack check bench bench-peers reproduce docs clean
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
@@ -37,6 +38,10 @@ bench: $(VENV)/.full  ## speed and memory of estimators and tree games (the pape
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/trees.py
 
+bench-peers: .venv-peers/.ready  ## beside the newest peers, on Python 3.13 (PEERS_PYTHON): an hour or more, goes on where it stopped
+	for group in whole cold end_to_end memory path interventional page; do \
+		OMP_NUM_THREADS=1 .venv-peers/bin/python benchmarks/peers.py $$group || exit 1; done
+
 reproduce: $(VENV)/.full  ## redo the paper: hours (the data in WEIGHTEDSHAP_DATA, else from OpenML)
 	$(BIN)/weightedshap reproduce all
 
@@ -44,7 +49,7 @@ docs: $(VENV)/.docs  ## the documentation as a site
 	$(BIN)/python -m mkdocs build --strict --quiet
 
 clean:  ## remove .venv and everything that was built
-	rm -rf $(VENV) build dist site demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) .venv-peers build dist site demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -63,6 +68,11 @@ $(VENV)/.full: $(PINNED) | $(BIN)/python
 $(VENV)/.engines: $(VENV)/.full
 	@echo "Installing Dask, Ray and Spark into $(VENV) (two minutes) …"
 	$(PIP) --editable ".[engines]"
+	@touch $@
+
+.venv-peers/.ready: pyproject.toml
+	$(PEERS_PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --upgrade --editable . shap shapiq woodelf-explainer xgboost-cpu
 	@touch $@
 
 $(VENV)/.docs: $(PINNED) | $(BIN)/python

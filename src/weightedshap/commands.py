@@ -316,7 +316,7 @@ def _sampled(folder: Path) -> ws.Explanation:
     found = ws.Explanation.concatenate(map(ws.Explanation.load, kept))
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     said = f"The pictures show {len(found):,} of {summary['rows']:,} rows, evenly spread. Of all rows:"
-    return replace(found, notes=(" ".join([said, " · ".join(in_words(summary)[1:])]), *found.notes))
+    return replace(found, _notes=(" ".join([said, " · ".join(in_words(summary)[1:])]), *found._notes))
 
 
 @click.command()

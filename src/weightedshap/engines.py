@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pandas as pd
-
 from weightedshap.checks import require
 from weightedshap.explainer import Explainer
 from weightedshap.inputs.columns import Data, UserModel
+from weightedshap.lazily import pd
 from weightedshap.model_files import ModelFile, as_model_file
 
 __all__ = ["ModelFile", "Worker", "dask", "polars", "ray", "spark"]

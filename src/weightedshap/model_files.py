@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import joblib
-
 from weightedshap.checks import require
 from weightedshap.inputs.columns import UserModel
 
@@ -75,6 +73,8 @@ class ModelFile:
         if not self.trust_pickle:
             said = f"{self.path!r} is a pickle, which can run any code when it is opened."
             raise Refused(f"{said} If you made it yourself, pass --trust-pickle (trust_pickle=True).")
+        import joblib
+
         return joblib.load(self.path)
 
     def _skops(self) -> UserModel:
