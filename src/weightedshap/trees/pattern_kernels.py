@@ -9,7 +9,7 @@ it is first met, and kept in a table of bounded size, where a later one may take
 import numpy as np
 from numba import njit
 
-from weightedshap.trees.lane_kernels import distinct_sets, mixed
+from weightedshap.trees.lane_kernels import distinct_sets
 from weightedshap.trees.leaf_kernels import grown, level
 
 ROWS = 64  # taken together: what they do at a split is a word, bit r for row r
@@ -76,6 +76,13 @@ def find_patterns(words, base, size, edge_start, edge, found):
         passed = passing(words, edge, edge_start[base + k], edge_start[base + k + 1])
         for r in range(ROWS):
             found[r] |= ((passed >> np.uint64(r)) & ONE) << np.uint64(k)
+
+
+@njit(inline="always")
+def mixed(word):
+    """The bits of a word, mixed up."""
+    word = (word ^ (word >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
+    return word ^ (word >> np.uint64(29))
 
 
 @njit(nogil=True, cache=True)
@@ -224,20 +231,16 @@ def first_players(orders, parent, added, sets, lane):
     Row r has ``sets[r]`` of them, numbered by ``lane[r, q, k]``; set s is set ``parent[r, s]`` with ``added[r, s]``.
     """
     n, m, d = orders.shape
-    place, of_order, of_size = np.empty((m, d), np.int32), np.empty(m * d + 1, np.int32), np.empty(m * d + 1, np.int32)
-    places = 1
-    while places < 2 * (m * d + 1):
-        places *= 2
-    table, seen = np.full(places, np.int32(-1)), np.empty(m * d + 1, np.uint64)
+    room = 1
+    while room < 2 * (m * d + 1):
+        room *= 2
+    table, bits = np.empty(room, np.int32), np.empty(((d + 63) // 64, m * d + 2), np.uint64)
     for r in range(n):
-        order = orders[r]
-        for q in range(m):
+        sets[r] = distinct_sets(orders[r], d, table, bits, lane[r])
+        for q in range(m - 1, -1, -1):  # so that a set keeps the order that it was first met in, and a parent before it
             for k in range(d):
-                place[q, order[q, k]] = k
-        sets[r] = distinct_sets(order, place, d, table, seen, lane[r], of_order, of_size)
-        for s in range(1, sets[r]):
-            q, k = of_order[s], of_size[s] - 1
-            parent[r, s], added[r, s] = lane[r, q, k], order[q, k]
+                s = lane[r, q, k + 1]
+                parent[r, s], added[r, s] = lane[r, q, k], orders[r, q, k]
 
 
 @njit(nogil=True, cache=True)
