@@ -5,7 +5,7 @@ import pytest
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 import weightedshap as ws
 from weightedshap.checks import UnknownName
@@ -32,9 +32,10 @@ def meant(model=TREES, **choices):
 def test_readable_trees_explain_themselves_and_the_anchored_game_judges():
     assert meant(TREES) == (("tree_path",), "anchored")
     assert meant(CLASSES) == (("tree_path",), "anchored")
+    assert meant(make_pipeline(StandardScaler().fit(X), TREES)) == (("tree_path",), "anchored")
 
 
-@pytest.mark.parametrize("model", [LINEAR, LINEAR.predict, make_pipeline(StandardScaler().fit(X), TREES)])
+@pytest.mark.parametrize("model", [LINEAR, LINEAR.predict, make_pipeline(Normalizer().fit(X), TREES)])
 def test_other_models_are_explained_by_two_games_in_competition(model):
     assert meant(model) == (OTHER_MODELS, "anchored")
 

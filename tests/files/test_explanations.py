@@ -204,7 +204,7 @@ INFO = st.recursive(
 def test_any_shape_and_any_info_comes_back(n, d, k, info, names, tmp_path_factory):
     game = random_game(d, outputs=() if k is None else (k,))
     features = names.draw(st.lists(st.text(), min_size=d, max_size=d))
-    explanation = replace(ws.explain(game)[[0] * n], game_info=info, feature_names=tuple(features), notes=("ü", ""))
+    explanation = replace(ws.explain(game)[[0] * n], game_info=info, feature_names=tuple(features), _notes=("ü", ""))
     assert round_trip(explanation, tmp_path_factory.mktemp("files")).equals(explanation)
 
 

@@ -406,7 +406,7 @@ def evil():
     """Names and values that would do harm if they were read as HTML."""
     explanation = explained(n=4, outputs=3)
     data = pd.DataFrame([list(EVIL)] * 4, columns=list(EVIL), index=list(EVIL[:4]))
-    return replace(explanation, feature_names=EVIL, output_names=EVIL[:3], data=data, notes=EVIL[:2], stopped=EVIL[:4])
+    return replace(explanation, feature_names=EVIL, output_names=EVIL[:3], data=data, _notes=EVIL[:2], stopped=EVIL[:4])
 
 
 def test_names_and_values_are_text_everywhere(opened):

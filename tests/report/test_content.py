@@ -337,7 +337,7 @@ def test_no_name_of_the_data_stands_in_the_markup():
         explained(),
         feature_names=(evil, "\"'", "\u2028", "\ud800", "🐘"),
         output_names=(evil,),
-        notes=(evil,),
+        _notes=(evil,),
         stopped=(evil,) * 6,
         data=pd.DataFrame([[evil] * D] * 6, columns=[evil] * D, index=[evil] * 6),
     )

@@ -233,7 +233,7 @@ def fit_quality(
 
 def misses(info: Mapping[str, Any]) -> tuple[float, float] | None:
     """What a learned game misses on held-out rows, over sd f: with some features known, of any size, and with all."""
-    if not info.get("variance"):
+    if not {"relative_error", "full_gap"} <= info.keys() or not info.get("variance"):
         return None
     return float(np.sqrt(info["relative_error"])), float(info["full_gap"] / np.sqrt(info["variance"]))
 

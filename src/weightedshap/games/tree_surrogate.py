@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from weightedshap.games.tree_blocks import LeafGames
 
 
+FAR = 100  # times the range of f: so far from 0 single precision loses digits that matter
 Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray, BoolArray], int]
 """Boosters and offset of each output; the game, f(x) and coalitions of held-out rows; calls of the model."""
 
@@ -135,7 +136,8 @@ class TreeSurrogate:
         lessons = (_lesson(table, split, masked, footing, hints) for masked in (seen, held))
         (to_learn, *_), (to_check, start, h) = lessons
         extra = footing is not None
-        offset = np.average(to_learn.target, axis=0, weights=to_learn.share)
+        mean = np.average(to_learn.target, axis=0, weights=to_learn.share)
+        offset = np.where(extra | (np.abs(mean) > FAR * np.ptp(to_learn.target, axis=0)), mean, 0.0)
         boosters = boost(self, to_learn, to_check, offset, rng, min_data_in_leaf=least, extra_trees=extra)
         c = offset + np.stack([booster.predict(to_check.X) for booster in boosters], axis=1)
         told = start + h * c, split.f[held.row], held.coalition
