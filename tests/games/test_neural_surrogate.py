@@ -317,7 +317,7 @@ def test_a_stored_game_is_refused_for_another_table_or_model(missing):
 
 def test_a_saved_explainer_is_refused_for_a_model_with_other_outputs(tmp_path):
     Explainer(Classifier(2), normal_rows(100), game=TINY, progress=False).save(tmp_path)
-    with pytest.raises(ValueError, match="has other outputs"):
+    with pytest.raises(ValueError, match="another number of outputs"):
         Explainer.load(tmp_path, Classifier(3))
 
 

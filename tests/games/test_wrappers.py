@@ -71,13 +71,15 @@ def test_a_bare_function_is_told_how_to_become_a_game():
 
 @pytest.mark.parametrize("d", [2.0, True, "2"])
 def test_a_number_of_players_that_is_no_integer_is_refused(d):
+    with pytest.raises(ValueError, match="`d` must be an integer of at least 1"):
+        FunctionGame(lambda coalitions: coalitions.sum(axis=1), d)
     with pytest.raises(TypeError, match="integer attribute `d`"):
-        checked(FunctionGame(lambda coalitions: coalitions.sum(axis=1), d))
+        checked(type("Own", (), {"d": d, "__call__": lambda self, coalitions: coalitions.sum(axis=1)})())
 
 
 def test_a_game_without_players_is_refused():
     with pytest.raises(ValueError, match="at least one player"):
-        checked(FunctionGame(lambda coalitions: coalitions.sum(axis=1), 0))
+        checked(type("Own", (), {"d": 0, "__call__": lambda self, coalitions: coalitions.sum(axis=1)})())
 
 
 def test_prefixes_grow_one_player_at_a_time():
