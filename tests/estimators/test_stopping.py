@@ -88,7 +88,7 @@ def test_gelman_rubin_has_the_papers_defaults():
 
 @pytest.mark.parametrize("threshold", [1.0, 0.9, np.nan])
 def test_gelman_rubin_refuses_a_threshold_that_cannot_be_met(threshold):
-    with pytest.raises(ValueError, match="must be above 1"):
+    with pytest.raises(ValueError, match="must be a number above 1"):
         gelman_rubin(threshold)
 
 
@@ -137,7 +137,7 @@ def test_an_error_that_is_not_known_yet_is_not_reached():
 
 @pytest.mark.parametrize("tolerance", [0, -1, np.nan])
 def test_standard_error_refuses_a_tolerance_that_cannot_be_met(tolerance):
-    with pytest.raises(ValueError, match="`tolerance` must be positive"):
+    with pytest.raises(ValueError, match="`tolerance` must be a number above 0"):
         standard_error(tolerance)
 
 
@@ -162,7 +162,7 @@ def test_seconds_stop_when_they_have_passed():
 
 @pytest.mark.parametrize("s", [0, -1, np.nan])
 def test_seconds_are_positive(s):
-    with pytest.raises(ValueError, match="`seconds` must be positive"):
+    with pytest.raises(ValueError, match="`seconds` must be a number above 0"):
         seconds(s)
 
 
