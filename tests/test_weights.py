@@ -73,7 +73,7 @@ def test_beta_sixteen_one_favours_small_coalitions():
 
 @pytest.mark.parametrize(("alpha", "beta_"), [(0, 1), (1, 0), (-1, 2), (np.nan, 1), (1, np.inf)])
 def test_beta_refuses_parameters_that_are_not_positive(alpha, beta_):
-    with pytest.raises(ValueError, match="α > 0 and β > 0"):
+    with pytest.raises(ValueError, match=r"`(alpha|beta)` must be a number above 0"):
         beta(4, alpha, beta_)
 
 
