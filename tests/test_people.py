@@ -338,7 +338,7 @@ def test_tree_games_know_log_odds_of_two_classes_and_refuse_others(game):
     binary = fit((X[:, 0] > 0).astype(int))
     odds, margin = (explain(binary, X, X[:2], game=game, link=link) for link in ("logit", "identity"))
     np.testing.assert_array_equal(odds.values, margin.values)
-    with pytest.raises(ValueError, match="not to log-odds of one class against the rest"):
+    with pytest.raises(ValueError, match="not add up to log-odds of one class against the rest"):
         explain(fit(np.digitize(X[:, 0], [-0.5, 0.5])), X, X[:2], game=game, link="logit")
 
 

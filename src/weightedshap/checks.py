@@ -69,6 +69,8 @@ def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     if isinstance(rng, np.random.Generator):
         return rng
     if rng is None or isinstance(rng, (int, np.integer)):
+        if rng is not None and rng < 0:
+            raise ValueError(f"A seed must be an integer of at least 0; got {rng!r}.")
         return np.random.default_rng(0 if rng is None else int(rng))
     raise TypeError(f"`rng` must be a numpy Generator or an integer seed, not {type(rng).__name__}.")
 

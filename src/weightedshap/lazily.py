@@ -13,7 +13,9 @@ class Lazily:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        return getattr(importlib.import_module(self._name), attribute)
+        found = getattr(importlib.import_module(self._name), attribute)
+        setattr(self, attribute, found)  # from now on it is found without this detour
+        return found
 
 
 if TYPE_CHECKING:

@@ -43,9 +43,9 @@ def bar(
     game. Thin lines are ± one standard error where Δ was sampled. Of several outputs, without `output` (and `row`),
     all of them are stacked, WeightedSHAP only.
     """
+    one, title = reading.one_output(explanation, 0 if output is None else output)
     if output is None and row is None and explanation.has_outputs and explanation.values.shape[2] > 1:
         return _all_outputs(explanation, max_display, order, ax)
-    one, title = reading.one_output(explanation, output or 0)
     games, _ = reading.games_and_weights(one.family)
     shapley = f"Shapley of {games[0]}" if games else "Shapley"
     phis = {"WeightedSHAP": (one.values, one.standard_errors), shapley: (one.shapley, one.shapley_errors)}

@@ -66,7 +66,7 @@ class FewRows:
     def along(self, lists: tuple[Any, ...], orders: IntArray, out: FloatArray) -> None:
         """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
         out[:] = self.ensemble.offset
-        leaf_kernels.along(lists, orders, out)
+        leaf_kernels.along(*lists, orders, out)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import BoolArray, FloatArray
 
 KNOWN, HIDDEN = 1, 2
 
@@ -224,27 +224,23 @@ def spread(gathered, widest, table, slot, met, out):
         slot[met[i]] = -1
 
 
-def along(lists: tuple[Any, ...], orders: IntArray, out: FloatArray) -> None:
-    """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known."""
-    steps = np.zeros(out.shape)
-    add_steps(*lists, orders, steps)
-    out += np.cumsum(steps, axis=2, out=steps)
-
-
 @njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def add_steps(first, c, shared, start, member, orders, out):
-    """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none for k = 0.
+def along(first, c, shared, start, member, orders, out):
+    """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known.
 
     Leaf (A, B) is on for max rank(A) < k ≤ min rank(B), ranks counted from 0; leaves share what they share of the way.
     """
     m, d = orders.shape[1], orders.shape[2]
     rank, after, until = np.empty((d, m), np.int32), np.empty((d + 1, m), np.int32), np.empty((d + 1, m), np.int32)
+    steps = np.empty((m, d + 2))
     for q in range(m):
         after[0, q], until[0, q] = -1, d
     for r in range(orders.shape[0]):
         for q in range(m):
             for k in range(d):
                 rank[orders[r, q, k], q] = k
+            for k in range(d + 2):
+                steps[q, k] = 0.0
         for leaf in range(first[r], first[r + 1]):
             size, value = shared[leaf], c[leaf]
             for at in range(start[leaf], start[leaf + 1]):
@@ -260,9 +256,13 @@ def add_steps(first, c, shared, start, member, orders, out):
                 size += 1
             for q in range(m):
                 if after[size, q] < until[size, q]:
-                    out[r, q, after[size, q] + 1] += value
-                    if until[size, q] < d:
-                        out[r, q, until[size, q] + 1] -= value
+                    steps[q, after[size, q] + 1] += value
+                    steps[q, until[size, q] + 1] -= value
+        for q in range(m):
+            total = 0.0
+            for k in range(d + 1):
+                total += steps[q, k]
+                out[r, q, k] += total
 
 
 @njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
