@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import stdtrit
 
-from weightedshap.checks import FloatArray, IntArray, as_numbers_of, number_above
+from weightedshap.checks import FloatArray, IntArray, number_above
 from weightedshap.coalitions import as_orders
 from weightedshap.games.protocols import Game
 from weightedshap.games.rows import View
@@ -14,14 +14,7 @@ __all__ = ["along", "area", "exclusion_error", "mean_interval", "order_of", "rec
 
 def order_of(phi: FloatArray, axis: int = -1) -> IntArray:
     """Features by |φ|, the lower index first of equals: the ranking behind ℐ(k; φ, x) of Equation 4."""
-    given = as_numbers_of("phi", phi)
-    return np.asarray(np.argsort(-np.abs(given), axis=_axis(axis, given.ndim), kind="stable"))
-
-
-def _axis(axis: int, n: int) -> int:
-    if not isinstance(axis, (int, np.integer)) or not -n <= axis < n:
-        raise ValueError(f"`axis` must be one of the {n} axes there are; got {axis!r}.")
-    return int(axis)
+    return np.asarray(np.argsort(-np.abs(phi), axis=axis, kind="stable"))
 
 
 def along(game: Game, orders: IntArray) -> FloatArray:
@@ -53,8 +46,7 @@ def exclusion(view: View, orders: IntArray) -> FloatArray:
 
 def area(curve: FloatArray, axis: int = -1) -> FloatArray:
     """Σ_{j=1..d} of a curve over j = 0..d, not divided by d."""
-    given = as_numbers_of("curve", curve)
-    return np.asarray(np.moveaxis(given, _axis(axis, given.ndim), -1)[..., 1:].sum(axis=-1))
+    return np.asarray(np.moveaxis(curve, axis, -1)[..., 1:].sum(axis=-1))
 
 
 def misfit(curves: FloatArray) -> float:
