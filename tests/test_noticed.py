@@ -44,7 +44,7 @@ def test_values_are_rounded_to_single_precision_where_the_library_does(make):
         near = np.array(
             [[t + side * gap] for gap in (0, 1e-12, 1e-10, 1e-9, 3e-9, 1e-8, 3e-8, 1e-6) for side in (-1, 1)]
         )
-        np.testing.assert_allclose(ensemble.predict(found.encode(near)), found.predict(near)[:, 0], rtol=1e-5)
+        np.testing.assert_allclose(ensemble.predict(found.encode(near)), found.predict(near)[:, 0], atol=1e-5)
         rounded = near.astype(np.float32).astype(np.float64)
         np.testing.assert_array_equal(ensemble.predict(near), ensemble.predict(rounded))
         assert len(np.unique(ensemble.predict(near))) == 2
@@ -109,9 +109,9 @@ def test_leaves_of_many_players(d):
         expected = one.predict(mixed.reshape(-1, d)).reshape(25, 40).mean(axis=1)
         block = LeafGames.of((one,), background, np.full(40, 1 / 40), d)(x)
         np.testing.assert_allclose(block.values(coalitions)[0, :, 0], expected, atol=1e-9)
-        order = rng.permutation(d)[None, None, :, None]
+        order = rng.permutation(d)[None, None]
         walked = block.along(order)[0, 0, :, 0]
-        prefix = np.array([np.isin(np.arange(d), order[0, 0, :j, 0]) for j in range(d + 1)])
+        prefix = np.array([np.isin(np.arange(d), order[0, 0, :j]) for j in range(d + 1)])
         np.testing.assert_allclose(walked, block.values(prefix)[0, :, 0], atol=1e-9)
         path = path_games((one,), d)(x)
         np.testing.assert_allclose(path.along(order)[0, 0, :, 0], path.values(prefix)[0, :, 0], atol=1e-9)

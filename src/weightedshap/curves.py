@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, as_numbers_of, number_above
+from weightedshap.checks import FloatArray, IntArray, number_above
 from weightedshap.coalitions import as_orders
 from weightedshap.games.protocols import Game
 from weightedshap.games.rows import View
@@ -17,8 +17,8 @@ INFINITE = int(np.array(np.inf).view(np.int64)) | 0xFFFFFFFF  # and any index in
 
 def order_of(phi: FloatArray, axis: int = -1) -> IntArray:
     """Features by |φ|, the lower index first of equals: the ranking behind ℐ(k; φ, x) of Equation 4."""
-    given = as_numbers_of("phi", phi)
-    size = np.abs(np.moveaxis(given, _axis(axis, given.ndim), -1), dtype=np.float64, order="C")  # (…, d)
+    phi = np.asarray(phi)
+    size = np.abs(np.moveaxis(phi, axis, -1), dtype=np.float64, order="C")  # (…, d)
     low = (1 << (size.shape[-1] - 1).bit_length()) - 1  # the bits that an index takes
     keys = size.view(np.int64) | low  # non-negative floats are ordered as their bits are
     keys -= np.arange(size.shape[-1])
@@ -30,12 +30,6 @@ def order_of(phi: FloatArray, axis: int = -1) -> IntArray:
     if again.any():
         order[again] = np.argsort(-size[again], axis=-1, kind="stable")
     return np.moveaxis(order, -1, axis)
-
-
-def _axis(axis: int, n: int) -> int:
-    if not isinstance(axis, (int, np.integer)) or not -n <= axis < n:
-        raise ValueError(f"`axis` must be one of the {n} axes there are; got {axis!r}.")
-    return int(axis)
 
 
 def along(game: Game, orders: IntArray) -> FloatArray:
@@ -67,8 +61,7 @@ def exclusion(view: View, orders: IntArray) -> FloatArray:
 
 def area(curve: FloatArray, axis: int = -1) -> FloatArray:
     """Σ_{j=1..d} of a curve over j = 0..d, not divided by d."""
-    given = as_numbers_of("curve", curve)
-    return np.asarray(np.moveaxis(given, _axis(axis, given.ndim), -1)[..., 1:].sum(axis=-1))
+    return np.asarray(np.moveaxis(curve, axis, -1)[..., 1:].sum(axis=-1))
 
 
 def misfit(curves: FloatArray) -> float:

@@ -123,7 +123,10 @@ class Explanation:
     @classmethod
     def concatenate(cls, parts: Iterable[Explanation]) -> Explanation:
         """All rows of parts that agree in features, outputs, family, utility and selection; Δ if all kept it."""
-        parts = list(parts) if isinstance(parts, (Iterable, Explanation)) else []
+        try:
+            parts = list(parts)
+        except TypeError:  # what cannot be walked is refused as none at all
+            parts = []
         if not parts or not all(isinstance(part, Explanation) for part in parts):
             raise ValueError("`concatenate` needs a list of at least one Explanation.")
         first, others = parts[0], parts[1:]
