@@ -66,8 +66,9 @@ class Terms:
         """(n, K) at coalitions given by signs (n, d)."""
         absent = (signs < 0).astype(np.float32) @ self.sets.T.astype(np.float32)
         columns = 1.0 - 2.0 * (absent.astype(np.int32) & 1)
-        sloped = np.flatnonzero(self.powers)
-        columns[:, sloped] *= signs.mean(axis=1, keepdims=True) ** self.powers[sloped]
+        z = signs.mean(axis=1, keepdims=True)
+        for t in np.unique(self.powers[self.powers > 0]).tolist():
+            columns[:, self.powers == t] *= z**t
         return np.asarray(columns)
 
 
