@@ -123,7 +123,7 @@ def skewed(d, seed=0):
 
 def test_intervals_cover_the_truth():
     w = np.full(D, 1 / D)
-    cells, phi = cover(lambda game, rng: stratified(game, evaluations=400, rng=rng), skewed(D), 100, w=w)
+    cells, phi = cover(lambda game, rng: stratified(game, evaluations=400, rng=rng), skewed(D), 50, w=w)
     assert 0.90 < cells < 0.99
     assert 0.90 < phi < 0.99
 
@@ -133,9 +133,9 @@ def test_intervals_cover_the_truth():
     ("estimate", "d", "budget", "repetitions"),
     [
         (permutation, 9, 2_500, 2_000),
-        (stratified, 9, 480, 500),
-        (stratified, 12, 1_200, 500),
-        (stratified, 14, 1_600, 1_000),
+        (stratified, 9, 480, 150),
+        (stratified, 12, 1_200, 100),
+        (stratified, 14, 1_600, 100),
         (partial(proxy, trees=30, leaves=7), 12, 1_200, 300),
     ],
     ids=["permutation", "stratified, nearly all", "stratified, d = 12", "stratified, d = 14", "proxy"],

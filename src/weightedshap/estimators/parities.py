@@ -29,6 +29,7 @@ MOST_TERMS = 800
 MOST_ROWS, MOST_PLAYERS = 4_000, 100  # among which terms are searched for
 FEWEST_ROWS = 100  # fewer do not tell terms apart
 STRONGEST = 30  # terms that are extended by two players
+COPIES = 10  # of the terms wanted are looked through, as some are found from several others
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,9 @@ class Terms:
         """(n, K) at coalitions given by signs (n, d)."""
         absent = (signs < 0).astype(np.float32) @ self.sets.T.astype(np.float32)
         columns = 1.0 - 2.0 * (absent.astype(np.int32) & 1)
-        sloped = np.flatnonzero(self.powers)
-        columns[:, sloped] *= signs.mean(axis=1, keepdims=True) ** self.powers[sloped]
+        z = signs.mean(axis=1, keepdims=True)
+        for t in np.unique(self.powers[self.powers > 0]).tolist():
+            columns[:, self.powers == t] *= z**t
         return np.asarray(columns)
 
 
@@ -217,14 +219,14 @@ class Part:
 
     def _extended(self, model: Model, singles: int, rows: IntArray, favour: FloatArray, most: int) -> Terms:
         """The model's terms and new ones, `most` in all, that explain most of what it leaves of these rows."""
-        signs, d = self.signs[rows], self.signs.shape[1]
-        left = (self.weights[rows] * (self.y[rows] - model(signs))).astype(np.float32)
+        signs, d, wanted = self.signs[rows].astype(np.float32), self.signs.shape[1], most - len(model.terms)
+        left = (self.weights[rows] * (self.y[rows] - model(self.signs[rows]))).astype(np.float32)
         strongest = singles + np.argsort(-np.abs(model.beta[singles:]), kind="stable")[:STRONGEST]
         nobody = np.zeros((int(self.odd != 1), d), np.bool_)
         seeds = np.vstack([nobody, np.eye(d, dtype=np.bool_)[: 0 if self.odd == 0 else d], model.terms.sets[strongest]])
-        found = [_extensions(signs.astype(np.float32), left, seed, favour, most) for seed in seeds]
+        found = [_extensions(signs, left, seed, favour, wanted) for seed in seeds]
         gains, sets = map(np.concatenate, zip(*found, strict=True))
-        sets = sets[np.argsort(-gains, kind="stable")]
+        sets = sets[np.argsort(-gains, kind="stable")[: COPIES * wanted]]
         sets = np.vstack([model.terms.sets, sets[sets.sum(axis=1) > 1]])
         powers = np.concatenate([model.terms.powers, np.zeros(len(sets) - len(model.terms), np.intp)])
         kept = np.sort(_unique(sets, powers)[0])[:most]
