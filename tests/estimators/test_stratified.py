@@ -128,6 +128,17 @@ def test_intervals_cover_the_truth():
     assert 0.90 < phi < 0.99
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_errors_are_honest_where_nearly_all_coalitions_are_drawn(seed):
+    game = random_game(7, seed)
+    truth, beyond = exact(game).mean, []
+    for draw in range(40):
+        table = stratified(game, evaluations=120, rng=draw)
+        sampled = np.isfinite(table.counts)
+        beyond.append((np.abs(table.mean - truth) > 2 * table.standard_error)[sampled].mean())
+    assert 0.01 < np.mean(beyond) < 0.08
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimate", "d", "budget", "repetitions"),
