@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from weightedshap.checks import require
 from weightedshap.explainer import Explainer
 from weightedshap.inputs.columns import Data, UserModel
-from weightedshap.lazily import pd
 from weightedshap.model_files import ModelFile, as_model_file
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["ModelFile", "Worker", "dask", "polars", "ray", "spark"]
 
@@ -108,6 +110,8 @@ def _of_pandas(worker: Worker) -> Callable[[pd.DataFrame], pd.DataFrame]:
     pa = require("pyarrow", "stream")
 
     def explained(rows: pd.DataFrame) -> pd.DataFrame:
+        import pandas as pd
+
         told = worker.table(pa.Table.from_pandas(rows, preserve_index=False))
         return pd.DataFrame(told.to_pandas(types_mapper=pd.ArrowDtype)).set_index(rows.index)
 
