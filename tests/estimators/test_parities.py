@@ -74,12 +74,3 @@ def test_the_model_of_a_group_has_not_seen_it():
     one, other = (Parities(rounds=0)(sample, values).predicted for values in (y, shaken))
     np.testing.assert_array_equal(one[0], other[0])
     assert (np.abs(one - other)[1:].max(axis=1) > 1e-3).all()
-
-
-def test_with_interactions_it_is_seen_through_the_weights_of_the_mixture_alone():
-    sample = drawn(12, paired=True)
-    y = np.tanh(sample.coalitions @ np.random.default_rng(0).normal(size=12))
-    shaken = y + 0.1 * np.isin(np.arange(len(y)), sample.groups[1])
-    one, other = (Parities()(sample, values).predicted for values in (y, shaken))
-    moved = np.sqrt(np.mean((one - other) ** 2, axis=1))
-    assert 1.5 * moved[0] < moved[1:].min()

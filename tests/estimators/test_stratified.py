@@ -106,10 +106,14 @@ def test_it_needs_a_third_of_the_evaluations_of_walks():
     assert strata <= walks
 
 
-@pytest.mark.parametrize("estimate", [stratified, proxy])
-def test_there_is_no_bias(estimate):
-    game = random_game(7)
-    tables = [estimate(game, evaluations=80, rng=seed).mean for seed in range(100)]
+@pytest.mark.parametrize(
+    ("estimate", "d", "budget"),
+    [(stratified, 7, 80), (proxy, 7, 80), pytest.param(stratified, 9, 300, marks=pytest.mark.slow)],
+    ids=["single players", "proxy", "interactions"],
+)
+def test_there_is_no_bias(estimate, d, budget):
+    game = random_game(d)
+    tables = [estimate(game, evaluations=budget, rng=seed).mean for seed in range(100)]
     error = np.mean(tables, axis=0) - exact(game).mean
     spread = np.std(tables, axis=0, ddof=1) / np.sqrt(100)
     assert (np.abs(error) <= 4 * spread + 1e-12).all()

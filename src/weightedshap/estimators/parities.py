@@ -24,7 +24,7 @@ Single = npt.NDArray[np.float32]
 
 SHARES = (32, 16, 8, 4)  # draws for each term, from round to round
 TRUSTS = (0.1, 1.0)  # how much a term is favoured for the strength of its players
-PENALTIES = (1e-6, 1e-2)  # of the ridge, as shares of the draws
+PENALTIES = (1e-8, 1e-2)  # of the ridge, as shares of the draws
 MOST_TERMS = 800
 MOST_ROWS, MOST_PLAYERS = 4_000, 100  # among which terms are searched for
 FEWEST_ROWS = 100  # fewer do not tell terms apart
