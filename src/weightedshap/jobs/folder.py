@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,9 +65,18 @@ def locked(folder: Path) -> Iterator[None]:
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {os.uname().nodename}")
         lock.flush()
-        for unfinished in folder.glob(".part-*"):
+        _sweep(folder)
+        try:
+            yield
+        finally:  # workers that were ended with the run may have left something
+            _sweep(folder)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove unfinished parts."""
+    for unfinished in folder.glob(".part-*"):
+        with suppress(OSError):  # what cannot be removed does no harm
             unfinished.unlink()
-        yield
 
 
 @contextmanager
