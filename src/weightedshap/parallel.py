@@ -2,7 +2,9 @@
 
 import hashlib
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -40,12 +42,23 @@ def each_block(
 
 
 def _by_several(work: Callable[[slice], Result], parts: Sequence[slice], n_jobs: int | None) -> Iterator[Result]:
-    import joblib
+    """Threads take the next block as soon as they are free; a few are ahead of the one that is waited for."""
+    from joblib import effective_n_jobs
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1, "blas"):
-        pool = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-        yield from pool(joblib.delayed(work)(part) for part in parts)
+    threads = effective_n_jobs(n_jobs)
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
+        ahead: deque[Future[Result]] = deque()
+        try:
+            for part in parts:
+                ahead.append(pool.submit(work, part))
+                if len(ahead) > 2 * threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
 
 
 def bar(total: int | None, description: str, progress: bool | str, unit: str = "row") -> Any:
