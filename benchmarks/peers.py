@@ -3,14 +3,14 @@
     python benchmarks/peers.py interventional | path | whole | end_to_end | cold | memory | page      [--only TEXT]
 
 Set OMP_NUM_THREADS=1. Wants Python 3.13 and, beside this library, the newest shap, shapiq, woodelf-explainer, lightgbm
-and xgboost-cpu (`make
-bench-peers` makes such an environment). CPU seconds of one thread. All methods of a line are timed in turns in one
-process, ours after a first call that compiles. Each line is kept in results/peers/ as soon as it is done, with the
-versions it was made with; what is there is not done again. `page` prints the tables and puts them into
+and xgboost-cpu (`make bench-peers` makes such an environment). CPU seconds of one thread. All methods of a line are
+timed in one process, ours after a first call that compiles. Each line is kept in results/peers/ as soon as it is done,
+with the versions it was made with; what is there is not done again. `page` prints the tables and puts them into
 docs/benchmarks.md.
 
-A method whose time for all rows would exceed a minute is timed on fewer: shown with ~ and scaled up where its time is
-proportional to rows (all but WOODELF), else left out. Nothing is said of a method that refuses a model.
+A method whose time for all rows would exceed a minute is timed on fewer, shown with ~ and scaled up. WOODELF and our
+interventional game keep what rows share, so their time is not proportional to rows: they run as they are, or not at
+all. Nothing is said of a method that refuses a model.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def interventional(d: int, trees: int, depth: int, m: int, n: int) -> Line:
         return WoodelfExplainer(model, frame(background)).shap_values(frame(some))
 
     return {
-        "ours, Shapley": timed(ours, rows),
-        "ours, whole": timed(whole, rows),
+        "ours, Shapley": timed(ours, rows, proportional=False),
+        "ours, whole": timed(whole, rows, proportional=False),
         "WOODELF": timed(woodelf, rows, proportional=False),
         "shap": timed(of_shap, rows),
         "shapiq": timed(of_shapiq(model, background), rows) if m <= 1000 else None,
