@@ -2,9 +2,7 @@
 
 import hashlib
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -42,33 +40,12 @@ def each_block(
 
 
 def _by_several(work: Callable[[slice], Result], parts: Sequence[slice], n_jobs: int | None) -> Iterator[Result]:
-    """Threads of our own, which start sooner than joblib's; or what the user asks joblib for by `parallel_config`."""
     import joblib
-    from joblib.parallel import ThreadingBackend, get_active_backend
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):
-        if isinstance(get_active_backend(prefer="threads")[0], ThreadingBackend):
-            yield from _by_threads(work, parts, joblib.effective_n_jobs(n_jobs))
-        else:
-            pool = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-            yield from pool(joblib.delayed(work)(part) for part in parts)
-
-
-def _by_threads(work: Callable[[slice], Result], parts: Sequence[slice], threads: int) -> Iterator[Result]:
-    """A thread takes the next block as soon as it is free; a few are ahead of the one that is waited for."""
-    with ThreadPoolExecutor(threads) as pool:
-        ahead: deque[Future[Result]] = deque()
-        try:
-            for part in parts:
-                ahead.append(pool.submit(work, part))
-                if len(ahead) > 2 * threads:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
+        pool = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        yield from pool(joblib.delayed(work)(part) for part in parts)
 
 
 def bar(total: int | None, description: str, progress: bool | str, unit: str = "row") -> Any:
