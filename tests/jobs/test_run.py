@@ -20,7 +20,7 @@ from lightgbm import Booster
 
 import weightedshap as ws
 from tests import night
-from weightedshap.jobs import stops
+from weightedshap.jobs import pools, stops
 
 
 @pytest.fixture(scope="module")
@@ -285,6 +285,21 @@ def test_an_interrupt_stops_cleanly_and_says_how_to_go_on(home, whole, tmp_path)
     assert "--resume" in errors
     assert "Traceback" not in errors
     assert not list(out.glob(".part-*"))
+
+
+def interrupted(tasks):
+    with pools.pool("local", 2, None) as (workers, many):
+        workers.submit(time.sleep, 0.01).result()
+        tasks.extend(workers.submit(time.sleep, 60) for _ in range(2 * many))
+        raise KeyboardInterrupt
+
+
+def test_tasks_just_handed_over_end_with_their_workers():
+    tasks = []
+    for _ in range(5):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(tasks)
+    assert all(task.done() for task in tasks)  # a traceback in a thread of the executor's fails this test, too
 
 
 def mounted(folder, options):

@@ -51,9 +51,11 @@ def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
     try:
         yield made, jobs
     except BaseException:
-        made.shutdown(wait=True, kill_workers=True)
+        for process in list(made._processes.values()):  # `kill_workers` stumbles over a task just handed over
+            process.terminate()
         raise
-    made.shutdown(wait=True)
+    finally:
+        made.shutdown(wait=True)
 
 
 def _deaf() -> None:
