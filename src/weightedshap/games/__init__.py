@@ -15,31 +15,17 @@ from typing import Any
 from weightedshap.games.adapters import FunctionGame, from_shap, from_shapiq
 from weightedshap.games.anchored import Anchored, AnchoredNetwork
 from weightedshap.games.auto import Auto
-from weightedshap.games.baseline import Baseline
 from weightedshap.games.distilled import DistilledTrees
 from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
-from weightedshap.games.marginal import Marginal
+from weightedshap.games.marginal import Baseline, Marginal
 from weightedshap.games.neural_surrogate import NeuralSurrogate
 from weightedshap.games.protocols import FittedGame, Game, Recipe
 from weightedshap.games.tree_model import TreeModel
 from weightedshap.games.tree_surrogate import TreeSurrogate
 
-__all__ = [
-    "GAMES",
-    "JUDGES",
-    "Anchored",
-    "AnchoredNetwork",
-    "Auto",
-    "Baseline",
-    "Copula",
-    "DistilledTrees",
-    "FittedGame",
-    "FunctionGame",
-    "Game",
-    "Gaussian",
-]
-__all__ += ["Marginal", "NeuralSurrogate", "Recipe", "TreeModel", "TreeSurrogate", "block_exchangeable_contributions"]
-__all__ += ["from_shap", "from_shapiq"]
+__all__ = ["GAMES", "JUDGES", "Anchored", "AnchoredNetwork", "Auto", "Baseline", "Copula", "DistilledTrees"]
+__all__ += ["FittedGame", "FunctionGame", "Game", "Gaussian", "Marginal", "NeuralSurrogate", "Recipe", "TreeModel"]
+__all__ += ["TreeSurrogate", "block_exchangeable_contributions", "from_shap", "from_shapiq"]
 
 GAMES: Mapping[str, Callable[[], Recipe]] = {
     "tree_surrogate": TreeSurrogate,

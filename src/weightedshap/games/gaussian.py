@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, offered, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, offered, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.games.surrogate import refuse_infinite
-from weightedshap.games.wrappers import FilledIn, wrapped
+from weightedshap.games.wrappers import FittedOnTable, Rowwise, wrapped
 from weightedshap.inputs import Data, Model, Table, column_of
 from weightedshap.lazily import special
 
@@ -96,7 +96,7 @@ class Margins:
 
 
 @dataclass(frozen=True, repr=False)
-class FittedGaussian(FilledIn):
+class FittedGaussian(FittedOnTable):
     """The distribution and the draws."""
 
     margins: Margins
@@ -109,24 +109,34 @@ class FittedGaussian(FilledIn):
         game, rows = "copula" if self.margins.ranks else "gaussian", len(self.background)
         return {"game": game, "background_rows": rows, "draws": len(self.draws), "shrinkage": self.shrinkage}
 
-    def filled(self, row: Data, columns: BoolArray) -> FloatArray:
-        table, x = self.background, _numbers(row, self.background)
-        z = self.margins.scores(x)
-        step = max(1, BATCH_BYTES // (8 * self.draws.size))
-        means = np.empty((len(columns), len(self.model.chosen)))
-        for cut in (slice(start, start + step) for start in range(0, len(columns), step)):
-            rows = np.concatenate([self._drawn(x, z, known) for known in columns[cut]])  # floats, also of whole numbers
-            predictions = self.model(table.kind.build(list(rows.T), table.data, "background"))
-            means[cut] = predictions.reshape(-1, len(self.draws), means.shape[1]).mean(axis=1)
-        return means
+    def block(self, rows: Data) -> GaussianBlock:
+        return GaussianBlock(self.background.d, len(rows), self, _numbers(rows, self.background))
 
-    def _drawn(self, x: FloatArray, z: FloatArray, known: BoolArray) -> FloatArray:
-        """(b, c) rows that share the known columns (c,), the others drawn given them."""
-        scores = self.draws.copy()
+    def drawn(self, x: FloatArray, known: BoolArray) -> FloatArray:
+        """(b, c) rows that share the known columns (c,) with x (1, c), the others drawn given them."""
+        scores, z = self.draws.copy(), self.margins.scores(x)
         if known.any() and not known.all():
             gain = np.linalg.solve(self.correlation[np.ix_(known, known)], self.correlation[np.ix_(known, ~known)])
             scores[:, ~known] += (z[:, known] - self.draws[:, known]) @ gain
         return np.where(known, x, self.margins.features(scores))
+
+
+@dataclass(frozen=True)
+class GaussianBlock(Rowwise):
+    """Rows whose hidden columns are drawn given the known ones."""
+
+    fitted: FittedGaussian
+    X: FloatArray  # (n, c)
+
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        fitted, table, x = self.fitted, self.fitted.background, self.X[r : r + 1]
+        columns, step = table.known_columns(coalitions), max(1, BATCH_BYTES // (8 * fitted.draws.size))
+        means = np.empty((len(columns), len(fitted.model.chosen)))
+        for cut in (slice(start, start + step) for start in range(0, len(columns), step)):
+            rows = np.concatenate([fitted.drawn(x, known) for known in columns[cut]])  # floats, also of whole numbers
+            predictions = fitted.model(table.kind.build(list(rows.T), table.data, "background"))
+            means[cut] = predictions.reshape(-1, len(fitted.draws), means.shape[1]).mean(axis=1)
+        return means
 
 
 def _ranks(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, ...]:
@@ -210,12 +220,21 @@ def block_exchangeable_contributions(
     array([[1., 1.],
            [0., 0.]])
     """
-    row, coefficients, members = _checked(x, beta, blocks)
-    rho = np.broadcast_to(np.asarray(correlations, dtype=np.float64), (len(members),))
-    delta = np.empty((len(row), len(row)))
-    for block, r in zip(members, rho, strict=True):
-        known = _known_in_block(len(row), len(block))  # (d, d_m)
-        delta[:, block] = known @ _lemma_factors(len(block), float(r)) @ _lemma_terms(row[block], coefficients[block])
+    from scipy.stats import hypergeom
+
+    row, coefficients = np.asarray(x, dtype=np.float64), np.asarray(beta, dtype=np.float64)
+    if row.ndim != 1 or row.shape != coefficients.shape or not len(row):
+        raise ValueError(f"`x` and `beta` must both have shape (d,); got {row.shape} and {coefficients.shape}.")
+    if not (np.isfinite(row).all() and np.isfinite(coefficients).all()):
+        raise ValueError("`x` and `beta` must be finite.")
+    members, d = [np.asarray(block, dtype=np.intp).ravel() for block in blocks if len(block)], len(row)
+    if not np.array_equal(listed := np.sort(np.concatenate([[], *members])), np.arange(d)):
+        raise ValueError(f"`blocks` must hold each of the features 0..{d - 1} once; together they hold {listed}.")
+    rho, delta = np.broadcast_to(np.asarray(correlations, dtype=np.float64), (len(members),)), np.empty((d, d))
+    for block, r in zip(members, rho.tolist(), strict=True):
+        n, drawn = len(block), np.arange(d)[:, None]  # j − 1
+        known = hypergeom.pmf(np.arange(n), max(d - 1, 1), n - 1, drawn)  # (d, n)
+        delta[:, block] = known @ _lemma_factors(n, r) @ _lemma_terms(row[block], coefficients[block])
     return Contributions.known(delta, stopped="exact: Theorem 1")
 
 
@@ -237,32 +256,3 @@ def _lemma_terms(x: FloatArray, beta: FloatArray) -> FloatArray:
     own, others_x, others_beta = x * beta, x.sum() - x, beta.sum() - beta
     pairs = others_x * others_beta - (own.sum() - own)
     return np.stack([own, x * others_beta, beta * others_x, pairs])
-
-
-def _known_in_block(d: int, n: int) -> FloatArray:
-    """(d, n) P(k of the block's n−1 others are among j−1 drawn from d−1), j = 1..d: hypergeometric."""
-    drawn, k = np.arange(d)[:, None], np.arange(n)[None, :]
-    possible = (k <= drawn) & (drawn - k <= d - n)
-    pairs = ((n - 1, k), (d - n, np.where(possible, drawn - k, 0)))
-    first, second = (
-        special.gammaln(a + 1) - special.gammaln(b + 1) - special.gammaln(a - b + 1) for a, b in pairs
-    )  # binomials overflow
-    log = np.where(possible, first + second, -np.inf)
-    weights = np.exp(log - log.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-
-def _checked(
-    x: npt.ArrayLike, beta: npt.ArrayLike, blocks: Sequence[Sequence[int]]
-) -> tuple[FloatArray, FloatArray, list[IntArray]]:
-    """The row, the coefficients, and the blocks that have features."""
-    row, coefficients = np.asarray(x, dtype=np.float64), np.asarray(beta, dtype=np.float64)
-    if row.ndim != 1 or row.shape != coefficients.shape or not len(row):
-        raise ValueError(f"`x` and `beta` must both have shape (d,); got {row.shape} and {coefficients.shape}.")
-    if not (np.isfinite(row).all() and np.isfinite(coefficients).all()):
-        raise ValueError("`x` and `beta` must be finite.")
-    members = [np.asarray(block, dtype=np.intp).ravel() for block in blocks]
-    listed, d = np.sort(np.concatenate([np.empty(0, dtype=np.intp), *members])), len(row)
-    if not np.array_equal(listed, np.arange(d)):
-        raise ValueError(f"`blocks` must hold each of the features 0..{d - 1} once; together they hold {listed}.")
-    return row, coefficients, [block for block in members if len(block)]

@@ -1,4 +1,4 @@
-"""Hidden features are averaged over the background rows, as if independent of the known ones."""
+"""Hidden features take the values of other rows, as if independent of the known ones: of all, of a few, of one."""
 
 from __future__ import annotations
 
@@ -52,37 +52,27 @@ class Marginal:
         return FittedMarginal(model, background, background, batch_bytes=most).over(content["drawn"])
 
 
+@dataclass(frozen=True)
+class Baseline:
+    """v(S) = f(x_S, b_{[d]∖S}) with one fixed row b: `values`, or the background's means and modes of categories."""
+
+    values: Any = None
+
+    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedBaseline:
+        """Fix the row b."""
+        model, table, _ = wrapped(model, background, rng)
+        fixed = table.typical() if self.values is None else table.align(self.values, "values")
+        if len(fixed) != 1:
+            raise ValueError(f"`values` must be one row; got {len(fixed)}.")
+        return FittedBaseline(model, table, replace(table, data=fixed, weights=np.ones(1)))
+
+
 @dataclass(frozen=True, repr=False)
-class FittedMarginal(FittedOnTable, Anchor):
+class Averaged(FittedOnTable):
     """Model, background, and the rows that are averaged over, with their weights."""
 
     averaged: Table
-    drawn: tuple[int, ...] | None = None  # their positions in the background; None for all, () for the typical row
     batch_bytes: int = BATCH_BYTES
-
-    def over(self, drawn: list[int] | None) -> FittedMarginal:
-        """The game over some rows of the background, each as often as it was drawn; over the typical row for none."""
-        table = self.background
-        if drawn is None:
-            return self
-        if not drawn:
-            few = replace(table, data=table.typical(), weights=np.ones(1))
-        else:
-            rows, counts = np.unique(drawn, return_counts=True)
-            few = replace(table, data=table.take(rows), weights=counts / counts.sum())
-        return replace(self, averaged=few, drawn=tuple(drawn))
-
-    def stored(self) -> dict[str, Any]:
-        drawn = None if self.drawn is None else list(self.drawn)
-        return {"recipe": "Marginal", "drawn": drawn, "batch_bytes": self.batch_bytes}
-
-    @cached_property
-    def info(self) -> Mapping[str, Any]:
-        return super().info if self.drawn is None else {**super().info, "rows": len(self.averaged)}
-
-    @property
-    def calls(self) -> int:
-        return len(self.averaged)
 
     @cached_property
     def predicted(self) -> FloatArray:
@@ -93,12 +83,6 @@ class FittedMarginal(FittedOnTable, Anchor):
     def empty(self) -> FloatArray:
         """(k,) v(∅), summed as all other means are: to the bit, an output does not depend on those beside it."""
         return np.asarray((np.ascontiguousarray(self.predicted.T) * self.averaged.weights).sum(axis=-1))
-
-    @cached_property
-    def mean_prediction(self) -> FloatArray:
-        if self.drawn is not None:
-            return super().mean_prediction
-        return self.empty if self.model.has_axis else self.empty[0]
 
     @cached_property
     def by_prediction(self) -> IntArray:
@@ -133,11 +117,8 @@ class FittedMarginal(FittedOnTable, Anchor):
     def block(self, rows: Data) -> MarginalBlock:
         return MarginalBlock(self.background.d, len(rows), self, rows)
 
-    def pairs(self, rows: Data, masked: Masked) -> FloatArray:
-        return self.model.in_parts(len(masked.row), lambda part: self.values(rows, masked.take(part)))
-
     def values(self, rows: Data, masked: Masked, f_x: FloatArray | None = None) -> FloatArray:
-        """(N, k) as `pairs`, in one go; `f_x` (n, k) are the predictions of `rows`, where they are known already."""
+        """(N, k) as `Anchor.pairs`, in one go; `f_x` (n, k) are predictions of `rows`, where they are known already."""
         values, size = np.empty((len(masked.row), len(self.model.chosen))), masked.coalition.sum(axis=1)
         nothing, all_known = size == 0, size == self.background.d
         values[nothing] = self.empty
@@ -151,20 +132,17 @@ class FittedMarginal(FittedOnTable, Anchor):
 
     def _means(self, rows: Data, which: IntArray, columns: BoolArray) -> FloatArray:
         """(N, k) weighted means over the hidden columns of ``rows[which]``, of which `columns` (N, c) are known."""
-        many = self.batch_rows
-        step = max(1, many // len(self.averaged))
-        batches = [slice(start, start + step) for start in range(0, len(columns), step)]
-        means = [self._mean(rows, which[batch, None], columns[batch, None], many) for batch in batches]
-        return np.concatenate([np.empty((0, len(self.model.chosen))), *means])
-
-    def _mean(self, rows: Data, which: IntArray, columns: BoolArray, step: int) -> FloatArray:
-        """(m, k) the same for a few sets of columns (m, 1, c), `step` rows at a time."""
-        m, table = len(columns), self.averaged
-        some = [np.arange(start, min(start + step, len(table))) for start in range(0, len(table), step)]
-        mixed = (table.mix_each(rows, which, columns, table.data, part) for part in some)
-        predicted = [self.model(part).reshape(m, -1, len(self.model.chosen)) for part in mixed]
-        by_row = np.ascontiguousarray(np.moveaxis(np.concatenate(predicted, axis=1), 1, -1))  # (m, k, B)
-        return np.asarray((by_row * table.weights).sum(axis=-1))
+        table, means = self.averaged, np.empty((len(columns), len(self.model.chosen)))
+        some = [
+            np.arange(len(table))[start : start + self.batch_rows] for start in range(0, len(table), self.batch_rows)
+        ]
+        step = max(1, self.batch_rows // len(table))
+        for at in (slice(start, start + step) for start in range(0, len(columns), step)):
+            mixed = (table.mix_each(rows, which[at, None], columns[at, None], table.data, part) for part in some)
+            predicted = [self.model(part).reshape(len(means[at]), -1, means.shape[1]) for part in mixed]
+            by_row = np.ascontiguousarray(np.moveaxis(np.concatenate(predicted, axis=1), 1, -1))  # (m, k, B)
+            means[at] = (by_row * table.weights).sum(axis=-1)
+        return means
 
     @property
     def batch_rows(self) -> int:
@@ -172,11 +150,55 @@ class FittedMarginal(FittedOnTable, Anchor):
         return max(1, self.batch_bytes // (8 * len(self.background.names)))
 
 
+class FittedBaseline(Averaged):
+    """The game over one fixed row."""
+
+
+@dataclass(frozen=True, repr=False)
+class FittedMarginal(Averaged, Anchor):
+    """The game over the background, or over a few of its rows."""
+
+    drawn: tuple[int, ...] | None = None  # their positions in the background; None for all, () for the typical row
+
+    def over(self, drawn: list[int] | None) -> FittedMarginal:
+        """The game over some rows of the background, each as often as it was drawn; over the typical row for none."""
+        table = self.background
+        if drawn is None:
+            return self
+        if not drawn:
+            few = replace(table, data=table.typical(), weights=np.ones(1))
+        else:
+            rows, counts = np.unique(drawn, return_counts=True)
+            few = replace(table, data=table.take(rows), weights=counts / counts.sum())
+        return replace(self, averaged=few, drawn=tuple(drawn))
+
+    def stored(self) -> dict[str, Any]:
+        drawn = None if self.drawn is None else list(self.drawn)
+        return {"recipe": "Marginal", "drawn": drawn, "batch_bytes": self.batch_bytes}
+
+    @cached_property
+    def info(self) -> Mapping[str, Any]:
+        return super().info if self.drawn is None else {**super().info, "rows": len(self.averaged)}
+
+    @cached_property
+    def mean_prediction(self) -> FloatArray:
+        if self.drawn is not None:
+            return super().mean_prediction
+        return self.empty if self.model.has_axis else self.empty[0]
+
+    @property
+    def calls(self) -> int:
+        return len(self.averaged)
+
+    def pairs(self, rows: Data, masked: Masked) -> FloatArray:
+        return self.model.in_parts(len(masked.row), lambda part: self.values(rows, masked.take(part)))
+
+
 @dataclass(frozen=True)
 class MarginalBlock(Rowwise):
     """Rows of a table whose hidden columns take the values of background rows."""
 
-    fitted: FittedMarginal
+    fitted: Averaged
     rows: Data  # in the background's type
 
     @cached_property

@@ -68,12 +68,32 @@ class Fitted(FittedGame, ABC):
     at_once: ClassVar[int] = 1  # rows of a block, where memory allows: more if that is faster
 
     @abstractmethod
-    def block(self, rows: Data) -> Block:
-        """The games of rows that are aligned with the background."""
-
+    def block(self, rows: Data) -> Block: ...  # the games of rows that are aligned with the background
     @abstractmethod
-    def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
-        """(n, k) f(x) of aligned rows on the scale of the game, and whether people see the axis k."""
+    def outputs(self, rows: Data) -> tuple[FloatArray, bool]: ...  # (n, k) f(x), and whether people see the axis k
+    @property
+    @abstractmethod
+    def info(self) -> Mapping[str, Any]: ...  # what this game is, for the result
+    @property
+    @abstractmethod
+    def space(self) -> str: ...  # the scale of the game: "probability", "margin" or "value"
+    @property
+    @abstractmethod
+    def scale(self) -> str: ...  # the same as people say it
+    @property
+    @abstractmethod
+    def output_names(self) -> tuple[str, ...]: ...  # none where the game does not know them
+    @property
+    @abstractmethod
+    def mean_prediction(self) -> FloatArray | float: ...  # ([k]) E f over the background; NaN where it is not known
+    @property
+    @abstractmethod
+    def spread(self) -> FloatArray | float: ...  # ([k]) standard deviation of f over the background; NaN likewise
+
+    @property
+    def row_bytes(self) -> int:
+        """About how much memory the block of one row takes."""
+        return 0
 
     def predict(self, rows: Data) -> FloatArray:
         """f(x) of aligned rows as people see it, (n,) or (n, k)."""
@@ -84,44 +104,9 @@ class Fitted(FittedGame, ABC):
         """The same game, after what every call needs is done: a call only explains."""
         return self
 
-    @property
-    @abstractmethod
-    def info(self) -> Mapping[str, Any]:
-        """What this game is, for the result."""
-
-    @property
-    def space(self) -> str:
-        """The scale of the game: "probability", "margin" or "value"."""
-        return "value"
-
-    @property
-    def scale(self) -> str:
-        """The same as people say it."""
-        return "prediction" if self.space == "value" else self.space
-
     def stored(self) -> dict[str, Any] | None:
         """What files keep of a learned game, under "recipe" the class that reads it; None for one fitted again."""
         return None
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """Names of the outputs; none where the game does not know them."""
-        return ()
-
-    @property
-    def mean_prediction(self) -> FloatArray | float:
-        """([k]) E f over the background; NaN where the game does not know it."""
-        return np.nan
-
-    @property
-    def spread(self) -> FloatArray | float:
-        """([k]) standard deviation of f over the background; NaN where the game does not know it."""
-        return np.nan
-
-    @property
-    def row_bytes(self) -> int:
-        """About how much memory the block of one row takes."""
-        return 0
 
 
 class ExactFitted(Fitted):

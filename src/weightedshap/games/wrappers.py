@@ -231,7 +231,8 @@ class FittedOnTable(Fitted):
     def scale(self) -> str:
         """What the game calls its numbers; margins that the user's link makes are log-odds."""
         odds = self.model.link == "logit" and self.space == "margin"
-        return str(self.info.get("scale", "log-odds" if odds else super().scale))
+        plain = "prediction" if self.space == "value" else self.space
+        return str(self.info.get("scale", "log-odds" if odds else plain))
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
@@ -264,30 +265,6 @@ class FittedOnTable(Fitted):
         return np.asarray(np.sqrt(np.einsum("n,n...->...", self.background.weights, squared)))
 
 
-@dataclass(frozen=True, repr=False)
-class FilledIn(FittedOnTable):
-    """A game that fills in the hidden columns of one row at a time; a subclass says how."""
-
-    @abstractmethod
-    def filled(self, row: Data, columns: BoolArray) -> FloatArray:
-        """(m, k) predictions for a row of which the columns (m, c) are known."""
-
-    def block(self, rows: Data) -> FilledBlock:
-        return FilledBlock(self.background.d, len(rows), self, rows)
-
-
-@dataclass(frozen=True)
-class FilledBlock(Rowwise):
-    """Rows of a table whose hidden columns are filled in."""
-
-    fitted: FilledIn
-    rows: Data  # in the background's type
-
-    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        row = part_of(self.rows, slice(r, r + 1))
-        return self.fitted.filled(row, self.fitted.background.known_columns(coalitions))
-
-
 @dataclass(frozen=True)
 class GivenFitted(Fitted):
     """People's own games, one for each row, in the place of a fitted game."""
@@ -297,6 +274,7 @@ class GivenFitted(Fitted):
     about: Mapping[str, Any] = field(default_factory=lambda: {"game": "given"})
     output_names: tuple[str, ...] = ()
     mean_prediction: FloatArray | float = np.nan
+    spread, space, scale = np.nan, "value", "prediction"
 
     @property
     def info(self) -> Mapping[str, Any]:
