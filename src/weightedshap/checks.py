@@ -16,6 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
 Positions = int | IntArray
+Seed = np.random.Generator | int | None
 
 T = TypeVar("T")
 LARGEST = 1e150  # numbers beyond cannot be squared
@@ -64,7 +65,7 @@ def as_path(path: Any) -> Path:
     raise TypeError(f"A path must be text or a pathlib.Path; got {path!r}.")
 
 
-def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+def as_generator(rng: Seed) -> np.random.Generator:
     """A Generator from a Generator, a seed, or None (seed 0: results never depend on the clock)."""
     if isinstance(rng, np.random.Generator):
         return rng

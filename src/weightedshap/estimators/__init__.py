@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import look_up, name_of, positive_integer
+from weightedshap.checks import Seed, look_up, name_of, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.estimators import stopping
 from weightedshap.estimators.exact import exact
 from weightedshap.estimators.permutation import permutation
-from weightedshap.estimators.proxy import proxy
-from weightedshap.estimators.stratified import stratified
+from weightedshap.estimators.stratified import proxy, stratified
 from weightedshap.estimators.walks import walks
 from weightedshap.games.wrappers import checked
 
@@ -25,7 +24,6 @@ __all__ = ["ESTIMATORS", "algorithm_2", "authors", "auto", "exact", "permutation
 __all__ += ["walks"]
 
 Function = Callable[..., Contributions]
-
 ENUMERATE_UP_TO = 12  # players
 WORTH_EXACT = 2**17  # calls of a model in which a mean of games is still enumerated
 
@@ -41,7 +39,7 @@ class Estimator:
         return self.function(game, rng=rng)
 
 
-def auto(game: Any, *, evaluations: int | None = None, rng: np.random.Generator | int | None = None) -> Contributions:
+def auto(game: Any, *, evaluations: int | None = None, rng: Seed = None) -> Contributions:
     """The game's own Δ; else enumeration up to d = 12 if the budget allows; else the sampler that suits the game.
 
     A game may say what an evaluation costs by an attribute ``cost``. "cheap": less than the arithmetic of a
@@ -92,15 +90,11 @@ def as_estimator(estimator: Any, evaluations: int | None = None) -> Estimator:
     if not callable(function):
         got = type(estimator).__name__
         raise TypeError(f"`estimator` must be a name or a function (game, *, rng) → Contributions; got {got}.")
-    return Estimator(_with_budget(function, evaluations), function in TAKE_OWN)
-
-
-def _with_budget(estimator: Function, evaluations: int | None) -> Function:
-    evaluations = None if evaluations is None else positive_integer("evaluations", evaluations)
-    if evaluations is None or estimator is exact:  # the budget is for games that have to be sampled
-        return estimator
-    if "evaluations" not in inspect.signature(estimator).parameters:
-        ignored = f"takes no `evaluations`, so a budget of {evaluations:,} would be ignored"
+    budget = None if evaluations is None else positive_integer("evaluations", evaluations)
+    if budget is None or function is exact:  # the budget is for games that have to be sampled
+        return Estimator(function, function in TAKE_OWN)
+    if "evaluations" not in inspect.signature(function).parameters:
+        ignored = f"takes no `evaluations`, so a budget of {budget:,} would be ignored"
         instead = "Leave it out, or bind the estimator's own budget with functools.partial."
-        raise ValueError(f"The estimator {name_of(estimator)!r} {ignored}. {instead}")
-    return partial(estimator, evaluations=evaluations)
+        raise ValueError(f"The estimator {name_of(function)!r} {ignored}. {instead}")
+    return Estimator(partial(function, evaluations=budget), function in TAKE_OWN)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray
+from weightedshap.checks import FloatArray, Seed
 from weightedshap.coalitions import all_coalitions
 from weightedshap.contributions import OWN, Contributions, summed, with_outputs
 from weightedshap.games.protocols import Block, ExactBlock
@@ -17,7 +17,7 @@ MOST_PLAYERS = 20  # a million coalitions
 BATCH = 2**15  # coalitions evaluated at once
 
 
-def exact(game: Any, *, rng: np.random.Generator | int | None = None) -> Contributions:
+def exact(game: Any, *, rng: Seed = None) -> Contributions:
     """The game's own Δ if it knows it, else Δ by enumeration of all 2^d coalitions (d ≤ 20).
 
     `rng` is accepted so that all estimators are called alike; nothing is drawn.

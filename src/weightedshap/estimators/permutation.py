@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from weightedshap import coalitions
-from weightedshap.checks import FloatArray, IntArray, as_generator, as_outputs, look_up, positive_integer
+from weightedshap.checks import FloatArray, IntArray, Seed, as_generator, as_outputs, look_up, positive_integer
 from weightedshap.contributions import Chains, Contributions
 from weightedshap.estimators import stopping
 from weightedshap.estimators.exact import enumerate_game
@@ -27,7 +27,7 @@ def permutation(
     *,
     stop: Any = None,
     evaluations: int | None = None,
-    rng: np.random.Generator | int | None = None,
+    rng: Seed = None,
     chains: int = 10,
     orders: str = "cyclic",
 ) -> Contributions:
@@ -72,7 +72,7 @@ def permutation(
     def table(reason: str) -> Contributions:
         return replace(progress().contributions, stopped=reason, draws=draws)
 
-    while not (reason := _reason(rule, progress(), one.cost)):  # step 4
+    while not (reason := rule.reason(progress(), one.cost)):  # step 4
         with keep_partial(table):
             for chain in _calls(game, rule, one, len(state.mean), game.evaluations - before):
                 walked, added = one.draw(len(chain), d, rng)  # step 2
@@ -216,13 +216,6 @@ def _rule(stop: Any, evaluations: int | None, d: int, one: Orders) -> Rule:
         need = f"at d = {d} permutation sampling needs at least {least:,} to visit every feature at every size once"
         raise ValueError(f"A budget of {rule.budget:,} evaluations is too small: {need}.")
     return rule
-
-
-def _reason(rule: Rule, progress: Progress, cost: int) -> str | None:
-    """The rule's reason to stop, or that the budget has no room for one more draw."""
-    if (reason := rule(progress)) or rule.left(progress.evaluations) >= cost:
-        return reason
-    return f"budget of {rule.budget:,} evaluations used ({progress.evaluations:,}; one more draw costs {cost:,})"
 
 
 def _calls(game: CheckedGame, rule: Rule, one: Orders, n: int, spent: int) -> list[IntArray]:

@@ -61,6 +61,12 @@ class Rule:
     def __call__(self, progress: Progress) -> str | None:
         return self.decide(progress)
 
+    def reason(self, progress: Progress, cost: int) -> str | None:
+        """Why to stop: what the rule says, or that the budget has no room for one more draw."""
+        if (reason := self(progress)) or self.left(progress.evaluations) >= cost:
+            return reason
+        return f"budget of {self.budget:,} evaluations used ({progress.evaluations:,}; one more draw costs {cost:,})"
+
     def left(self, spent: int) -> float:
         """Evaluations that the budget still allows."""
         return inf if self.budget is None else self.budget - spent

@@ -18,10 +18,8 @@ from typing import Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.contributions import Chains, Contributions, with_outputs
-from weightedshap.estimators.noise import REPEATS, fingerprint, keep_partial, noise, with_noise
-from weightedshap.games.wrappers import CheckedGame
 
 FEWEST_FOLDS, MOST_FOLDS = 3, 10  # three: to fit, to stop the fit, and to read; ten tell an error well enough
 WORTH_ALL = 0.6  # of a size's coalitions: rather than so many draws, all are taken
@@ -62,7 +60,10 @@ class Plan:
             whole[s] = True
         draws = np.zeros(d + 1, dtype=np.intp)
         if not whole.all():
-            draws[sizes[~whole]] = _rounded(share[~whole], int(left))
+            counts = np.maximum(np.floor(share[~whole]).astype(np.intp), FEWEST_FOLDS)
+            while counts.sum() > int(left):
+                counts[counts.argmax()] -= 1
+            draws[sizes[~whole]] = counts
         return cls(draws, np.concatenate([whole, whole[: (d + 1) // 2][::-1]]))
 
     def pilot(self) -> Self:
@@ -115,7 +116,9 @@ class Plan:
         Complements free symmetric weights from the error of all interactions of even order.
         """
         for fold in range(folds):
-            first = _random((self.draws + (fold + np.arange(self.d + 1)) % folds) // folds, rng)
+            sizes = np.repeat(s := np.arange(self.d + 1), (self.draws + (fold + s) % folds) // folds)
+            rank = rng.random((len(sizes), self.d)).argsort(axis=1).argsort(axis=1)
+            first = rank < sizes[:, None]
             yield np.concatenate([first, ~first]) if self.paired else first
 
 
@@ -125,33 +128,13 @@ def need(d: int) -> FloatArray:
     return np.asarray(np.sqrt(1 / np.maximum(s, 1) + 1 / np.maximum(d - s, 1)))
 
 
-def _random(counts: IntArray, rng: np.random.Generator) -> BoolArray:
-    """(Σ counts, d) so many random coalitions of each size."""
-    sizes = np.repeat(np.arange(len(counts)), counts)
-    rank = rng.random((len(sizes), len(counts) - 1)).argsort(axis=1).argsort(axis=1)
-    return np.asarray(rank < sizes[:, None])
-
-
-def _rounded(share: FloatArray, total: int) -> IntArray:
-    """Whole numbers of at least three near `share`, adding up to at most `total`."""
-    counts = np.maximum(np.floor(share).astype(np.intp), FEWEST_FOLDS)
-    while counts.sum() > total:
-        counts[counts.argmax()] -= 1
-    return counts
-
-
-def budget_of(evaluations: int | None, d: int, who: str) -> int:
-    """`evaluations`, or max(2,000, 100 d); an error names the least budget where they are fewer."""
-    budget = max(2_000, 100 * d) if evaluations is None else positive_integer("evaluations", evaluations)
-    if budget < (least := least_budget(d)):
-        needed = f"{least:,}, all coalitions of sizes 0, 1, d − 1 and d and three of every other size, with complements"
-        raise ValueError(f"A budget of {budget:,} evaluations is too small: at d = {d} {who} needs at least {needed}.")
-    return budget
-
-
 def least_budget(d: int) -> int:
     """The fewest evaluations with which every Δ_j(x_i) and its error can be estimated."""
     return int(min(2**d, 2 * d + 2 + 2 * FEWEST_FOLDS * max(d // 2 - 1, 0)))
+
+
+Called = tuple[int, BoolArray, FloatArray]
+"""A call of the game: its fold, coalitions (m, d), and their values (m[, k])."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +145,15 @@ class Sample:
     fold: IntArray  # (n,), −1 for the coalitions of a size taken whole
     whole: BoolArray  # (d + 1,) the sizes taken whole
     partner: IntArray | None = None  # (n,) the rows of the complements, if all have one
+
+    @classmethod
+    def of(cls, calls: Sequence[Called], whole: BoolArray, paired: bool) -> tuple[Self, FloatArray]:
+        """The coalitions of all calls of the game, if paired with their complements; and their values (n[, k])."""
+        folds, coalitions, values = zip(*calls, strict=True)
+        n = [len(called) for called in coalitions]
+        partner = [np.roll(rows, len(rows) // 2) for rows in np.split(np.arange(sum(n)), np.cumsum(n)[:-1])]
+        partners = np.concatenate(partner) if paired else None
+        return cls(np.concatenate(coalitions), np.repeat(folds, n), whole, partners), np.concatenate(values)
 
     def take(self, rows: BoolArray | IntArray) -> Self:
         return replace(self, coalitions=self.coalitions[rows], fold=self.fold[rows], partner=None)
@@ -231,57 +223,10 @@ Crossfit = Callable[[Sample, FloatArray], Fit]
 """Models of one output: coalitions and their values (n,) → Fit."""
 
 
-def estimate(
-    game: CheckedGame, budget: int, rng: np.random.Generator, *, rough: Crossfit, crossfit: Crossfit, who: str
-) -> Contributions:
-    """Evaluate coalitions within `budget` and read Δ off their means, with the help of a fitted model.
-
-    1. Evaluate the sizes that are taken whole, and a pilot of the others, each coalition with its complement.
-    2. The spread of what a `rough` model leaves of the pilot tells how many more to draw of every size.
-    3. Draw them, and correct the means of all draws by `crossfit`.
-
-    If the game raises, the error carries what the finished folds tell as ``error.contributions``.
-    """
-    draws, before = fingerprint(rng), game.evaluations
-    tight = budget < 2 * least_budget(game.d) or 2**game.d <= budget < 2**game.d + REPEATS
-    plan = Plan.of(game.d, budget if tight else budget - REPEATS)  # the rest is for the search for noise
-    pilot, folds, whole = plan.pilot(), plan.folds, plan.whole_sizes()
-    calls, paired = [(-1, whole, game(whole))], True
-
-    def table(reason: str) -> Contributions:
-        return _table(*_gathered(calls, plan.whole, paired), crossfit, game.evaluations - before, reason, draws)
-
-    def evaluate(drawn: Iterator[BoolArray]) -> None:
-        for fold, coalitions in enumerate(drawn):
-            with keep_partial(table if len(calls) > FEWEST_FOLDS else None):
-                calls.append((fold, coalitions, game(coalitions)))
-
-    evaluate(pilot.drawn(rng, folds))
-    if pilot is not plan:
-        spread = _spread_by_size(*_gathered(calls, plan.whole, paired), rough)
-        rest = plan.rest(pilot, spread)
-        paired = rest.paired
-        evaluate(rest.drawn(rng, folds))
-    sample, values = _gathered(calls, plan.whole, paired)
-    room = budget - (game.evaluations - before) >= REPEATS
-    variance = noise(game, sample.coalitions, values) if room else None
-    return with_noise(table(f"{who}: budget of {budget:,} evaluations used"), variance)
-
-
-def _gathered(
-    calls: Sequence[tuple[int, BoolArray, FloatArray]], whole: BoolArray, paired: bool
-) -> tuple[Sample, FloatArray]:
-    """The coalitions and values (n[, k]) of all calls of the game, with its fold and, if paired, its complement."""
-    folds, coalitions, values = zip(*calls, strict=True)
-    n = [len(called) for called in coalitions]
-    partner = [np.roll(rows, len(rows) // 2) for rows in np.split(np.arange(sum(n)), np.cumsum(n)[:-1])]
-    sample = Sample(np.concatenate(coalitions), np.repeat(folds, n), whole, np.concatenate(partner) if paired else None)
-    return sample, np.concatenate(values)
-
-
-def _table(
+def table_of(
     sample: Sample, values: FloatArray, crossfit: Crossfit, evaluations: int, reason: str, draws: frozenset[str]
 ) -> Contributions:
+    """Δ(g) + Δ(v − g), and its errors."""
     if sample.folds == 0:
         reason = f"exact: all {2**sample.d:,} coalitions evaluated"
         return Contributions.known(_means(sample, values), evaluations, reason)
@@ -296,7 +241,7 @@ def _table(
     return Contributions.sampled(Chains(counts, mean, np.zeros_like(mean)), exact, evaluations, reason, draws, errors)
 
 
-def _spread_by_size(sample: Sample, values: FloatArray, crossfit: Crossfit) -> FloatArray:
+def spread_by_size(sample: Sample, values: FloatArray, crossfit: Crossfit) -> FloatArray:
     """(d + 1,) standard deviation of the remainder, smoothed over sizes, with a floor; outputs count alike."""
     s = np.arange(sample.d + 1)
     near = np.exp(-0.5 * ((s[:, None] - sample.sizes[sample.drawn]) / max(1.0, WINDOW * sample.d)) ** 2)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, as_generator, positive_integer
+from weightedshap.checks import FloatArray, IntArray, Seed, as_generator, positive_integer
 from weightedshap.contributions import Chains, Contributions
 from weightedshap.estimators.exact import exact
 from weightedshap.estimators.noise import fingerprint
@@ -16,7 +16,7 @@ FEWEST_SQUARES, MOST_CHAINS = 2, 10  # two tell an error, ten tell it well enoug
 RIDGE = 1.0  # in steps: traits are in standard units
 
 
-def walks(game: Any, *, evaluations: int | None = None, rng: np.random.Generator | int | None = None) -> Contributions:
+def walks(game: Any, *, evaluations: int | None = None, rng: Seed = None) -> Contributions:
     """Estimate every Δ_j(x_i) of a mean of games v = Σ_b weight_b v_b by walks through single v_b.
 
     The marginal game is such a mean, with one v_b(S) = f(x_S, b_{[d]∖S}) for each background row b. A value of v costs

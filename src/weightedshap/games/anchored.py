@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, stored_array
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Seed, stored_array
 from weightedshap.games.correction import FittedAnchored, Footing, fading, restored_game
 from weightedshap.games.marginal import Marginal
 from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate
@@ -45,7 +45,7 @@ class AnchoredNetwork:
 
     network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedAnchoredNetwork:
+    def fit(self, model: Any, background: Data, rng: Seed = None) -> FittedAnchoredNetwork:
         """Learn the network."""
         model, table, rng = wrapped(model, background, rng)
         return self.fit_split(model, table, Split.of(model, table, self.network.held_out, rng), rng)
@@ -145,7 +145,7 @@ class Anchored:
     masks: int = 32
     network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> Fitted:
+    def fit(self, model: Any, background: Data, rng: Seed = None) -> Fitted:
         """Read the trees and learn the correction, or learn both halves of the blend and weigh them."""
         model, table, rng = wrapped(model, background, rng)
         path, trees = readable(model, table), TreeSurrogate(masks=self.masks)

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from weightedshap.checks import Seed
 from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate
 from weightedshap.games.surrogate import Split, held_out_masks
 from weightedshap.games.tree_surrogate import LearnedTrees, TreeSurrogate
@@ -28,7 +29,7 @@ class Auto:
     tree: TreeSurrogate = field(default_factory=TreeSurrogate)
     network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
 
-    def fit(self, model: object, background: Data, rng: np.random.Generator | int | None = None) -> FittedSurrogate:
+    def fit(self, model: object, background: Data, rng: Seed = None) -> FittedSurrogate:
         """Fit both and keep one."""
         model, table, rng = wrapped(model, background, rng)
         learning = np.random.default_rng(int(rng.integers(2**63)))

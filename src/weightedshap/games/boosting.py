@@ -6,12 +6,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray, stored_array
-from weightedshap.games.protocols import Block, ExactFitted
+from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import Encoding
 from weightedshap.games.wrappers import FittedOnTable
 from weightedshap.inputs import Data, Model, Table
@@ -19,30 +19,14 @@ from weightedshap.inputs import Data, Model, Table
 if TYPE_CHECKING:
     from lightgbm import Booster
 
-    from weightedshap.games.tree_blocks import TreeBlock
+    from weightedshap.games.distilled import DistilledTrees
+    from weightedshap.games.tree_surrogate import TreeSurrogate
     from weightedshap.trees.ensembles import Ensemble
 
 LEARNING = {"objective": "regression", "metric": "l2", "deterministic": True, "force_row_wise": True, "verbose": -1}
 BINNING = {"bin_construct_sample_cnt": 50_000, "enable_bundle": False}
 LEAST = 1e-30  # LightGBM takes leaves below 1e-35 for zero, and labels above 3e38 for infinite
 SMALL = 2_000_000  # cells below which threads cost more than they bring
-
-
-class Boosting(Protocol):
-    """What a recipe says about its trees."""
-
-    @property
-    def trees(self) -> int: ...
-    @property
-    def leaves(self) -> int: ...
-    @property
-    def rate(self) -> float: ...
-    @property
-    def bins(self) -> int: ...
-    @property
-    def patience(self) -> int: ...
-    @property
-    def n_jobs(self) -> int: ...
 
 
 class Examples(NamedTuple):
@@ -54,7 +38,12 @@ class Examples(NamedTuple):
 
 
 def boost(
-    recipe: Boosting, seen: Examples, held: Examples, offset: FloatArray, rng: np.random.Generator, **more: int | bool
+    recipe: TreeSurrogate | DistilledTrees,
+    seen: Examples,
+    held: Examples,
+    offset: FloatArray,
+    rng: np.random.Generator,
+    **more: int | bool,
 ) -> tuple[Booster, ...]:
     """Trees for each output less its offset (k,), as labels are in single precision; held-out errors stop them."""
     import lightgbm
@@ -71,20 +60,14 @@ def boost(
     check = lightgbm.Dataset(held.X, held_targets[0], weight=held.share, reference=data)
     boosters = []
     for target, held_target, own in zip(targets, held_targets, parameters, strict=True):
-        _refuse_sizes(target)
+        if (largest := float(np.abs(target).max())) and not LEAST < largest < 1 / LEAST:
+            said = f"Predictions that differ by {largest:.0e} are too small or too large for boosted trees."
+            raise ValueError(f"{said} Pass `predict=` a function that returns them in another unit.")
         data.set_label(target)
         check.set_label(held_target)
         stop = lightgbm.early_stopping(recipe.patience, verbose=False)
         boosters.append(lightgbm.train(own, data, recipe.trees, valid_sets=[check], callbacks=[stop]))
     return tuple(boosters)
-
-
-def _refuse_sizes(target: FloatArray) -> None:
-    """An error for labels that single precision, or LightGBM, would lose."""
-    largest = float(np.abs(target).max())
-    if largest and not LEAST < largest < 1 / LEAST:
-        said = f"Predictions that differ by {largest:.0e} are too small or too large for boosted trees."
-        raise ValueError(f"{said} Pass `predict=` a function that returns them in another unit.")
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,8 +84,8 @@ class Boosted(FittedOnTable):
 
     @property
     @abstractmethod
-    def games(self) -> Callable[[FloatArray], Block]:
-        """Encoded rows (n, c) → their games."""
+    def games(self) -> Callable[[FloatArray], Any]:
+        """Encoded rows (n, c) → the block of their games."""
 
     @property
     def owner(self) -> IntArray:
@@ -119,18 +102,15 @@ class Boosted(FittedOnTable):
         """The boosters as flat arrays."""
         from weightedshap.trees.readers import lightgbm_mean
 
-        k = len(self.offset)
-        means = [
-            lightgbm_mean([b.dump_model() for b in self.boosters[output::k]]).of_players(self.owner)
-            for output in range(k)
-        ]
+        dumped = [[b.dump_model() for b in self.boosters[o :: len(self.offset)]] for o in range(len(self.offset))]
+        means = (lightgbm_mean(fits).of_players(self.owner) for fits in dumped)
         return tuple(replace(e, offset=float(o)) for e, o in zip(means, self.offset, strict=True))
 
     def ready(self) -> Self:
         _ = self.games
         return super().ready()
 
-    def block(self, rows: Data) -> Block:
+    def block(self, rows: Data) -> Any:
         return self.games(self.encoding(rows))
 
     def stored(self) -> dict[str, Any]:
@@ -149,10 +129,8 @@ class Boosted(FittedOnTable):
 
         offset, k = content.get("offset", np.zeros(len(content["boosters"]))), len(model.chosen)
         if len(offset) != k:
-            raise ValueError(
-                f"The saved game has {len(offset)} outputs but the model has {k} to explain. Pass the model, and the "
-                "outputs, that it was fitted to."
-            )
+            said = f"The saved game has {len(offset)} outputs but the model has {k} to explain."
+            raise ValueError(f"{said} Pass the model, and the outputs, that it was fitted to.")
         texts = [examined(text, len(background.names) + more) for text in content["boosters"]]
         if not texts or len(texts) % len(stored_array("offset", offset, (k,))):
             raise ValueError(f"it holds {len(texts)} ensembles for {k} outputs.")
@@ -164,10 +142,3 @@ class Boosted(FittedOnTable):
 @dataclass(frozen=True, repr=False)
 class ReadOff(Boosted, ExactFitted):
     """Learned trees whose Δ is read off."""
-
-    @property
-    @abstractmethod
-    def games(self) -> Callable[[FloatArray], TreeBlock]: ...
-
-    def block(self, rows: Data) -> TreeBlock:
-        return self.games(self.encoding(rows))

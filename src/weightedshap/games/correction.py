@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up, one_of
-from weightedshap.games.protocols import Anchor, ExactBlock, ExactFitted, Recipe
+from weightedshap.games.protocols import Anchor, ExactFitted, Game, Recipe
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import ExactGame, FittedOnTable, JoinedBlock
 from weightedshap.inputs import Data, Model, Table
@@ -58,8 +58,10 @@ def faded(delta: FloatArray, empty: FloatArray, h: FloatArray) -> FloatArray:
 class AnchoredBlock(JoinedBlock):
     """The games g(base) + h·c of n rows; the parts are base and c."""
 
+    parts: tuple[Any, Any]
     link: Link
     h: FloatArray  # (d + 1,)
+    exact: bool  # whether g is the identity and both parts know their Δ: then so does the sum
 
     def joined(self, found: Sequence[FloatArray], size: IntArray) -> FloatArray:
         return np.asarray(self.link(found[0]) + self.h[size, None] * found[1])
@@ -70,20 +72,13 @@ class AnchoredBlock(JoinedBlock):
         parts = (base if whole else base.output(index), self.parts[1].output(index))
         return replace(self, parts=parts, link=replace(link, picked=link.picked[index : index + 1]) if whole else link)
 
-
-@dataclass(frozen=True)
-class ExactAnchoredBlock(AnchoredBlock):
-    """Where g is the identity and the base knows its Δ, so does the sum."""
-
-    parts: tuple[ExactBlock, ...]
-
     def semivalues(self, vectors: FloatArray) -> FloatArray:
         base, c = self.parts
         delta = faded(c.semivalues(np.eye(self.d)), c.ends()[:, 0], self.h)
         return np.asarray(base.semivalues(vectors) + np.einsum("mj,njik->nmik", vectors, delta))
 
-    def alone(self) -> ExactGame:
-        return ExactGame(self)
+    def alone(self) -> Game:
+        return ExactGame(self) if self.exact else super().alone()
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,16 +127,12 @@ class FittedAnchored(FittedOnTable):
         return np.asarray(start + self.h[coalitions.sum(axis=1), None] * self.correction.masked(rows, coalitions))
 
     def block(self, rows: Data) -> AnchoredBlock:
-        return AnchoredBlock((self.base.block(rows), self.correction.block(rows)), self.link, self.h)
+        parts = self.base.block(rows), self.correction.block(rows)
+        return AnchoredBlock(parts, self.link, self.h, exact=isinstance(self, ExactFitted))
 
 
 class ExactAnchored(FittedAnchored, ExactFitted):
-    """The same where g is the identity and the base knows its Δ."""
-
-    def block(self, rows: Data) -> ExactAnchoredBlock:
-        assert isinstance(self.base, ExactFitted)
-        assert isinstance(self.correction, ExactFitted)
-        return ExactAnchoredBlock((self.base.block(rows), self.correction.block(rows)), self.link, self.h)
+    """The same where g is the identity and both parts know their Δ."""
 
 
 @dataclass(frozen=True)
@@ -159,15 +150,15 @@ class Footing:
         Where none agrees, the game stays on the base's own scale.
         """
         base, rows = _fitted(base, model, table, rng), table.take(slice(0, LOOKED_AT))
-        raw, own, f = _full(base, rows), base.outputs(rows)[0], model(rows)
+        raw, own, f = base.block(rows).ends()[:, 1], base.outputs(rows)[0], model(rows)
         if not agree(raw, own):
             said = f"The base {base.info['game']!r} does not give the prediction when all players are known"
             raise ValueError(f"{said}, so nothing can be anchored to it. Take base='tree_path'.")
         if (link := link_between(raw, f)) is not None:
             return cls(base, link)
         if model.n_raw > 2:
-            whole, softmaxed = _again(base.stored(), _whole(model), table), Link("softmax", model.chosen)
-            if agree(softmaxed(_full(whole, rows)), f):
+            whole, softmaxed = restored_game(base.stored(), _whole(model), table), Link("softmax", model.chosen)
+            if agree(softmaxed(whole.block(rows).ends()[:, 1]), f):
                 return cls(whole, softmaxed)
         return cls(base, Link("identity"))
 
@@ -177,7 +168,9 @@ class Footing:
         link = Link(one_of("link", content["link"], ("softmax", *LINKS)), tuple(content["picked"]))
         if link.name == "softmax" and link.picked != model.chosen:
             raise ValueError("`picked` are other classes than those explained.")
-        return cls(_again(content["base"], _whole(model) if link.name == "softmax" else model, table), link)
+        base = restored_game(content["base"], _whole(model) if link.name == "softmax" else model, table)
+        assert isinstance(base, Anchor)
+        return cls(base, link)
 
     def f(self, model: Model, rows: Data) -> FloatArray:
         """(n, k) predictions on the scale of the game."""
@@ -207,9 +200,7 @@ def _fitted(base: Any, model: Model, table: Table, rng: np.random.Generator) -> 
     if not isinstance(found, Anchor):
         said = "`base` must be a game that gives the prediction when all players are known: 'tree_path', "
         raise TypeError(f"{said}'tree_interventional', a recipe of such a game, or a fitted one; got {base!r}.")
-    if isinstance(found, FittedOnTable) and (
-        found.model.original is not model.original or found.background.d != table.d
-    ):
+    if found.model.original is not model.original or found.background.d != table.d:
         raise ValueError("The fitted `base` belongs to another model, or to other players. Give its name instead.")
     return found
 
@@ -222,22 +213,7 @@ def restored_game(content: Mapping[str, Any] | None, model: Model, table: Table)
     return RECIPES[content["recipe"]].restored(content, model, table)
 
 
-def _again(content: Mapping[str, Any] | None, model: Model, table: Table) -> Anchor:
-    """The anchor that wrote `content`, for the same model or for other outputs of it."""
-    restored = restored_game(content, model, table)
-    assert isinstance(restored, Anchor)
-    return restored
-
-
 def _whole(model: Model) -> Model:
     """The model with all its outputs."""
     names = tuple(f"output {o}" for o in range(model.n_raw))
     return replace(model, chosen=tuple(range(model.n_raw)), output_names=names, has_axis=True)
-
-
-def _full(base: Anchor, rows: Data) -> FloatArray:
-    """(n, K) the base when all players are known."""
-    block = base.block(rows)
-    if isinstance(base, ExactFitted):  # whose ends cost less than a coalition
-        return block.ends()[:, 1]
-    return block.values(np.ones((1, block.d), dtype=np.bool_))[:, 0]

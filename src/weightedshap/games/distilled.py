@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, check_settings
+from weightedshap.checks import FloatArray, IntArray, Seed, check_settings
 from weightedshap.coalitions import random_coalitions
 from weightedshap.games.boosting import Examples, ReadOff, boost
 from weightedshap.games.surrogate import Split
@@ -62,7 +62,7 @@ class DistilledTrees:
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedDistilled:
+    def fit(self, model: Any, background: Data, rng: Seed = None) -> FittedDistilled:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
         split = Split.of(model, table, self.held_out, rng)
@@ -77,8 +77,8 @@ class DistilledTrees:
         quality = {"distillation_error": error, "calls": {"fit": len(table) + calls + more}}
         return FittedDistilled(model, table, split.encoding, boosters, offset, quality)
 
-    @classmethod
-    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedDistilled:
+    @staticmethod
+    def restored(content: Mapping[str, Any], model: Model, background: Table) -> FittedDistilled:
         """The game that `FittedDistilled.stored` wrote."""
         return FittedDistilled.restored(content, model, background)
 

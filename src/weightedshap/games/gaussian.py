@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, FloatArray, offered, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, Seed, offered, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.games.surrogate import refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, wrapped
@@ -46,7 +46,7 @@ class Gaussian:
     def __post_init__(self) -> None:
         positive_integer("draws", self.draws)
 
-    def fit(self, model: object, background: Data, rng: np.random.Generator | int | None = None) -> FittedGaussian:
+    def fit(self, model: object, background: Data, rng: Seed = None) -> FittedGaussian:
         """Estimate the distribution and draw from it once."""
         model, table, rng = wrapped(model, background, rng)
         X = _numbers(table.data, table)

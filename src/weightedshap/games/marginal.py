@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Seed, positive_integer
 from weightedshap.coalitions import prefixes
 from weightedshap.games.protocols import Anchor, Parts
 from weightedshap.games.surrogate import Encoding, Masked
@@ -37,7 +37,7 @@ class Marginal:
     batch_bytes: int = BATCH_BYTES
     rows: int | None = None
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedMarginal:
+    def fit(self, model: Any, background: Data, rng: Seed = None) -> FittedMarginal:
         """Hold on to model and background, and draw the rows that stand for it."""
         model, table, rng = wrapped(model, background, rng)
         every = FittedMarginal(model, table, table, batch_bytes=self.batch_bytes)
@@ -58,7 +58,7 @@ class Baseline:
 
     values: Any = None
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedBaseline:
+    def fit(self, model: Any, background: Data, rng: Seed = None) -> FittedBaseline:
         """Fix the row b."""
         model, table, _ = wrapped(model, background, rng)
         fixed = table.typical() if self.values is None else table.align(self.values, "values")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, check_settings, one_of, require, stored_array
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Seed, check_settings, one_of, require, stored_array
 from weightedshap.games.surrogate import Encoding, Masked, Split, fit_quality, held_out_masks
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, WalkingGame, wrapped
 from weightedshap.inputs import Data, Model, Table
@@ -85,7 +85,7 @@ class NeuralSurrogate:
         adam = cls(units=128, rate=1e-3, beta_2=0.999, batch=64, epochs=100, max_rows=None, every=1, standardise=False)
         return replace(adam, schedule="plateau", plateau=5, patience=20, engine="torch", device=device)
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedNeuralSurrogate:
+    def fit(self, model: Any, background: Data, rng: Seed = None) -> FittedNeuralSurrogate:
         """Learn one network for all outputs. Ctrl-C keeps the best state so far, and ``info["stopped"]`` says so."""
         if self.engine == "torch":
             require("torch", "neural")

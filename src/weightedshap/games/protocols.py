@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap.checks import BoolArray, FloatArray, IntArray, Seed
 from weightedshap.games.surrogate import Masked
-from weightedshap.inputs import Data, part_of
+from weightedshap.inputs import Data, Model, Table, part_of
 
 
 class Game(Protocol):
@@ -121,6 +121,9 @@ class ExactFitted(Fitted):
 class Anchor(Fitted):
     """A fitted game that gives f(x) itself when all players are known: what a correction can be learned on."""
 
+    model: Model
+    background: Table
+
     @property
     def calls(self) -> int:
         """Calls of the model that a value costs when some players are known and some are not."""
@@ -138,4 +141,4 @@ class Anchor(Fitted):
 class Recipe(Protocol):
     """How to make a game out of a model and a background."""
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedGame: ...
+    def fit(self, model: Any, background: Data, rng: Seed = None) -> FittedGame: ...

@@ -33,12 +33,11 @@ class Encoding:
     @classmethod
     def of(cls, table: Table, f: FloatArray) -> Self:
         """Learn the encoding on the background with predictions f (n, k)."""
-        columns = [table.column(c) for c in range(len(table.names))]
-        target = f.mean(axis=1)
+        columns, target = [table.column(c) for c in range(len(table.names))], f.mean(axis=1)
         ranks = {c: _ranks(column, target, table.weights) for c, column in enumerate(columns) if column.dtype == object}
         unfinished = cls(np.full(len(columns), np.nan), ranks, table.names)
-        numbers = [unfinished._numbers(column, c) for c, column in enumerate(columns)]
-        present = [column[~np.isnan(column)] for column in numbers]
+        numbers = (unfinished._numbers(column, c) for c, column in enumerate(columns))
+        present = (column[~np.isnan(column)] for column in numbers)
         below = [float(x.min() - max(1.0, np.ptp(x))) if len(x) else 0.0 for x in present]  # by at least the range
         return replace(unfinished, missing=np.array(below))
 
@@ -81,20 +80,17 @@ class Encoding:
         """
         if not self.ranks:
             return X
-        copy_of, sizes = copies_of(X), {c: len(ranks) for c, ranks in self.ranks.items()}
-        _, first = np.unique(copy_of, return_index=True)
-        codes = {c: np.where(X[:, c] == self.missing[c], n, X[:, c]).astype(np.intp) for c, n in sizes.items()}
-        counts = {c: np.bincount(code[first], minlength=sizes[c] + 1) for c, code in codes.items()}
-        rare = {c: (code < sizes[c]) & (counts[c][code] < RARE) for c, code in codes.items()}
-        if not any(rows.any() for rows in rare.values()):
-            return X
-        fitted, total = X.copy(), weights * f.mean(axis=1)
-        part = rng.integers(PARTS, size=len(first))[copy_of]
-        for c, n in sizes.items():
-            code = codes[c]
+        copy_of, fitted, total, part = copies_of(X), X.copy(), weights * f.mean(axis=1), None
+        first = np.unique(copy_of, return_index=True)[1]
+        for c, n in ((c, len(ranks)) for c, ranks in self.ranks.items()):
+            code = np.where(X[:, c] == self.missing[c], n, X[:, c]).astype(np.intp)
+            rare = (code < n) & (np.bincount(code[first], minlength=n + 1)[code] < RARE)
+            if not rare.any():
+                continue
+            part = rng.integers(PARTS, size=len(first))[copy_of] if part is None else part
             everywhere = np.nan_to_num(_means(code, total, weights, n))  # ascending, as ranks are
-            for p in np.unique(part[rare[c]]):
-                others, mine = part != p, rare[c] & (part == p)
+            for p in np.unique(part[rare]):
+                others, mine = part != p, rare & (part == p)
                 mean = _means(code[others], total[others], weights[others], n)[code[mine]]
                 place = np.interp(mean, everywhere, np.arange(n))
                 fitted[mine, c] = np.where(np.isnan(mean), _unseen(n), place)
@@ -172,8 +168,7 @@ class Split:
     @classmethod
     def of(cls, model: Model, table: Table, share: float, rng: np.random.Generator) -> Self:
         """Predict, encode, and hold out a share of the rows."""
-        f = model(table.data)
-        encoding = Encoding.of(table, f)
+        encoding = Encoding.of(table, f := model(table.data))
         X = encoding(table.data)
         return cls(f, encoding, X, *split_rows(X, share, rng))
 
