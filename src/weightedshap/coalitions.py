@@ -55,6 +55,11 @@ def all_coalitions(d: int, start: int = 0, stop: int | None = None) -> BoolArray
     return bits[:, :d].astype(np.bool_)
 
 
+def batches(n: int, size: int) -> list[slice]:
+    """n items, coalitions or others, cut into slices of at most `size`."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
 def random_coalitions(m: int, d: int, rng: np.random.Generator) -> BoolArray:
     """(m, d) coalitions, sizes uniform on 0..d: the first of random orders, which are shared, as drawing is slow."""
     order = rng.integers(min(m, ORDERS), size=m)

@@ -5,7 +5,6 @@ import numpy as np
 from tests.oracles import linear_model, normal_rows
 from weightedshap import Explainer
 from weightedshap.games import Auto, NeuralSurrogate, TreeSurrogate, neural_surrogate, surrogate
-from weightedshap.games import auto as module
 
 SMALL = TreeSurrogate(trees=20, leaves=7)
 
@@ -15,7 +14,7 @@ def steps(rows):
 
 
 def without_torch(monkeypatch):
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setattr(neural_surrogate, "find_spec", lambda name: None)
 
 
 def test_without_torch_the_trees_are_taken_and_the_line_to_run_is_said(monkeypatch):
@@ -63,8 +62,7 @@ def test_both_learn_from_and_are_judged_on_one_split(monkeypatch):
 
     for recipe in (TreeSurrogate, NeuralSurrogate):
         monkeypatch.setattr(recipe, "fit_split", recorded(recipe.fit_split))
-    for where in (module, neural_surrogate):
-        monkeypatch.setattr(where, "held_out_masks", held_out_masks)
+    monkeypatch.setattr(neural_surrogate, "held_out_masks", held_out_masks)
     Auto(tree=SMALL, network=NeuralSurrogate(units=4, epochs=1)).fit(steps, normal_rows(200), 7)
     assert len(splits) == 2
     assert splits[0] is splits[1]

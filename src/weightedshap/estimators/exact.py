@@ -1,13 +1,12 @@
 """Δ without sampling: the game's own closed form if it has one, else all 2^d coalitions. Of one game, or of a block."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from weightedshap.checks import FloatArray, Seed
-from weightedshap.coalitions import all_coalitions
+from weightedshap.coalitions import all_coalitions, batches
 from weightedshap.contributions import OWN, Contributions, summed, with_outputs
 from weightedshap.games.protocols import Block, ExactBlock
 from weightedshap.games.wrappers import CheckedGame, checked
@@ -47,8 +46,8 @@ def enumerate_game(game: Any) -> Contributions:
 
 def all_values(game: CheckedGame) -> FloatArray:
     """(2^d[, k]) values of all coalitions, in the numbering of `all_coalitions`."""
-    batches = pairwise([*range(0, 2**game.d, BATCH), 2**game.d])
-    return np.concatenate([game(all_coalitions(game.d, *batch)) for batch in batches])
+    numbers = batches(2**game.d, BATCH)
+    return np.concatenate([game(all_coalitions(game.d, batch.start, batch.stop)) for batch in numbers])
 
 
 def differences(values: FloatArray, i: int) -> FloatArray:

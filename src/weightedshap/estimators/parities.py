@@ -83,10 +83,6 @@ class Model:
     def __call__(self, signs: FloatArray) -> FloatArray:
         return np.asarray(self.terms(signs) @ self.beta + self.sizes[_size(signs)])
 
-    def energy(self) -> FloatArray:
-        """(d,) how much of the variance each player has to do with."""
-        return np.asarray((self.beta**2 / (1 + 2 * self.terms.powers)) @ self.terms.sets)
-
     def delta(self) -> FloatArray:
         """(d, d) exact Δ.
 
@@ -130,9 +126,8 @@ def _size(signs: FloatArray) -> IntArray:
 
 def _mean_parity(n: int, order: int) -> FloatArray:
     """(n + 1,) the mean of a parity of so many of n players over all coalitions of sizes 0..n."""
-    signed = [
-        sum((-1) ** (order - k) * comb(s, k) * comb(n - s, order - k) for k in range(order + 1)) for s in range(n + 1)
-    ]
+    each = range(order + 1)
+    signed = [sum((-1) ** (order - k) * comb(s, k) * comb(n - s, order - k) for k in each) for s in range(n + 1)]
     return np.array([count / max(comb(n, order), 1) for count in signed])
 
 
@@ -148,17 +143,13 @@ class Part:
 
     def models(self, rounds: int) -> list[Model]:
         """For every group a mixture of the models of its paths, an even one of the few that need no search."""
-        searched = rounds > 0 and len(self.y) >= FEWEST_ROWS
+        searched, groups = rounds > 0 and len(self.y) >= FEWEST_ROWS, self.groups[1:]
         trusts, shares = (TRUSTS, SHARES[:rounds]) if searched else (TRUSTS[:1], ())
-        paths = [[model for trust in trusts for model in self._path(g, trust, shares)] for g in self._places]
+        paths = [[model for trust in trusts for model in self._path(g, trust, shares)] for g in range(len(groups))]
         if not searched:
             return [mixed(path, [1 / len(path)] * len(path)) for path in paths]
-        unseen = [np.stack([model(self.signs[self.groups[g]]) for model in paths[g - 1]]) for g in self._places]
-        return [mixed(paths[g - 1], self._weights(unseen, g)) for g in self._places]
-
-    @property
-    def _places(self) -> range:
-        return range(1, len(self.groups))
+        unseen = [np.stack([m(self.signs[rows]) for m in path]) for path, rows in zip(paths, groups, strict=True)]
+        return [mixed(path, self._weights(unseen, g)) for g, path in enumerate(paths)]
 
     def _weights(self, unseen: Sequence[FloatArray], g: int) -> list[float]:
         """Weights of the models of group g, from what those of the other groups (models, rows) predict in their own.
@@ -166,33 +157,32 @@ class Part:
         They add up to one, and all but the first, of single players with hardly a penalty, are non-negative. So the
         level of the values, of which the others have seen a group's own, has no say in them.
         """
-        others = [h for h in self._places if h != g]
-        rows = np.concatenate([self.groups[h] for h in others])
+        others = [h for h in range(len(unseen)) if h != g]
+        rows = np.concatenate([self.groups[1 + h] for h in others])
         root = np.sqrt(self.weights[rows])
-        first, *more = np.hstack([unseen[h - 1] for h in others])
+        first, *more = np.hstack([unseen[h] for h in others])
         weights = optimize.nnls(((more - first) * root).T, (self.y[rows] - first) * root)[0]
         return [1 - float(weights.sum()), *map(float, weights)]
 
     def _path(self, g: int, trust: float, shares: Sequence[int]) -> Iterator[Model]:
         """Models with more and more terms, fitted to all groups but g."""
-        seen = np.concatenate([rows for h, rows in enumerate(self.groups) if h != g])
+        seen = np.concatenate([rows for h, rows in enumerate(self.groups) if h != g + 1])
         some = seen[np.linspace(0, len(seen) - 1, min(len(seen), MOST_ROWS)).astype(np.intp)]
         d = self.signs.shape[1]
         powers = [t for t in (0, 1, 2) if self.odd in (None, 1 - t % 2)]
         terms = Terms(np.tile(np.eye(d, dtype=np.bool_), (len(powers), 1)), np.repeat(powers, d))
-        singles, strength = len(terms), np.ones(d)
-        *models, model = self._ridges(terms, seen, strength)
-        yield from (*models, model)
+        singles = len(terms)
+        yield from (models := self._ridges(terms, seen, np.ones(d)))
         for share in shares:
-            total = model.energy()
+            model = models[-1]
+            total = (model.beta**2 / (1 + 2 * model.terms.powers)) @ model.terms.sets  # variance, by player
             strength = np.sqrt(total / (total.max() or 1.0)) + 1e-3
             most = singles + min(len(seen) // share, MOST_TERMS)
             if most > len(model.terms):
                 terms = self._extended(model, singles, some, strength**trust, most)
-            *models, model = self._ridges(terms, seen, strength)
-            yield from (*models, model)
+            yield from (models := self._ridges(terms, seen, strength))
 
-    def _ridges(self, terms: Terms, seen: IntArray, strength: FloatArray) -> Iterator[Model]:
+    def _ridges(self, terms: Terms, seen: IntArray, strength: FloatArray) -> list[Model]:
         """Models fitted to the rows `seen`, with more and more penalty.
 
         Interactions of weak players are shrunk more; the constant, which is in the even part, is not.
@@ -203,10 +193,9 @@ class Part:
         together = terms.sets & (terms.sets.sum(axis=1) > 1)[:, None]
         relative = np.concatenate([np.ones(n), 1 / np.sqrt(np.where(together, strength, 1.0).prod(axis=1))])
         relative[: self.odd != 1] = 1e-6
-        for penalty in PENALTIES:
-            shrunk = system + np.diag(penalty * len(X) * relative)
-            beta = linalg.solve(shrunk, cross, assume_a="pos", check_finite=False)
-            yield Model(terms, beta[n:], sizes @ beta[:n])
+        shrunk = (system + np.diag(penalty * len(X) * relative) for penalty in PENALTIES)
+        betas = (linalg.solve(matrix, cross, assume_a="pos", check_finite=False) for matrix in shrunk)
+        return [Model(terms, beta[n:], sizes @ beta[:n]) for beta in betas]
 
     def _functions_of_size(self) -> FloatArray:
         """(d + 1, columns) a constant, if the part has one, and one for every size or two complementary ones."""

@@ -168,8 +168,7 @@ def walk_apart(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
 def _values_along(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     """(m, d) orders → (m, d + 1[, k]) by evaluations of the first 2 … d − 2 players of each."""
     (m, d), values = orders.shape, ends.along(orders)
-    for start in range(0, m, per_batch := max(1, BATCH_BYTES // (d * d))):
-        batch = slice(start, start + per_batch)
+    for batch in coalitions.batches(m, max(1, BATCH_BYTES // (d * d))):
         masks = coalitions.prefixes(orders[batch])[:, 2 : d - 1]
         values[batch, 2 : d - 1] = game(masks.reshape(-1, d)).reshape(-1, d - 3, *ends.out)
     return values
@@ -225,4 +224,4 @@ def _calls(game: CheckedGame, rule: Rule, one: Orders, n: int, spent: int) -> li
     rounds = min(most, rule.every // gcd(rule.every, together) or most)
     chains = np.arange(int(min(rounds * n, rule.left(spent) // one.cost))) % n
     per_call = min(one.at_once, n if game.along is None else len(chains))
-    return [chains[start : start + per_call] for start in range(0, len(chains), per_call)]
+    return [chains[call] for call in coalitions.batches(len(chains), per_call)]

@@ -14,11 +14,10 @@ from typing import Any
 
 from weightedshap.games.adapters import FunctionGame, from_shap, from_shapiq
 from weightedshap.games.anchored import Anchored, AnchoredNetwork
-from weightedshap.games.auto import Auto
 from weightedshap.games.distilled import DistilledTrees
 from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
 from weightedshap.games.marginal import Baseline, Marginal
-from weightedshap.games.neural_surrogate import NeuralSurrogate
+from weightedshap.games.neural_surrogate import Auto, NeuralSurrogate
 from weightedshap.games.protocols import FittedGame, Game, Recipe
 from weightedshap.games.tree_model import TreeModel
 from weightedshap.games.tree_surrogate import TreeSurrogate

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, as_outputs, offered, positive_integer, require
-from weightedshap.coalitions import as_coalitions
+from weightedshap.coalitions import as_coalitions, batches
 from weightedshap.lazily import pd
 
 BATCH_ROWS = 2**14  # masked rows that shap holds at once
@@ -60,15 +60,13 @@ def from_shap(model: Any, masker: Any, x: Any) -> FunctionGame:
         x = x[0]
     masked = shap.utils.MaskedModel(model, masker, shap.links.identity, True, x)
     shape, names = has.get("shape"), has.get("feature_names")
-    rows = shape[0] if isinstance(shape, tuple) else None
-    step = max(1, BATCH_ROWS // int(rows or 256))
+    step = max(1, BATCH_ROWS // int((shape[0] if isinstance(shape, tuple) else None) or 256))
 
     def values(coalitions: BoolArray) -> npt.NDArray[Any]:
         """In batches, so that the masked copies of the background stay small."""
         if len(coalitions) == 0:  # the whole tells how many outputs there are
             return np.asarray(masked(np.ones((1, len(masked)), dtype=np.bool_))[:0])
-        starts = range(0, len(coalitions), step)
-        return np.concatenate([masked(coalitions[start : start + step]) for start in starts])
+        return np.concatenate([masked(coalitions[batch]) for batch in batches(len(coalitions), step)])
 
     return FunctionGame(values, len(masked), _named(names(x)[0] if callable(names) else names, len(masked)))
 

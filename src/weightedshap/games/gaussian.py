@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, Seed, offered, positive_integer
+from weightedshap.coalitions import batches
 from weightedshap.contributions import Contributions
 from weightedshap.games.surrogate import refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, wrapped
@@ -132,7 +133,7 @@ class GaussianBlock(Rowwise):
         fitted, table, x = self.fitted, self.fitted.background, self.X[r : r + 1]
         columns, step = table.known_columns(coalitions), max(1, BATCH_BYTES // (8 * fitted.draws.size))
         means = np.empty((len(columns), len(fitted.model.chosen)))
-        for cut in (slice(start, start + step) for start in range(0, len(columns), step)):
+        for cut in batches(len(columns), step):
             rows = np.concatenate([fitted.drawn(x, known) for known in columns[cut]])  # floats, also of whole numbers
             predictions = fitted.model(table.kind.build(list(rows.T), table.data, "background"))
             means[cut] = predictions.reshape(-1, len(fitted.draws), means.shape[1]).mean(axis=1)

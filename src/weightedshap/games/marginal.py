@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, Seed, positive_integer
-from weightedshap.coalitions import prefixes
+from weightedshap.coalitions import batches, prefixes
 from weightedshap.games.protocols import Anchor, Parts
 from weightedshap.games.surrogate import Encoding, Masked
 from weightedshap.games.wrappers import FittedOnTable, RowGame, Rowwise, wrapped
@@ -133,11 +133,8 @@ class Averaged(FittedOnTable):
     def _means(self, rows: Data, which: IntArray, columns: BoolArray) -> FloatArray:
         """(N, k) weighted means over the hidden columns of ``rows[which]``, of which `columns` (N, c) are known."""
         table, means = self.averaged, np.empty((len(columns), len(self.model.chosen)))
-        some = [
-            np.arange(len(table))[start : start + self.batch_rows] for start in range(0, len(table), self.batch_rows)
-        ]
-        step = max(1, self.batch_rows // len(table))
-        for at in (slice(start, start + step) for start in range(0, len(columns), step)):
+        some = [np.arange(len(table))[part] for part in batches(len(table), self.batch_rows)]
+        for at in batches(len(columns), max(1, self.batch_rows // len(table))):
             mixed = (table.mix_each(rows, which[at, None], columns[at, None], table.data, part) for part in some)
             predicted = [self.model(part).reshape(len(means[at]), -1, means.shape[1]) for part in mixed]
             by_row = np.ascontiguousarray(np.moveaxis(np.concatenate(predicted, axis=1), 1, -1))  # (m, k, B)
@@ -217,9 +214,7 @@ class MarginalBlock(Rowwise):
         fitted, (m, d) = self.fitted, orders.shape
         values = np.empty((m, d + 1, len(fitted.model.chosen)))
         values[:, 0], values[:, d] = fitted.predicted[which], self.f_x[0]
-        step = max(1, fitted.batch_rows // max(1, d - 1))
-        for start in range(0, m if d > 1 else 0, step):
-            part = slice(start, start + step)
+        for part in batches(m if d > 1 else 0, max(1, fitted.batch_rows // max(1, d - 1))):
             known = fitted.background.known_columns(prefixes(orders[part])[:, 1:d].reshape(-1, d))
             mixed = fitted.averaged.mix_each(self.rows, 0, known, fitted.averaged.data, np.repeat(which[part], d - 1))
             values[part, 1:d] = fitted.model(mixed).reshape(-1, d - 1, values.shape[-1])

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, Seed, check_settings, one_of, require, stored_array
 from weightedshap.games.surrogate import Encoding, Masked, Split, fit_quality, held_out_masks
+from weightedshap.games.tree_surrogate import LearnedTrees, TreeSurrogate
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, WalkingGame, wrapped
 from weightedshap.inputs import Data, Model, Table
-
-if TYPE_CHECKING:  # else imported where a network is made: numba takes a second to load
-    from weightedshap.network.network import Network, Single
-    from weightedshap.network.training import Lessons
+from weightedshap.network.network import Network, Single, Target
+from weightedshap.network.training import CompiledLearner, Lessons, TorchLearner, Training, cycle, plateau
 
 LOSSES, SCHEDULES, ENGINES = ("auto", "kl", "squared"), ("cycle", "plateau"), ("compiled", "torch")
 
@@ -94,9 +95,6 @@ class NeuralSurrogate:
 
     def fit_split(self, model: Model, table: Table, split: Split, rng: np.random.Generator) -> FittedNeuralSurrogate:
         """Learn from rows that are split already."""
-        from weightedshap.network.network import Network, Target
-        from weightedshap.network.training import Lessons
-
         f = split.f
         inputs = Inputs.of(split, table, self.standardise)
         target = Target.of(f, self._link(model, f), self.standardise)
@@ -111,8 +109,6 @@ class NeuralSurrogate:
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedNeuralSurrogate:
         """The game that `FittedNeuralSurrogate.stored` wrote. Needs no torch."""
-        from weightedshap.network.network import Network, Target
-
         for what, found in _fitted_to(model, background).items():
             if content[what] != found:
                 said = f"The saved game has other {what} than the given model and background"
@@ -133,19 +129,14 @@ class NeuralSurrogate:
         self, lessons: Lessons, link: str, rows: IntArray, held: Masked, rng: np.random.Generator
     ) -> tuple[dict[str, Single], str]:
         """The best parameters and why training stopped, by the engine and schedule of this recipe."""
-        from weightedshap.network.training import CompiledLearner, Cycle, Plateau, Training
-
         start = lessons.first_parameters(self.units, rng)
+        learner: CompiledLearner | TorchLearner = CompiledLearner(start, link, self.beta_2)
         if self.engine == "torch":
-            from weightedshap.network.torch_engine import TorchLearner
-
-            learner: CompiledLearner | TorchLearner = TorchLearner(start, link, self.beta_2, self.device)
-        else:
-            learner = CompiledLearner(start, link, self.beta_2)
+            learner = TorchLearner(start, link, self.beta_2, self.device)
         shown, epochs = np.repeat(rows, self.masks), self.epochs_for(len(rows))
         steps = epochs * int(np.ceil(len(shown) / self.batch))
-        schedule = Cycle(self.rate, steps) if self.schedule == "cycle" else Plateau(self.rate, self.plateau)
-        training = Training(lessons, learner, schedule, self.batch, epochs, self.every, self.patience)
+        schedule = partial(cycle, steps) if self.schedule == "cycle" else partial(plateau, self.plateau)
+        training = Training(lessons, learner, self.rate, schedule, self.batch, epochs, self.every, self.patience)
         return training.run(shown, held, rng)
 
     def _link(self, model: Model, f: FloatArray) -> str:
@@ -273,3 +264,42 @@ def _fitted_to(model: Model, table: Table) -> dict[str, list[Any]]:
     """What a saved game and the model and background that it is loaded for must share."""
     players = [columns.tolist() for columns in table.players]
     return {"names": list(table.names), "players": players, "outputs": list(model.output_names)}
+
+
+FittedSurrogate = LearnedTrees | FittedNeuralSurrogate
+
+
+@dataclass(frozen=True)
+class Auto:
+    """The tree surrogate, or the network where its held-out error is lower by at least a share `gain`.
+
+    Both learn from the same rows and are judged on the same coalitions of the same held-out rows. Contributions of the
+    trees are exact while those of the network are sampled, so the network has to be clearly better. Where it needs
+    torch and there is none, the trees are taken. ``info["auto"]`` says which was taken and by how much the other lost.
+    """
+
+    gain: float = 0.1
+    tree: TreeSurrogate = field(default_factory=TreeSurrogate)
+    network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
+
+    def fit(self, model: object, background: Data, rng: Seed = None) -> FittedSurrogate:
+        """Fit both and keep one."""
+        model, table, rng = wrapped(model, background, rng)
+        learning = np.random.default_rng(int(rng.integers(2**63)))
+        split = Split.of(model, table, self.tree.held_out, learning)
+        tree = self.tree.fit_split(model, table, split, deepcopy(learning))  # as it would learn by itself
+        if self.network.engine == "torch" and find_spec("torch") is None:
+            return _with(tree, auto='tree_surrogate; no network without torch (pip install "weightedshap[neural]")')
+        network = replace(self.network, held_out=self.tree.held_out).fit_split(model, table, split, learning)
+        held = held_out_masks(split.test, table.d, rng)
+        rows, f_x = table.take(held.row), split.f[held.row]
+        own, other = (float(((game.masked(rows, held.coalition) - f_x) ** 2).mean()) for game in (tree, network))
+        gain, facts = 1 - other / own if own > 0 else 0.0, {"tree_error": own, "network_error": other}
+        verdict = f"the network's held-out error is {abs(gain):.1%} {'lower' if gain >= 0 else 'higher'}"
+        if gain >= self.gain:
+            return _with(network, auto=f"neural_surrogate; {verdict}", **facts)
+        return _with(tree, auto=f"tree_surrogate; {verdict}, and must be {self.gain:.0%} lower", **facts)
+
+
+def _with(fitted: FittedSurrogate, **facts: object) -> FittedSurrogate:
+    return replace(fitted, quality={**fitted.quality, **facts})

@@ -66,11 +66,9 @@ def checked(game: Any) -> CheckedGame:
         return checked(from_shapiq(game))
     d, _ = able.pop("d", None), able.pop("n_players", None)
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)):
-        raise TypeError(
-            f"A game needs an integer attribute `d`, its number of players; {type(game).__name__} has {d!r}. "
-            "Wrap a plain function with weightedshap.games.FunctionGame(function, d), and a shap masker with "
-            "weightedshap.games.from_shap(model, masker, x)."
-        )
+        said = f"A game needs an integer attribute `d`, its number of players; {type(game).__name__} has {d!r}."
+        wrap = "Wrap a plain function with weightedshap.games.FunctionGame(function, d), and a shap masker with"
+        raise TypeError(f"{said} {wrap} weightedshap.games.from_shap(model, masker, x).")
     if d < 1:
         raise ValueError(f"A game needs at least one player; this one has d = {d}.")
     return CheckedGame(game, int(d), **able)
@@ -135,8 +133,7 @@ class GivenBlock(Rowwise):
         return with_axis(self.games[r](coalitions))
 
     def row_along(self, r: int, orders: IntArray) -> FloatArray:
-        walk = self.games[r].along
-        if walk is None:
+        if (walk := self.games[r].along) is None:
             return super().row_along(r, orders)
         return np.asarray(walk(orders)).reshape(len(orders), self.d + 1, -1)
 
@@ -300,8 +297,7 @@ class GivenFitted(Fitted):
         if self.predictor is not None:
             f_x = np.asarray(self.predictor(rows))
         else:
-            games = self.block(rows).games
-            f_x = np.stack([game(np.ones((1, game.d), dtype=np.bool_))[0] for game in games])
+            f_x = np.stack([game(ends(game.d)[1:])[0] for game in self.block(rows).games])
         return with_axis(f_x), f_x.ndim == 2
 
 
@@ -313,10 +309,8 @@ def as_fitted(game: Any, background: Table) -> Fitted:
         about = offered(game, "info").get("info", {"game": "given"})
         return GivenFitted(game.at, game.predict, about, **offered(game, "output_names", "mean_prediction"))
     if not callable(game):
-        raise TypeError(
-            "`game` must be a name, a recipe with `fit`, a fitted game with `at` and `predict`, or a function row → "
-            f"Game; got {type(game).__name__}."
-        )
+        known = "a name, a recipe with `fit`, a fitted game with `at` and `predict`, or a function row → Game"
+        raise TypeError(f"`game` must be {known}; got {type(game).__name__}.")
     return GivenFitted(game if is_frame(background.data) else partial(_of_flat_row, game))
 
 

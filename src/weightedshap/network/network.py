@@ -8,13 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, softmax
 from threadpoolctl import ThreadpoolController
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.network import kernels
+from weightedshap.coalitions import batches
+from weightedshap.lazily import Lazily, special
 
 Single = npt.NDArray[np.float32]
+kernels = Lazily("weightedshap.network.kernels")  # numba takes a second to load
 BATCH = 512  # coalitions of one row at a time: their units, 128 kB where a layer has 64, stay in the cache of a core
 ROWS = 4096  # rows with a coalition each at a time: bounds the memory that [x·S, S] takes
 
@@ -44,7 +45,7 @@ class Target:
         numbers = raw.astype(np.float64)
         if self.link == "identity":
             return np.asarray(numbers * self.scale + self.centre)
-        return np.asarray(expit(numbers) if self.link == "sigmoid" else softmax(numbers, axis=1))
+        return np.asarray(special.expit(numbers) if self.link == "sigmoid" else special.softmax(numbers, axis=1))
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,9 @@ class Network:
         raw = np.empty((n * each, len(b3)), dtype=np.float32)
         units, inputs = np.empty((2, min(step, n) * each, len(b2)), dtype=np.float32)
         with one_blas_thread():
-            for start in range(0, n, step):
-                out = raw[start * each : (start + step) * each]
-                layer(items[start : start + step], *given, units[: len(out)])
+            for part in batches(n, step):
+                out = raw[part.start * each : part.stop * each]
+                layer(items[part], *given, units[: len(out)])
                 np.matmul(units[: len(out)], W2, out=inputs[: len(out)])
                 kernels.last_layer(inputs[: len(out)], b2, W3, b3, out)
         return self.target.values(raw)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import count, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_softmax, softmax
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.coalitions import random_coalitions
-from weightedshap.network import kernels
-from weightedshap.network.network import Single, masked_inputs, one_blas_thread
+from weightedshap.coalitions import batches, random_coalitions
+from weightedshap.lazily import Lazily, special
+from weightedshap.network.network import Single, kernels, masked_inputs, one_blas_thread
 
-if TYPE_CHECKING:
-    from weightedshap.network.torch_engine import TorchLearner
-
+torch = Lazily("torch")
 Masked = tuple[IntArray, BoolArray]  # rows (N,), each with its own coalition (N, d)
 
 BETA_1, EPSILON = 0.9, 1e-8  # Adam's, as its authors advise
@@ -92,7 +89,7 @@ class CompiledLearner:
         elif self.link == "sigmoid":
             each = (np.logaddexp(0, raw) - target * raw).mean(axis=1)
         else:
-            each = -(target * log_softmax(raw, axis=1)).sum(axis=1)
+            each = -(target * special.log_softmax(raw, axis=1)).sum(axis=1)
         return float(each @ batch.weights)
 
     def arrays(self) -> dict[str, Single]:
@@ -124,50 +121,72 @@ class CompiledLearner:
 
     def _slope(self, raw: Single, batch: Batch) -> Single:
         """(m, k) derivative of the loss by what the last layer gives."""
-        k = raw.shape[1]
         if self.link == "identity":
-            slope = (raw - batch.target) * (2 / k)
+            slope = (raw - batch.target) * (2 / raw.shape[1])
+        elif self.link == "sigmoid":
+            slope = (special.expit(raw) - batch.target) / raw.shape[1]
         else:
-            slope = (expit(raw) - batch.target) / k if self.link == "sigmoid" else softmax(raw, axis=1) - batch.target
+            slope = special.softmax(raw, axis=1) - batch.target
         return np.asarray(slope * batch.weights[:, None], dtype=np.float32)
 
 
-@dataclass
-class Cycle:
-    """The rate rises from 1/25 to all of `rate` in the first 30 % of the steps, and falls to nothing, along cosines."""
+class TorchLearner:
+    """The same steps by torch, on any device."""
 
-    rate: float
-    steps: int
-    done: int = 0
+    def __init__(self, parameters: Mapping[str, Single], link: str, beta_2: float, device: str) -> None:
+        self.link, self.device = link, device
+        self.parameters = {name: torch.tensor(p, device=device, requires_grad=True) for name, p in parameters.items()}
+        every = list(self.parameters.values())
+        self.optimiser = torch.optim.Adam(every, lr=1.0, betas=(BETA_1, beta_2), eps=EPSILON, fused=True)
 
-    def next_rate(self) -> float:
-        share, self.done = self.done / self.steps, self.done + 1
-        if share < 0.3:
-            return float(self.rate * (0.04 + 0.96 * (0.5 * (1 - np.cos(np.pi * (share / 0.3))))))
-        return float(self.rate * (0.5 * (1 + np.cos(np.pi * ((share - 0.3) / 0.7)))))
+    def step(self, batch: Batch, rate: float) -> None:
+        self.optimiser.param_groups[0]["lr"] = rate
+        self.optimiser.zero_grad()
+        self._loss(batch).backward()
+        self.optimiser.step()
 
-    def note_loss(self, loss: float) -> None:
-        """The held-out loss changes nothing."""
+    def loss(self, batch: Batch) -> float:
+        with torch.no_grad():
+            return float(self._loss(batch))
+
+    def arrays(self) -> dict[str, Single]:
+        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.parameters.items()}
+
+    def _loss(self, batch: Batch) -> Any:
+        units, target, weights = (torch.tensor(array, device=self.device) for array in batch)
+        p = self.parameters
+        for layer in ("1", "2"):
+            units = torch.nn.functional.elu_(torch.addmm(p["b" + layer], units, p["W" + layer]))
+        raw = torch.addmm(p["b3"], units, p["W3"])
+        if self.link == "identity":
+            each = ((raw - target) ** 2).mean(dim=1)
+        elif self.link == "sigmoid":
+            each = torch.nn.functional.binary_cross_entropy_with_logits(raw, target, reduction="none").mean(dim=1)
+        else:
+            each = -(target * torch.nn.functional.log_softmax(raw, dim=1)).sum(dim=1)
+        return each @ weights
 
 
-@dataclass
-class Plateau:
-    """The rate is halved when the held-out loss has not fallen by 1e-4 of itself for more than `patience` looks."""
+Schedule = Callable[[int, Sequence[float]], float]
+"""The share of the rate at a step, by its number and the held-out losses so far."""
 
-    rate: float
-    patience: int
-    best: float = np.inf
-    waited: int = 0
-    factor: float = 1.0
 
-    def next_rate(self) -> float:
-        return self.rate * self.factor
+def cycle(steps: int, step: int, losses: Sequence[float]) -> float:
+    """From 1/25 to all of the rate in the first 30 % of the steps, and down to nothing, along cosines."""
+    share = step / steps
+    if share < 0.3:
+        return float(0.04 + 0.96 * (0.5 * (1 - np.cos(np.pi * (share / 0.3)))))
+    return float(0.5 * (1 + np.cos(np.pi * ((share - 0.3) / 0.7))))
 
-    def note_loss(self, loss: float) -> None:
-        lower = loss < self.best * (1 - 1e-4)
-        self.best, self.waited = (loss, 0) if lower else (self.best, self.waited + 1)
-        if self.waited > self.patience:
-            self.factor, self.waited = self.factor / 2, 0
+
+def plateau(patience: int, step: int, losses: Sequence[float]) -> float:
+    """Half of it whenever the loss has not fallen by 1e-4 of itself for more than `patience` looks."""
+    best, waited, share = np.inf, 0, 1.0
+    for loss in losses:
+        best, waited = (loss, 0) if loss < best * (1 - 1e-4) else (best, waited + 1)
+        if waited > patience:
+            share, waited = share / 2, 0
+    return share
 
 
 @dataclass(frozen=True)
@@ -176,7 +195,8 @@ class Training:
 
     lessons: Lessons
     learner: CompiledLearner | TorchLearner
-    schedule: Cycle | Plateau
+    rate: float
+    schedule: Schedule
     batch: int
     epochs: int
     every: int
@@ -205,19 +225,20 @@ class Training:
         """Learn, epoch after epoch; the epochs after which the held-out loss is looked at, with the loss."""
         thin = max(1, len(held[0]) // EXAM)
         exam = self.lessons.batch(held[0][::thin], held[1][::thin])
+        losses: list[float] = []
+        step = count()
         for epoch, coalitions in enumerate(self._coalitions(len(rows), rng), start=1):
             order = rng.permutation(rows)
-            for cut in (slice(start, start + self.batch) for start in range(0, len(rows), self.batch)):
-                self.learner.step(self.lessons.batch(order[cut], coalitions[cut]), self.schedule.next_rate())
+            for cut in batches(len(rows), self.batch):
+                rate = self.rate * self.schedule(next(step), losses)
+                self.learner.step(self.lessons.batch(order[cut], coalitions[cut]), rate)
             if epoch % self.every and epoch < self.epochs:
                 continue
-            loss = self.learner.loss(exam)
+            losses.append(loss := self.learner.loss(exam))
             if not np.isfinite(loss):
-                raise ValueError(
-                    f"The network's held-out loss is {loss} after epoch {epoch}: training diverged. Lower `rate` (now "
-                    f"{self.schedule.rate:g}), or pass standardise=True if inputs or predictions are large."
-                )
-            self.schedule.note_loss(loss)
+                said = f"The network's held-out loss is {loss} after epoch {epoch}: training diverged."
+                instead = f"Lower `rate` (now {self.rate:g}), or pass standardise=True"
+                raise ValueError(f"{said} {instead} if inputs or predictions are large.")
             yield epoch, loss
 
     def _coalitions(self, n: int, rng: np.random.Generator) -> Iterator[BoolArray]:
