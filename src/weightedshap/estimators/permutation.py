@@ -63,11 +63,12 @@ def permutation(
         return enumerate_game(game)
     draws, started, before = fingerprint(rng), time.monotonic(), game.evaluations
     ends = Ends.of(game)  # step 1
+    exact = np.stack([ends.single - ends.empty, ends.full - ends.without])  # (2, d[, k]) Δ_1 and Δ_d
     state = Chains.empty(rule.chains or positive_integer("chains", chains), d, ends.out)
     drawn: list[tuple[IntArray, FloatArray]] = []
 
     def progress() -> Progress:
-        return Progress(_added(state, drawn), ends.contributions, game.evaluations - before, time.monotonic() - started)
+        return Progress(_added(state, drawn), exact, game.evaluations - before, time.monotonic() - started)
 
     def table(reason: str) -> Contributions:
         return replace(progress().contributions, stopped=reason, draws=draws)
@@ -103,11 +104,6 @@ class Ends:
     @property
     def out(self) -> tuple[int, ...]:  # () or (k,)
         return self.empty.shape
-
-    @property
-    def contributions(self) -> FloatArray:
-        """(2, d[, k]) the exact Δ_1 and Δ_d."""
-        return np.stack([self.single - self.empty, self.full - self.without])
 
     def along(self, orders: IntArray) -> FloatArray:
         """(m, d) orders → (m, d + 1[, k]) values along them; those of sizes 2 … d − 2 are still to be filled in."""

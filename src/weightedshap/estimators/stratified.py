@@ -1,7 +1,7 @@
 """Coalitions drawn per size, and a model of the game as control variate: sparse parities, or boosted trees."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from weightedshap.games.wrappers import checked
 
 ADDITIVE = Parities(rounds=0)  # a polynomial of order 1
 BINS = {"max_bin": 3, "verbosity": -1}  # a mask has two values
-LEARNING = {"objective": "regression", "min_data_in_leaf": 5, "lambda_l2": 1.0, **BINS}
 REPEATABLE = {"num_threads": 1, "deterministic": True, "force_col_wise": True, "seed": 0}
+LEARNING = {"objective": "regression", "min_data_in_leaf": 5, "lambda_l2": 1.0, **BINS, **REPEATABLE}
 
 
 def stratified(game: Any, *, evaluations: int | None = None, rng: Seed = None, order: int = 2) -> Contributions:
@@ -80,7 +80,8 @@ def proxy(
     evaluations : a hard budget; by default max(2,000, 100 d)
     trees, leaves, rate : of LightGBM; fewer trees where the error on a part of the others stops falling
     """
-    return _estimate(game, evaluations, rng, BoostedTrees(trees, leaves, rate), "proxy")
+    grown = {"num_leaves": leaves, "learning_rate": rate}
+    return _estimate(game, evaluations, rng, partial(_boosted, trees, grown), "proxy")
 
 
 def _estimate(game: Any, evaluations: int | None, rng: Seed, crossfit: Crossfit, who: str) -> Contributions:
@@ -126,38 +127,33 @@ def _estimate(game: Any, evaluations: int | None, rng: Seed, crossfit: Crossfit,
     return with_noise(table(f"{who}: budget of {budget:,} evaluations used"), variance)
 
 
-@dataclass(frozen=True)
-class BoostedTrees:
+def _boosted(trees: int, grown: dict[str, float], sample: Sample, y: FloatArray) -> Fit:
     """LightGBM on what polynomials of order 1 leave, one ensemble for each group of folds."""
+    start = ADDITIVE(sample, y)
+    whole, *groups = sample.groups
+    found = []
+    for g, predicted in enumerate(start.predicted):
+        others = [rows for h, rows in enumerate(groups) if h != g]
+        held = others.pop(g % len(others))
+        seen = np.concatenate([whole, *others])
+        found.append(_read_out(trees, grown, sample, y - predicted, seen, held))
+    delta, values = map(np.stack, zip(*found, strict=True))
+    return Fit(start.delta + delta, start.predicted + values)
 
-    trees: int
-    leaves: int
-    rate: float
 
-    def __call__(self, sample: Sample, y: FloatArray) -> Fit:
-        start = ADDITIVE(sample, y)
-        whole, *groups = sample.groups
-        found = []
-        for g, predicted in enumerate(start.predicted):
-            others = [rows for h, rows in enumerate(groups) if h != g]
-            held = others.pop(g % len(others))
-            found.append(self._boost(sample, y - predicted, np.concatenate([whole, *others]), held))
-        delta, values = map(np.stack, zip(*found, strict=True))
-        return Fit(start.delta + delta, start.predicted + values)
+def _read_out(
+    trees: int, grown: dict[str, float], sample: Sample, y: FloatArray, seen: IntArray, held: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Δ of an ensemble fitted to the rows `seen` and stopped by the rows `held`, and its values everywhere."""
+    import lightgbm
 
-    def _boost(self, sample: Sample, y: FloatArray, seen: IntArray, held: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Δ of an ensemble fitted to the rows `seen` and stopped by the rows `held`, and its values everywhere."""
-        import lightgbm
+    from weightedshap.games.tree_blocks import mask_game
+    from weightedshap.trees.readers import lightgbm_ensembles
 
-        from weightedshap.games.tree_blocks import mask_game
-        from weightedshap.trees.readers import lightgbm_ensembles
-
-        masks = sample.coalitions.astype(np.float32)
-        scale = float(np.sqrt(np.mean(y[seen] ** 2))) or 1.0
-        train = lightgbm.Dataset(masks[seen], y[seen] / scale, params=BINS)
-        valid = train.create_valid(masks[held], y[held] / scale)
-        settings = LEARNING | REPEATABLE | {"num_leaves": self.leaves, "learning_rate": self.rate}
-        patience = lightgbm.early_stopping(20, verbose=False)
-        booster = lightgbm.train(settings, train, self.trees, valid_sets=[valid], callbacks=[patience])
-        game = mask_game(lightgbm_ensembles(booster.dump_model(), scale), sample.d)
-        return game.contributions().mean, game(sample.coalitions)
+    masks, scale = sample.coalitions.astype(np.float32), float(np.sqrt(np.mean(y[seen] ** 2))) or 1.0
+    train = lightgbm.Dataset(masks[seen], y[seen] / scale, params=BINS)
+    valid = train.create_valid(masks[held], y[held] / scale)
+    patience = lightgbm.early_stopping(20, verbose=False)
+    booster = lightgbm.train(LEARNING | grown, train, trees, valid_sets=[valid], callbacks=[patience])
+    game = mask_game(lightgbm_ensembles(booster.dump_model(), scale), sample.d)
+    return game.contributions().mean, game(sample.coalitions)

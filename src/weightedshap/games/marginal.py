@@ -159,15 +159,11 @@ class FittedMarginal(Averaged, Anchor):
 
     def over(self, drawn: list[int] | None) -> FittedMarginal:
         """The game over some rows of the background, each as often as it was drawn; over the typical row for none."""
-        table = self.background
         if drawn is None:
             return self
-        if not drawn:
-            few = replace(table, data=table.typical(), weights=np.ones(1))
-        else:
-            rows, counts = np.unique(drawn, return_counts=True)
-            few = replace(table, data=table.take(rows), weights=counts / counts.sum())
-        return replace(self, averaged=few, drawn=tuple(drawn))
+        table, (rows, counts) = self.background, np.unique(drawn, return_counts=True)
+        data, weights = (table.take(rows), counts / counts.sum()) if drawn else (table.typical(), np.ones(1))
+        return replace(self, averaged=replace(table, data=data, weights=weights), drawn=tuple(drawn))
 
     def stored(self) -> dict[str, Any]:
         drawn = None if self.drawn is None else list(self.drawn)

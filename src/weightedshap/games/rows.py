@@ -7,7 +7,6 @@ from typing import Self
 import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.coalitions import batches
 from weightedshap.games.protocols import Block, ExactFitted, Fitted
 from weightedshap.inputs import Data, join_of, part_of
 
@@ -109,4 +108,4 @@ def _cut(n: int, cell: int, at_once: int) -> list[slice]:
     """
     size = min(max(1, ROW_BYTES * at_once // cell), at_once, max(256, -(-n // 4)))
     size = -(-n // (2 * -(-n // (2 * size)))) if n > size else size
-    return batches(n, size)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
