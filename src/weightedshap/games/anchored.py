@@ -225,12 +225,8 @@ class FittedBlend(FittedOnTable):
         return {**super().info, "game": "anchored", "base": "marginal", **self.quality}
 
     @property
-    def row_bytes(self) -> int:
-        return sum(part.row_bytes for part in self.parts)
-
-    def ready(self) -> Self:
-        _ = [part.ready() for part in self.parts]
-        return super().ready()
+    def inner(self) -> tuple[Fitted, ...]:
+        return self.parts
 
     def block(self, rows: Data) -> BlendBlock:
         return BlendBlock(tuple(part.block(rows) for part in self.parts), self.shares)

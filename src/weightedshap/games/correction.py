@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up, one_of
-from weightedshap.games.protocols import Anchor, ExactFitted, Game, Recipe
+from weightedshap.games.protocols import Anchor, ExactFitted, Fitted, Game, Recipe
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import ExactGame, FittedOnTable, JoinedBlock
 from weightedshap.inputs import Data, Model, Table
@@ -110,12 +110,8 @@ class FittedAnchored(FittedOnTable):
         return self.base.outputs(rows) if self.link.name == "identity" else super().outputs(rows)
 
     @property
-    def row_bytes(self) -> int:
-        return self.base.row_bytes + self.correction.row_bytes
-
-    def ready(self) -> Self:
-        _ = self.base.ready(), self.correction.ready()
-        return super().ready()
+    def inner(self) -> tuple[Fitted, ...]:
+        return self.base, self.correction
 
     def stored(self) -> dict[str, Any]:
         anchored = {"base": self.base.stored(), "link": self.link.name, "picked": self.link.picked, "h": self.h}

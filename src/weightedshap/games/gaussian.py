@@ -111,14 +111,15 @@ class FittedGaussian(FittedOnTable):
         return {"game": game, "background_rows": rows, "draws": len(self.draws), "shrinkage": self.shrinkage}
 
     def block(self, rows: Data) -> GaussianBlock:
-        return GaussianBlock(self.background.d, len(rows), self, _numbers(rows, self.background))
+        X = _numbers(rows, self.background)
+        return GaussianBlock(self.background.d, len(rows), self, X, self.margins.scores(X))
 
-    def drawn(self, x: FloatArray, known: BoolArray) -> FloatArray:
-        """(b, c) rows that share the known columns (c,) with x (1, c), the others drawn given them."""
-        scores, z = self.draws.copy(), self.margins.scores(x)
+    def drawn(self, x: FloatArray, z: FloatArray, known: BoolArray) -> FloatArray:
+        """(b, c) rows that share the known columns (c,) with x (c,), whose scores are z; others drawn given them."""
+        scores = self.draws.copy()
         if known.any() and not known.all():
             gain = np.linalg.solve(self.correlation[np.ix_(known, known)], self.correlation[np.ix_(known, ~known)])
-            scores[:, ~known] += (z[:, known] - self.draws[:, known]) @ gain
+            scores[:, ~known] += (z[known] - self.draws[:, known]) @ gain
         return np.where(known, x, self.margins.features(scores))
 
 
@@ -128,13 +129,16 @@ class GaussianBlock(Rowwise):
 
     fitted: FittedGaussian
     X: FloatArray  # (n, c)
+    Z: FloatArray  # (n, c) their scores
 
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        fitted, table, x = self.fitted, self.fitted.background, self.X[r : r + 1]
+        fitted, table, x, z = self.fitted, self.fitted.background, self.X[r], self.Z[r]
         columns, step = table.known_columns(coalitions), max(1, BATCH_BYTES // (8 * fitted.draws.size))
         means = np.empty((len(columns), len(fitted.model.chosen)))
         for cut in batches(len(columns), step):
-            rows = np.concatenate([fitted.drawn(x, known) for known in columns[cut]])  # floats, also of whole numbers
+            rows = np.concatenate(
+                [fitted.drawn(x, z, known) for known in columns[cut]]
+            )  # floats, also of whole numbers
             predictions = fitted.model(table.kind.build(list(rows.T), table.data, "background"))
             means[cut] = predictions.reshape(-1, len(fitted.draws), means.shape[1]).mean(axis=1)
         return means

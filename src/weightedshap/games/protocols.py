@@ -89,11 +89,9 @@ class Fitted(FittedGame, ABC):
     @property
     @abstractmethod
     def spread(self) -> FloatArray | float: ...  # ([k]) standard deviation of f over the background; NaN likewise
-
     @property
-    def row_bytes(self) -> int:
-        """About how much memory the block of one row takes."""
-        return 0
+    @abstractmethod
+    def row_bytes(self) -> int: ...  # about how much memory the block of one row takes
 
     def predict(self, rows: Data) -> FloatArray:
         """f(x) of aligned rows as people see it, (n,) or (n, k)."""

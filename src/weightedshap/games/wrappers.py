@@ -253,8 +253,17 @@ class FittedOnTable(Fitted):
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
         return self.model(rows), self.model.has_axis
 
+    @property
+    def inner(self) -> tuple[Fitted, ...]:
+        """The games that it is made of."""
+        return ()
+
+    @property
+    def row_bytes(self) -> int:
+        return sum(game.row_bytes for game in self.inner)
+
     def ready(self) -> Self:
-        _ = self.mean_prediction, self.info, self.output_names, self.scale
+        _ = [game.ready() for game in self.inner], self.mean_prediction, self.info, self.output_names, self.scale
         return self
 
     def at(self, row: Data) -> Game:
@@ -281,7 +290,7 @@ class GivenFitted(Fitted):
     about: Mapping[str, Any] = field(default_factory=lambda: {"game": "given"})
     output_names: tuple[str, ...] = ()
     mean_prediction: FloatArray | float = np.nan
-    spread, space, scale = np.nan, "value", "prediction"
+    spread, space, scale, row_bytes = np.nan, "value", "prediction", 0
 
     @property
     def info(self) -> Mapping[str, Any]:
