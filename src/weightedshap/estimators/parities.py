@@ -49,7 +49,8 @@ class Parities:
         with threadpool_limits(1, "blas"):  # many small systems: threads would wait for each other
             parts = [part.models(self.rounds) for part in _parts(sample, signs, y)]
             models = [mixed(one, [1.0] * len(one)) for one in zip(*parts, strict=True)]
-            return Fit(np.stack([model.delta() for model in models]), np.stack([model(signs) for model in models]))
+            deltas, values = zip(*((model.delta(), model(signs)) for model in models), strict=True)
+            return Fit(sample, y, np.stack(deltas), np.stack(values))
 
 
 @dataclass(frozen=True)

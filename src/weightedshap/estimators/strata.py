@@ -198,25 +198,66 @@ class Sample:
 class Fit:
     """A model of v for every group of folds, fitted without it."""
 
+    sample: Sample
+    y: FloatArray  # (n,) the values of one output
     delta: FloatArray  # (groups, d, d) exact Δ of each model
     predicted: FloatArray  # (groups, n) its values of all coalitions
 
-    def remainder(self, sample: Sample, y: FloatArray) -> FloatArray:
-        """(m,) what the models leave of the values y (n,) in the folds."""
-        rows = sample.drawn
-        return np.asarray(y[rows] - self.predicted[sample.group_of(sample.fold[rows]), rows])
+    @cached_property
+    def remainder(self) -> FloatArray:
+        """(m,) what the models leave of the values in the folds."""
+        sample, rows = self.sample, self.sample.drawn
+        return np.asarray(self.y[rows] - self.predicted[sample.group_of(sample.fold[rows]), rows])
 
-    def stretch(self, sample: Sample, y: FloatArray) -> float:
+    def deltas(self) -> FloatArray:
+        """(c, d, d) Δ(g) + Δ(v − g), the remainder taken from each fold and from the sizes known in full."""
+        sample, deltas = self.sample, []
+        for c, g in enumerate(sample.group_of(np.arange(sample.folds))):
+            seen = (sample.fold == c) | (sample.fold < 0)
+            deltas.append(self.delta[g] + _means(sample.take(seen), (self.y - self.predicted[g])[seen]))
+        return np.stack(deltas)
+
+    def stretch(self) -> float:
         """By how much the folds are further from the truth than their spread tells, 1 to √1.5.
 
         What a model owes to chance in its fold c' shows in the remainders of c, and the other way round: the two are
         correlated. Of the squared remainders of unseen draws, out = a + u, the part u counts twice in the variance of
         the mean. It is (out − in)/2 with those of draws that the model has seen, to first order in terms for each draw.
         """
-        squares = (y - self.predicted)[:, sample.drawn] ** 2 * sample.weights[sample.drawn]
+        sample = self.sample
+        squares = (self.y - self.predicted)[:, sample.drawn] ** 2 * sample.weights[sample.drawn]
         unseen = float(squares[sample.group_of(sample.fold[sample.drawn]), np.arange(len(sample.drawn))].sum())
         seen = (float(squares.sum()) - unseen) / max(len(squares) - 1, 1)
         return float(np.sqrt(1.5 - 0.5 * min(seen / unseen, 1.0))) if unseen > 0 else 1.0
+
+    def errors(self) -> FloatArray:
+        """(d, d) standard errors: Var Δ_j(i) = Var⁺_j(i)/n_j + Var⁻_{j−1}(i)/n_{j−1}, none for whole sizes.
+
+        Folds count alike, whatever their draws n_cs, so 1/n_s is Σ_c 1/(n_cs C²). Each feature borrows a few draws from
+        the average feature: with few draws it may happen to be in none of them, which is no certainty.
+        """
+        sample, remainder = self.sample, self.remainder
+        part = sample.take(sample.drawn)
+        first, squares = _sums(part, remainder), _sums(part, remainder**2)
+        d, s, n = sample.d, np.arange(sample.d + 1), first[2]
+        by_fold = np.stack([np.bincount(part.sizes[part.fold == c], minlength=d + 1) for c in range(part.folds)])
+        variances = []
+        with np.errstate(divide="ignore", invalid="ignore"):
+            per_draw = (1 / by_fold).mean(axis=0) / part.folds * n / (n - 1)
+            average = (squares[0] + squares[1])[:, :1] / n[:, None]
+            for side, share in enumerate((np.maximum(s, 1) / d, np.maximum(d - s, 1) / d)):
+                mean = first[side] / n[:, None]
+                square = (squares[side] + BORROWED * share[:, None] * average) / (n + BORROWED)[:, None]
+                variance = (square - mean**2) * (per_draw / share**2)[:, None]
+                variances.append(np.where(sample.whole[:, None], 0.0, variance))
+            variance = variances[0][1:] + variances[1][:-1]
+            if d % 2 and sample.partner is not None:  # the two sizes in the middle are each other's complements
+                j, whole = (d + 1) // 2, np.zeros(len(self.y))
+                whole[sample.drawn] = remainder
+                together = _sums(part, (whole * whole[sample.partner])[sample.drawn])[0]
+                covariance = together[j] / n[j] - first[0][j] * first[1][j - 1] / n[j] ** 2
+                variance[j - 1] -= np.where(sample.whole[j], 0.0, 2 * covariance * per_draw[j] * (d / j) ** 2)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 Crossfit = Callable[[Sample, FloatArray], Fit]
@@ -230,11 +271,10 @@ def table_of(
     if sample.folds == 0:
         reason = f"exact: all {2**sample.d:,} coalitions evaluated"
         return Contributions.known(_means(sample, values), evaluations, reason)
-    fits = [(y, crossfit(sample, y)) for y in values.reshape(len(values), -1).T]
-    mean = np.stack([_fold_deltas(sample, y, fit) for y, fit in fits], axis=-1)
-    stretch = np.array([fit.stretch(sample, y) for y, fit in fits])
+    fits = [crossfit(sample, y) for y in values.reshape(len(values), -1).T]
+    mean, stretch = np.stack([fit.deltas() for fit in fits], axis=-1), np.array([fit.stretch() for fit in fits])
     mean = mean.mean(axis=0) + stretch * (mean - mean.mean(axis=0))
-    errors = stretch * np.stack([_errors(sample, y, fit) for y, fit in fits], axis=-1)
+    errors = stretch * np.stack([fit.errors() for fit in fits], axis=-1)
     exact = _means(sample.take(sample.fold < 0), values[sample.fold < 0])
     mean, errors = mean.reshape(sample.folds, *exact.shape), errors.reshape(exact.shape)
     counts = np.stack([_informing(sample) / sample.folds] * sample.folds)
@@ -248,18 +288,9 @@ def spread_by_size(sample: Sample, values: FloatArray, crossfit: Crossfit) -> Fl
     near /= near.sum(axis=1, keepdims=True)
     total = np.full(sample.d + 1, 1e-300)
     for y in values.reshape(len(values), -1).T:
-        variance = near @ crossfit(sample, y).remainder(sample, y) ** 2
+        variance = near @ crossfit(sample, y).remainder ** 2
         total += (variance + FLOOR * variance.mean()) / max(variance.mean(), 1e-300)
     return np.asarray(np.sqrt(total))
-
-
-def _fold_deltas(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
-    """(c, d, d) Δ(g) + Δ(v − g), the remainder taken from each fold and from the sizes known in full."""
-    deltas = []
-    for c, g in enumerate(sample.group_of(np.arange(sample.folds))):
-        seen = (sample.fold == c) | (sample.fold < 0)
-        deltas.append(fit.delta[g] + _means(sample.take(seen), (y - fit.predicted[g])[seen]))
-    return np.stack(deltas)
 
 
 def _means(sample: Sample, values: FloatArray) -> FloatArray:
@@ -296,32 +327,3 @@ def _informing(sample: Sample) -> FloatArray:
         inside, outside = (np.where(sample.whole, 0, d / (k * n)) for k in (np.maximum(s, 1), np.maximum(d - s, 1)))
     both = inside[1:] + outside[:-1]
     return np.repeat(1 / np.where(both > 0, both, 1)[:, None], d, axis=1)
-
-
-def _errors(sample: Sample, y: FloatArray, fit: Fit) -> FloatArray:
-    """(d, d) standard errors: Var Δ_j(i) = Var⁺_j(i)/n_j + Var⁻_{j−1}(i)/n_{j−1}, none for whole sizes.
-
-    Folds count alike, whatever their draws n_cs, so 1/n_s is Σ_c 1/(n_cs C²). Each feature borrows a few draws from the
-    average feature: with few draws it may happen to be in none of them, which is no certainty.
-    """
-    part, remainder = sample.take(sample.drawn), fit.remainder(sample, y)
-    first, squares = _sums(part, remainder), _sums(part, remainder**2)
-    d, s, n = sample.d, np.arange(sample.d + 1), first[2]
-    by_fold = np.stack([np.bincount(part.sizes[part.fold == c], minlength=d + 1) for c in range(part.folds)])
-    variances = []
-    with np.errstate(divide="ignore", invalid="ignore"):
-        per_draw = (1 / by_fold).mean(axis=0) / part.folds * n / (n - 1)
-        average = (squares[0] + squares[1])[:, :1] / n[:, None]
-        for side, share in enumerate((np.maximum(s, 1) / d, np.maximum(d - s, 1) / d)):
-            mean = first[side] / n[:, None]
-            square = (squares[side] + BORROWED * share[:, None] * average) / (n + BORROWED)[:, None]
-            variance = (square - mean**2) * (per_draw / share**2)[:, None]
-            variances.append(np.where(sample.whole[:, None], 0.0, variance))
-        variance = variances[0][1:] + variances[1][:-1]
-        if d % 2 and sample.partner is not None:  # the two sizes in the middle are each other's complements
-            j, whole = (d + 1) // 2, np.zeros(len(y))
-            whole[sample.drawn] = remainder
-            together = _sums(part, (whole * whole[sample.partner])[sample.drawn])[0]
-            covariance = together[j] / n[j] - first[0][j] * first[1][j - 1] / n[j] ** 2
-            variance[j - 1] -= np.where(sample.whole[j], 0.0, 2 * covariance * per_draw[j] * (d / j) ** 2)
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))

@@ -138,7 +138,7 @@ def _boosted(trees: int, grown: dict[str, float], sample: Sample, y: FloatArray)
         seen = np.concatenate([whole, *others])
         found.append(_read_out(trees, grown, sample, y - predicted, seen, held))
     delta, values = map(np.stack, zip(*found, strict=True))
-    return Fit(start.delta + delta, start.predicted + values)
+    return Fit(sample, y, start.delta + delta, start.predicted + values)
 
 
 def _read_out(

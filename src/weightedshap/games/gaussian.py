@@ -136,10 +136,8 @@ class GaussianBlock(Rowwise):
         columns, step = table.known_columns(coalitions), max(1, BATCH_BYTES // (8 * fitted.draws.size))
         means = np.empty((len(columns), len(fitted.model.chosen)))
         for cut in batches(len(columns), step):
-            rows = np.concatenate(
-                [fitted.drawn(x, z, known) for known in columns[cut]]
-            )  # floats, also of whole numbers
-            predictions = fitted.model(table.kind.build(list(rows.T), table.data, "background"))
+            rows = np.concatenate([fitted.drawn(x, z, known) for known in columns[cut]])
+            predictions = fitted.model(table.kind.build(list(rows.T), table.data, "background"))  # floats throughout
             means[cut] = predictions.reshape(-1, len(fitted.draws), means.shape[1]).mean(axis=1)
         return means
 
