@@ -82,7 +82,7 @@ class Model:
     sizes: FloatArray  # (d + 1,)
 
     def __call__(self, signs: FloatArray) -> FloatArray:
-        return np.asarray(self.terms(signs) @ self.beta + self.sizes[_size(signs)])
+        return np.asarray(self.terms(signs) @ self.beta + self.sizes[(signs > 0).sum(axis=1)])
 
     def delta(self) -> FloatArray:
         """(d, d) exact Δ.
@@ -119,10 +119,6 @@ def _unique(sets: BoolArray, powers: IntArray) -> tuple[IntArray, IntArray]:
     codes = np.column_stack([np.packbits(sets, axis=1), powers.astype(np.uint8)])
     _, first, where = np.unique(codes, axis=0, return_index=True, return_inverse=True)
     return first, where.reshape(-1)
-
-
-def _size(signs: FloatArray) -> IntArray:
-    return np.asarray((signs > 0).sum(axis=1))
 
 
 def _mean_parity(n: int, order: int) -> FloatArray:
@@ -189,7 +185,7 @@ class Part:
         Interactions of weak players are shrunk more; the constant, which is in the even part, is not.
         """
         signs, root, sizes = self.signs[seen], np.sqrt(self.weights[seen]), self._functions_of_size()
-        X = np.hstack([sizes[_size(signs)], terms(signs)]) * root[:, None]
+        X = np.hstack([sizes[(signs > 0).sum(axis=1)], terms(signs)]) * root[:, None]
         system, cross, n = X.T @ X, X.T @ (self.y[seen] * root), sizes.shape[1]
         together = terms.sets & (terms.sets.sum(axis=1) > 1)[:, None]
         relative = np.concatenate([np.ones(n), 1 / np.sqrt(np.where(together, strength, 1.0).prod(axis=1))])

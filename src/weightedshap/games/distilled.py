@@ -118,7 +118,6 @@ class FittedDistilled(ReadOff):
 
     name: ClassVar[str] = "distilled_trees"
     recipe: ClassVar[str] = "DistilledTrees"
-    row_bytes = 0  # the ways to leaves are shared by all rows
 
     @cached_property
     def games(self) -> Callable[[FloatArray], PathBlock]:

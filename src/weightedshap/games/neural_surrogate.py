@@ -1,4 +1,4 @@
-"""E[f(X) | X_S = x_S] learned by a network on rows with hidden features: the paper's own surrogate."""
+"""E[f(X) | X_S = x_S] learned by a network, as in the paper; and the better of it and of the tree surrogate."""
 
 from __future__ import annotations
 
@@ -130,9 +130,10 @@ class NeuralSurrogate:
     ) -> tuple[dict[str, Single], str]:
         """The best parameters and why training stopped, by the engine and schedule of this recipe."""
         start = lessons.first_parameters(self.units, rng)
-        learner: CompiledLearner | TorchLearner = CompiledLearner(start, link, self.beta_2)
         if self.engine == "torch":
-            learner = TorchLearner(start, link, self.beta_2, self.device)
+            learner: CompiledLearner | TorchLearner = TorchLearner(start, link, self.beta_2, self.device)
+        else:
+            learner = CompiledLearner(start, link, self.beta_2)
         shown, epochs = np.repeat(rows, self.masks), self.epochs_for(len(rows))
         steps = epochs * int(np.ceil(len(shown) / self.batch))
         schedule = partial(cycle, steps) if self.schedule == "cycle" else partial(plateau, self.plateau)

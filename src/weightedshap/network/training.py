@@ -1,4 +1,4 @@
-"""How the network learns: one loop over epochs, steps of Adam by compiled loops, and two schedules of the rate."""
+"""How the network learns: one loop over epochs, steps by compiled loops or by torch, two schedules of the rate."""
 
 from __future__ import annotations
 
