@@ -65,7 +65,7 @@ def as_path(path: Any) -> Path:
     raise TypeError(f"A path must be text or a pathlib.Path; got {path!r}.")
 
 
-def as_generator(rng: Seed) -> np.random.Generator:
+def as_generator(rng: object) -> np.random.Generator:
     """A Generator from a Generator, a seed, or None (seed 0: results never depend on the clock)."""
     if isinstance(rng, np.random.Generator):
         return rng

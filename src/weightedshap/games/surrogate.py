@@ -80,14 +80,15 @@ class Encoding:
         """
         if not self.ranks:
             return X
-        copy_of, fitted, total, part = copies_of(X), X.copy(), weights * f.mean(axis=1), None
+        copy_of, fitted, total, part = copies_of(X), X, weights * f.mean(axis=1), None
         first = np.unique(copy_of, return_index=True)[1]
         for c, n in ((c, len(ranks)) for c, ranks in self.ranks.items()):
             code = np.where(X[:, c] == self.missing[c], n, X[:, c]).astype(np.intp)
             rare = (code < n) & (np.bincount(code[first], minlength=n + 1)[code] < RARE)
             if not rare.any():
                 continue
-            part = rng.integers(PARTS, size=len(first))[copy_of] if part is None else part
+            if part is None:
+                fitted, part = X.copy(), rng.integers(PARTS, size=len(first))[copy_of]
             everywhere = np.nan_to_num(_means(code, total, weights, n))  # ascending, as ranks are
             for p in np.unique(part[rare]):
                 others, mine = part != p, rare & (part == p)

@@ -10,17 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from weightedshap.checks import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Seed,
-    as_generator,
-    as_outputs,
-    name_of,
-    offered,
-    with_axis,
-)
+from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, name_of, offered, with_axis
 from weightedshap.coalitions import as_coalitions, as_orders, distinct, ends, prefixes
 from weightedshap.contributions import OWN, Contributions
 from weightedshap.games.adapters import from_shapiq
@@ -327,7 +317,7 @@ def _of_flat_row(game: Callable[[Any], Game], row: Data) -> Game:
     return game(np.asarray(row).reshape(-1))
 
 
-def wrapped(model: Any, background: Data, rng: Seed) -> tuple[Model, Table, np.random.Generator]:
+def wrapped(model: Any, background: Data, rng: object) -> tuple[Model, Table, np.random.Generator]:
     """A bare model, array and seed as the `Model`, `Table` and Generator that a recipe works with."""
     table = as_table(background, order=trained_columns(model))
     return as_model(model, table), table, as_generator(rng)
