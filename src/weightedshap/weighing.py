@@ -1,4 +1,4 @@
-"""Weights on contributions that are known: who judges them, and what is chosen."""
+"""The games on the rows of a call: what is told of them, who judges their contributions, and what is chosen."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from weightedshap.assembly import Assembled
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap.checks import Array, FloatArray, IntArray
 from weightedshap.choices import Fits, Method, Setting
-from weightedshap.estimators.exact import errors_of
-from weightedshap.explanation import Cut
+from weightedshap.estimators.exact import Estimate, errors_of
 from weightedshap.games.protocols import Block
 from weightedshap.games.rows import Rows, parts_of
 from weightedshap.inputs import Data
@@ -22,6 +21,8 @@ from weightedshap.refinement import refined
 from weightedshap.selection import SHARED, Candidates, Selection, candidates, paired, select
 from weightedshap.utilities import Utility
 from weightedshap.weights import WeightFamily
+
+KEEP_BYTES = 2**30  # the Δ that is kept unasked
 
 Found = tuple[FloatArray, FloatArray | None]
 """What is known of a game at n rows: φ (n, M, d, k), and chains (n, c, d, d, k) where it was sampled."""
@@ -65,6 +66,44 @@ class Weighing:
         scored = candidates(judging, scoring, phi, unsure, self.family, self.method.utility)
         return scored if self.method.select in SHARED else select(scored, self.family)
 
+    @property
+    def keeps_delta(self) -> bool:
+        """Whether Δ of all rows is kept: if asked for, or small enough to keep unasked."""
+        tables = len(self.names) + (len(self.names) > 1)  # of each game, and of the one that wins the row
+        size = 8 * self.method.family.d**2 * self.judge.f_x.size * tables
+        return size <= KEEP_BYTES if self.method.keep == "auto" else bool(self.method.keep)
+
+    def facts(self, part: slice, found: Sequence[Estimate], keep: bool) -> dict[str, Array | None]:
+        """What is told of some rows whatever weight is chosen; of every game (n, G, …, k) where games differ."""
+        f_x, ends = self.explained[0].f_x[part], np.stack([one.ends for one in found], axis=1)  # (n, G, 2, k)
+        expected = np.stack([np.atleast_1d(rows.fitted.mean_prediction) for rows in self.explained])
+        reasons = zip(*(one.stopped for one in found), strict=True)
+        return {
+            "predictions": f_x,
+            "judge_predictions": self.judge.f_x[part],
+            "base_values": ends[:, :, 0],
+            "empty": ends[:, :, 0] - expected,
+            "full": ends[:, :, 1] - f_x[:, None],
+            "contributions": np.stack([np.asarray(one.delta) for one in found], axis=1) if keep else None,
+            "replicates": self._chains(found) if keep else None,
+            "n_evaluations": np.sum([one.evaluations for one in found], axis=0),
+            "stopped": np.array([self._stopped(of_games) for of_games in reasons], dtype=object),
+        }
+
+    def _chains(self, found: Sequence[Estimate]) -> FloatArray | None:
+        """(n, G, c, d, d, k) the chains held for later: of all games or of none; an exact Δ stands in each of them."""
+        drawn = [one.replicates for one in found if one.replicates is not None]
+        alike = len({chains.shape for chains in drawn}) == 1
+        if not alike or sum(chains.nbytes for chains in drawn) * len(self.judge) > KEEP_BYTES:
+            return None
+        each = [np.asarray(one.delta)[:, None] if one.replicates is None else one.replicates for one in found]
+        return np.stack([np.broadcast_to(chains, drawn[0].shape) for chains in each], axis=1)
+
+    def _stopped(self, reasons: Sequence[str]) -> str:
+        """Why no more was spent on a row, game by game where there are several."""
+        told = [f"{name}: {why}" for name, why in zip(self.names, reasons, strict=True)]
+        return reasons[0] if len(reasons) == 1 else " · ".join(told)
+
     def scorer(self, utility: Utility) -> Rows:
         """The rows under the game that `utility` looks at: the judge, unless it asks for another."""
         if utility.game is None:
@@ -80,7 +119,7 @@ class Weighing:
         """The fields of an Explanation that depend on the weights, for a Δ that is known already."""
         weights = self.method.family if family is None else family
         other = replace(self, method=replace(self.method, family=weights, utility=utility, select=how))
-        scorer, result = self.scorer(utility), Assembled(len(self.judge), other.family, len(self.names), how)
+        scorer, result = self.scorer(utility), Assembled(len(self.judge), other.family, self.names, how)
         known = self.kept or _by_game(contributions=delta, replicates=chains)
         for part in parts_of(self.explained, self.judge, weights.d, not utility.one_row):
             some = {name: array[part] for name, array in known.items()}
@@ -90,7 +129,7 @@ class Weighing:
             result.add(part, other.choose(scorer, part, None, list(zip(phi, of_games, strict=True))))
         if self.kept:
             result.put(slice(None), self.kept)
-        return result.fields(self.names, self.explained[0].axis) | {"family": other.family, "_weigher": other}
+        return result.fields(self.explained[0].axis) | {"family": other.family, "_weigher": other}
 
     def refine(self, orders: IntArray) -> IntArray:
         """(n, d[, k]) orders → the same shape, better ones by a search on the judge; see `refinement.refined`."""
@@ -109,30 +148,48 @@ class Weighing:
         view = self.judge.view(slice(0, len(orders)))
         return view.along(orders[:, None])[:, 0], self.judge.spread(view)
 
-    def take(self, keep: Cut) -> Weighing:
-        """The same for some of the rows and outputs."""
-        explained = tuple(rows.take(keep.rows, keep.outputs) for rows in self.explained)
-        judge = explained[0] if self.judge is self.explained[0] else self.judge.take(keep.rows, keep.outputs)
-        outputs = slice(None) if keep.outputs is None else np.atleast_1d(keep.outputs)
-        kept = None if self.kept is None else {name: a[keep.rows][..., outputs] for name, a in self.kept.items()}
+    def take(self, rows: IntArray, outputs: IntArray | int | None) -> Weighing:
+        """The same for some of the rows and outputs, as `Rows.take` has it."""
+        explained = tuple(game.take(rows, outputs) for game in self.explained)
+        judge = explained[0] if self.judge is self.explained[0] else self.judge.take(rows, outputs)
+        places = slice(None) if outputs is None else np.atleast_1d(outputs)
+        kept = None if self.kept is None else {name: array[rows][..., places] for name, array in self.kept.items()}
         return replace(self, explained=explained, judge=judge, kept=kept)
 
-    def join(self, others: Sequence[object]) -> Weighing | None:
-        """The same for more rows; None if they are not one explainer's work."""
-        parts = [self, *(other for other in others if isinstance(other, Weighing))]
-        if len(parts) <= len(others) or not all(part._is_like(self) for part in parts):
+    @classmethod
+    def joined(cls, parts: Sequence[Weighing | None]) -> Weighing | None:
+        """All rows of these; None if they are not one explainer's work."""
+        first, known = parts[0], [part for part in parts if part is not None]
+        if first is None or len(known) < len(parts) or not all(map(first._is_like, known)):
             return None
-        explained = tuple(Rows.joined(rows) for rows in zip(*(part.explained for part in parts), strict=True))
-        judge = explained[0] if self.judge is self.explained[0] else Rows.joined([part.judge for part in parts])
-        tables = [part.kept for part in parts if part.kept]
-        together = set(tables[0]).intersection(*tables) if len(tables) == len(parts) else set()
+        explained = tuple(Rows.joined(rows) for rows in zip(*(part.explained for part in known), strict=True))
+        judge = explained[0] if first.judge is first.explained[0] else Rows.joined([part.judge for part in known])
+        tables = [part.kept or {} for part in known]
+        together = set(tables[0]).intersection(*tables)
         kept = {name: np.concatenate([table[name] for table in tables]) for name in together} or None
-        return replace(self, explained=explained, judge=judge, kept=kept)
+        return replace(first, explained=explained, judge=judge, kept=kept)
 
     def _is_like(self, other: Weighing) -> bool:
         """Whether another is one of the same games, judge and outputs."""
         pairs = zip((*self.explained, self.judge), (*other.explained, other.judge), strict=False)
         return self.names == other.names and all(one.is_like(two) for one, two in pairs)
+
+    def about(self) -> dict[str, Any]:
+        """The fields of an Explanation that tell of games and choices."""
+        first, infos = self.explained[0], [_told(rows) for rows in self.explained]
+        info = infos[0]
+        if len(infos) > 1:  # their scale, and each by its name
+            shared = {"space": "value"} | {key: info[key] for key in ("space", "scale") if key in info}
+            info = {"game": ", ".join(self.names), **shared, "games": dict(zip(self.names, infos, strict=True))}
+        outputs = first.fitted.output_names or tuple(f"output {o}" for o in first.outputs)
+        chosen = {"family": self.family, "utility": self.method.utility.name, "select": self.method.select}
+        return {**chosen, "output_names": outputs, "game_info": info, "judge_info": _told(self.judge)}
+
+
+def _told(rows: Rows) -> dict[str, Any]:
+    """What a game says of itself."""
+    info, scale = dict(rows.fitted.info), rows.fitted.scale
+    return {**info, "scale": scale} if scale == "log-odds" else info
 
 
 def _by_game(**arrays: FloatArray | None) -> dict[str, FloatArray]:

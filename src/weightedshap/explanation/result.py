@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,8 @@ from weightedshap.explanation.told import judge_named, named, reasons_of, scale_
 from weightedshap.inputs import Data, join_of
 from weightedshap.lazily import pd
 from weightedshap.selection import SELECTIONS
-from weightedshap.utilities import Utility, as_utility
+from weightedshap.utilities import as_utility
+from weightedshap.weighing import Weighing
 from weightedshap.weights import WeightFamily, as_family
 from weightedshap.wording import number
 
@@ -32,18 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "field_names", "judge_named", "named", "reasons_of", "scale_of"]
 
 ALIKE = ("feature_names", "output_names", "has_outputs", "utility", "select")  # and the family, in parts to be joined
-
-
-class Weigher(Protocol):
-    """Scores the weights of another family on a known Δ, with the game that judged; and asks that game."""
-
-    def take(self, keep: axes.Cut) -> Weigher: ...  # the same for some of the rows and outputs
-    def join(self, others: Sequence[object]) -> Weigher | None: ...  # for more rows; None if not one explainer's work
-    def weigh(
-        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily | None, utility: Utility, how: str
-    ) -> dict[str, Any]: ...  # the fields of an Explanation that depend on the weights
-    def refine(self, orders: IntArray) -> IntArray: ...  # (n, d[, k]) → better ones by a search on the judge
-    def judged(self, orders: IntArray) -> tuple[FloatArray, FloatArray]: ...  # (n, d, k) → (n, d + 1, k) and spreads
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +87,7 @@ class Explanation:
     select: str = "per_row"
     replicates: FloatArray | None = field(default=None, repr=False)
     _notes: tuple[str, ...] = ()  # what its maker knew; `notes` adds what its numbers tell
-    _weigher: Weigher | None = field(default=None, repr=False, compare=False)
+    _weigher: Weighing | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -117,7 +106,8 @@ class Explanation:
         """
         outputs = self.output_names if self.has_outputs else None
         keep = axes.as_cut(key, len(self), self.feature_names, outputs)
-        weigher = None if self._weigher is None or keep.features is not None else self._weigher.take(keep)
+        whole = self._weigher if keep.features is None else None
+        weigher = None if whole is None else whole.take(keep.rows, keep.outputs)
         return replace(self, **axes.cut(vars(self), keep), _weigher=weigher)
 
     @classmethod
@@ -137,7 +127,7 @@ class Explanation:
         joined["data"] = None if all(part.data is None for part in parts) else join_of([part.data for part in parts])
         joined["stopped"] = tuple(reason for part in parts for reason in part.stopped)
         joined["_notes"] = _joined_notes(parts, agreed, joined["contributions"] is not None)
-        weigher = None if first._weigher is None else first._weigher.join([other._weigher for other in others])
+        weigher = Weighing.joined([part._weigher for part in parts])
         judged_by = _agreed([part.judge_info for part in parts])
         return replace(first, **joined, game_info=agreed, judge_info=judged_by, _weigher=weigher)
 
@@ -226,7 +216,7 @@ class Explanation:
         one = self[[row], :, [place]] if self.has_outputs else self[[row]]
         return shortlisted(one, one._judging("Ask for a shortlist"), row, tolerance)
 
-    def _judging(self, instead: str) -> Weigher:
+    def _judging(self, instead: str) -> Weighing:
         """The game that judged, or why there is none."""
         if self._weigher is None:
             said = "This explanation has no game to score weights with: it was loaded from a file, joined from the work"

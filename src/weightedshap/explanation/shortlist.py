@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weightedshap.checks import FloatArray
+from weightedshap.weighing import Weighing
 
 if TYPE_CHECKING:
-    from weightedshap.explanation.result import Explanation, Weigher
+    from weightedshap.explanation.result import Explanation
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class Shortlist:
 TITLES = ("judge predicts", "error left")
 
 
-def shortlisted(one: Explanation, judge: Weigher, row: int, tolerance: float) -> Shortlist:
+def shortlisted(one: Explanation, judge: Weighing, row: int, tolerance: float) -> Shortlist:
     """The shortlist of an explanation of one row and output, whose position among all rows is `row`."""
     if not tolerance > 0:
         raise ValueError(f"`tolerance` must be a positive number of standard deviations; got {tolerance!r}.")

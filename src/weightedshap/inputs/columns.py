@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from weightedshap.checks import Array as Array
 from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions, as_numbers_of, offered
 from weightedshap.inputs.groups import listed
 from weightedshap.lazily import pd
@@ -17,7 +18,6 @@ Data = Any
 """Rows of people's data: an array (n, c), a pandas or a polars DataFrame."""
 UserModel = Any
 """A model as people bring it: an estimator or booster of any library, a network, a session, a function of rows."""
-Array = npt.NDArray[Any]
 Column = FloatArray | npt.NDArray[np.object_]
 R = TypeVar("R")
 
