@@ -15,7 +15,7 @@ from weightedshap.estimators import Estimator, as_estimator
 from weightedshap.games import GAMES, JUDGES, Anchored
 from weightedshap.games.protocols import Fitted, Recipe
 from weightedshap.games.rows import Rows
-from weightedshap.games.tree_model import readable, why_learned
+from weightedshap.games.tree_model import read_or_told
 from weightedshap.games.wrappers import as_fitted
 from weightedshap.inputs import Data, Groups, Model, Outputs, Table, as_model, as_table, trained_columns
 from weightedshap.selection import SELECTIONS
@@ -110,8 +110,6 @@ class Setting:
         method = choices.method(table.d)
         called = choices.predict, choices.outputs, choices.link
         known = None if model is None else replace(as_model(model, table, *called), progress=choices.progress)
-        if known is not None and isinstance(choices.game, str) and choices.game == "auto":
-            table = replace(table, notes=table.notes + why_learned(known, table))
         return cls(known, table, choices, method)
 
     def but(self, **changes: Any) -> Setting:
@@ -121,32 +119,29 @@ class Setting:
         choices = self.choices.but(**changes)
         return replace(self, choices=choices, method=choices.method(self.background.d))
 
-    def meant(self) -> tuple[tuple[Any, ...], Any]:
-        """What `game` and `judge` stand for with this model: the games to be weighted, and who judges."""
-        game, judge = self.choices.game, self.choices.judge
-        games: tuple[Any, ...]
-        own: Any
-        if isinstance(game, str) and game == "auto":
-            path = None if self.model is None else readable(self.model, self.background)
+    def meant(self) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
+        """What `game` and `judge` stand for with this model: the games to be weighted, who judges, and notes on it."""
+        game, judge, several = self.choices.game, self.choices.judge, isinstance(self.choices.game, (list, tuple))
+        games: tuple[Any, ...] = tuple(game) if several else (game,)
+        own: Any = "anchored" if several else "game"
+        notes: tuple[str, ...] = ()
+        if _says(game, "auto"):
+            path, notes = (None, ()) if self.model is None else read_or_told(self.model, self.background)
             games, own = (OTHER_MODELS, "anchored") if path is None else ((path,), Anchored().of_trees(path))
-        else:
-            games, own = (tuple(game), "anchored") if isinstance(game, (list, tuple)) else ((game,), "game")
-        judge = own if isinstance(judge, str) and judge == "auto" else judge
-        if len(games) > 1 and isinstance(judge, str) and judge == "game":
-            several = f"{len(games)} games compete, and none of them can judge the others"
-            raise ValueError(f"{several}. Give `judge` a name, or explain one game.")
-        return games, judge
+        judge = own if _says(judge, "auto") else judge
+        if len(games) > 1 and _says(judge, "game"):
+            said = f"{len(games)} games compete, and none of them can judge the others"
+            raise ValueError(f"{said}. Give `judge` a name, or explain one game.")
+        return games, judge, notes
 
     def fit(self, game: Sequence[Fitted | None] = (), judge: Sequence[Fitted | None] = ()) -> Fits:
         """The chosen games, fitted to model and background; those that are given here are fitted already."""
-        games, who = self.meant()
-        pairs = zip_longest(games, game)
-        fitted = tuple(self.fit_one(one) if known is None else known for one, known in pairs)
+        games, who, notes = self.meant()
+        fitted = tuple(known or self.fit_one(one) for one, known in zip_longest(games, game))
         _check_scales(fitted, self.background)
-        if isinstance(who, str) and who == "game":
-            return Fits(fitted, fitted[0])
-        known = next(iter(judge), None)
-        return Fits(fitted, self.fit_one(who, JUDGES, JUDGES_STREAM) if known is None else known)
+        if _says(who, "game"):
+            return Fits(fitted, fitted[0], notes)
+        return Fits(fitted, next(iter(judge), None) or self.fit_one(who, JUDGES, JUDGES_STREAM), notes)
 
     def fit_one(self, game: Any, known: Mapping[str, Callable[[], Recipe]] = GAMES, *stream: int) -> Fitted:
         """A game by name, recipe, or as it is, fitted to model and background; judges draw from a stream apart."""
@@ -178,6 +173,7 @@ class Fits:
 
     games: tuple[Fitted, ...]
     judge: Fitted  # the very same as the game where that judges itself
+    notes: tuple[str, ...] = ()  # sentences about the games that the reader of a result should know
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -193,17 +189,22 @@ class Fits:
         return self
 
 
+def _says(choice: object, word: str) -> bool:
+    """Whether a choice, which may be anything, is this word."""
+    return isinstance(choice, str) and choice == word
+
+
 def _check_games(game: Any, judge: Any) -> None:
     """Names of games and judges that are known; at least one game."""
     several = isinstance(game, (list, tuple))
     if several and not game:
         raise ValueError("`game` is an empty list. Name at least one game, or leave it out.")
     for one in game if several else [game]:
-        if isinstance(one, str) and (several or one != "auto"):
-            look_up("game", one, GAMES if several else {**GAMES, "auto": None})
+        if isinstance(one, str):
+            one_of("game", one, GAMES if several else (*GAMES, "auto"))
     if isinstance(judge, str):
         one_of("judge", judge, ("auto", "game", *JUDGES))
-    if several and len(game) > 1 and isinstance(judge, str) and judge == "game":
+    if several and len(game) > 1 and _says(judge, "game"):
         raise ValueError("`judge='game'` asks the explained game to judge, but several compete. Name a judge.")
 
 

@@ -151,7 +151,7 @@ class Explainer:
         explained in parts gives the same numbers as in one call.
         """
         rows = self.background.align(X)
-        notes = self.background.notes + self.background.unseen(rows)
+        notes = self.background.notes + self.fits.notes + self.background.unseen(rows)
         call = Call(Weighing.of(self.setting, self.fits, rows), _ids(row_ids, len(rows)))
         return call.explanation(rows, self.background.player_names, notes)
 
