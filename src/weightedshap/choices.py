@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import UnknownName, check_workers, look_up, one_of, unknown_sentence, whole_number
+from weightedshap.checks import check_switch, check_workers, look_up, one_of, whole_number
 from weightedshap.estimators import Estimator, as_estimator
 from weightedshap.games import GAMES, JUDGES, Anchored
 from weightedshap.games.protocols import Fitted, Recipe
@@ -56,18 +56,14 @@ class Choices:
         one_of("link", self.link, ("identity", "logit"))
         as_estimator(self.estimator, self.evaluations)
         as_utility(self.utility)
-        keep = self.keep_contributions
-        if not (isinstance(keep, bool) or (isinstance(keep, str) and keep == "auto")):
-            raise ValueError(f"`keep_contributions` must be True, False or 'auto'; got {keep!r}.")
+        check_switch("keep_contributions", self.keep_contributions)
         check_workers(self.n_jobs, self.progress)
         object.__setattr__(self, "random_state", whole_number("random_state", self.random_state, 0))
 
     def but(self, **changes: Any) -> Choices:
         """The same with some changed; a name that is no choice is refused."""
-        names = [field.name for field in fields(self)]
         for name in changes:
-            if name not in names:
-                raise UnknownName(unknown_sentence("choice", name, names))
+            one_of("choice", name, [field.name for field in fields(self)])
         return replace(self, **changes)
 
     def method(self, d: int) -> Method:
@@ -183,9 +179,7 @@ class Fits:
 
     def ready(self) -> Fits:
         """The same, after what every call needs is done."""
-        for game in {id(game): game for game in (*self.games, self.judge)}.values():
-            game.ready()
-        _ = self.names
+        _ = self.names, [game.ready() for game in (*self.games, self.judge)]
         return self
 
 
