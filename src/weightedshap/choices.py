@@ -1,12 +1,10 @@
 """What a person chooses, as one value; and a model with its background under such choices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,6 +27,21 @@ OTHER_MODELS = ("marginal", "distilled_trees")
 """The games that compete by default where the model has no trees that can be read."""
 
 JUDGES_STREAM = 4  # of the seed: a judge of the same recipe as the game is another game
+
+
+@dataclass(frozen=True)
+class Method:
+    """The parts of the method, looked up: how Δ is estimated, weighed, scored and chosen, and by how many workers."""
+
+    estimator: Estimator
+    family: WeightFamily
+    utility: Utility
+    select: str
+    keep: bool | str
+    seed: int
+    n_jobs: int | None
+    progress: bool | str
+    shared: tuple[int, ...] | None = None  # the weights that all rows share, by output, where they are chosen already
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +73,7 @@ class Choices:
         check_workers(self.n_jobs, self.progress)
         object.__setattr__(self, "random_state", whole_number("random_state", self.random_state, 0))
 
-    def but(self, **changes: Any) -> Choices:
+    def but(self, **changes: Any) -> Self:
         """The same with some changed; a name that is no choice is refused."""
         for name in changes:
             one_of("choice", name, [field.name for field in fields(self)])
@@ -74,18 +87,23 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Method:
-    """The parts of the method, looked up: how Δ is estimated, weighed, scored and chosen, and by how many workers."""
+class Fits:
+    """The fitted games of an explainer: those whose contributions are weighted, and the one that judges."""
 
-    estimator: Estimator
-    family: WeightFamily
-    utility: Utility
-    select: str
-    keep: bool | str
-    seed: int
-    n_jobs: int | None
-    progress: bool | str
-    shared: tuple[int, ...] | None = None  # the weights that all rows share, by output, where they are chosen already
+    games: tuple[Fitted, ...]
+    judge: Fitted  # the very same as the game where that judges itself
+    notes: tuple[str, ...] = ()  # sentences about the games that the reader of a result should know
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the games are called; of two with one name the second is numbered."""
+        own = [str(game.info.get("game", "given")) for game in self.games]
+        return tuple(name if name not in own[:i] else f"{name} {i + 1}" for i, name in enumerate(own))
+
+    def ready(self) -> Self:
+        """The same, after what every call needs is done."""
+        _ = self.names, [game.ready() for game in (*self.games, self.judge)]
+        return self
 
 
 @dataclass(frozen=True)
@@ -100,7 +118,7 @@ class Setting:
     @classmethod
     def of(
         cls, model: Any, background: Data, choices: Choices, groups: Groups | None = None, weights: Any = None
-    ) -> Setting:
+    ) -> Self:
         """Look at the user's model and table."""
         table = as_table(background, weights, groups, trained_columns(model))
         method = choices.method(table.d)
@@ -108,7 +126,7 @@ class Setting:
         known = None if model is None else replace(as_model(model, table, *called), progress=choices.progress)
         return cls(known, table, choices, method)
 
-    def but(self, **changes: Any) -> Setting:
+    def but(self, **changes: Any) -> Self:
         """The same with other choices, none of which the fitted games depend on."""
         if fixed := [name for name in NEED_A_FIT if name in changes]:
             raise ValueError(f"The fitted games depend on `{fixed[0]}`. Make a new Explainer for it.")
@@ -147,7 +165,7 @@ class Setting:
             recipe = recipe.fit(self.model, self.background, np.random.default_rng(seed))
         return as_fitted(recipe, self.background)
 
-    def refit(self, background: Table) -> tuple[Setting, Fits]:
+    def refit(self, background: Table) -> tuple[Self, Fits]:
         """The same choices on other rows, and the games fitted to them."""
         for what, chosen in (("game", self.choices.game), ("judge", self.choices.judge)):
             given = chosen if isinstance(chosen, (list, tuple)) else [chosen]
@@ -161,26 +179,6 @@ class Setting:
         """The rows under the game that `utility` asks for."""
         judge = Rows.of(self.fit_one(utility.game), explained.rows)
         return replace(judge, f_x=judge.f_x[:, list(explained.outputs)], outputs=explained.outputs)
-
-
-@dataclass(frozen=True)
-class Fits:
-    """The fitted games of an explainer: those whose contributions are weighted, and the one that judges."""
-
-    games: tuple[Fitted, ...]
-    judge: Fitted  # the very same as the game where that judges itself
-    notes: tuple[str, ...] = ()  # sentences about the games that the reader of a result should know
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """What the games are called; of two with one name the second is numbered."""
-        own = [str(game.info.get("game", "given")) for game in self.games]
-        return tuple(name if name not in own[:i] else f"{name} {i + 1}" for i, name in enumerate(own))
-
-    def ready(self) -> Fits:
-        """The same, after what every call needs is done."""
-        _ = self.names, [game.ready() for game in (*self.games, self.judge)]
-        return self
 
 
 def _says(choice: object, word: str) -> bool:

@@ -1,12 +1,10 @@
 """model, background ─▶ game ─▶ Δ contributions ─▶ φ = W·Δ ─▶ T utility, on the judge ─▶ w*, φ*: the whole method."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -92,7 +90,7 @@ class Explainer:
         self.fits = self.setting.fit().ready()
 
     @classmethod
-    def paper(cls, model: Any, background: Data, **choices: Any) -> Explainer:
+    def paper(cls, model: Any, background: Data, **choices: Any) -> Self:
         """The paper's way: its network, by torch, explains and judges, Algorithm 2 as the authors run it, 13 weights.
 
         As it is printed, which draws a hundred times as much, it is ``estimator=weightedshap.estimators.algorithm_2``.
@@ -101,7 +99,7 @@ class Explainer:
         return cls(model, background, **{**own, **choices})
 
     @classmethod
-    def _made(cls, setting: Setting, fits: Fits) -> Explainer:
+    def _made(cls, setting: Setting, fits: Fits) -> Self:
         """An explainer whose games are fitted already."""
         explainer = cls.__new__(cls)
         explainer.setting, explainer.fits = setting, fits.ready()
@@ -160,7 +158,7 @@ class Explainer:
         files.save(self.setting, self.fits, folder)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], model: Any, *, refit: bool = False, **choices: Any) -> Explainer:
+    def load(cls, folder: str | os.PathLike[str], model: Any, *, refit: bool = False, **choices: Any) -> Self:
         """The explainer that `save` wrote, for the same model: its explanations are the same to the bit.
 
         Nothing in the folder can run code. `choices` replace saved ones; functions cannot be saved, pass them again. A
@@ -202,7 +200,7 @@ class Explainer:
 
         return Stream(self, Asked.of(columns, key, include, layout=layout)).schema(schema)
 
-    def but(self, **choices: Any) -> Explainer:
+    def but(self, **choices: Any) -> Self:
         """The same explainer with other choices; the fitted games are shared."""
         return self._made(self.setting.but(**choices), self.fits)
 

@@ -1,11 +1,9 @@
 """The games on the rows of a call: what is told of them, who judges their contributions, and what is chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -40,7 +38,7 @@ class Weighing:
     kept: Mapping[str, FloatArray] | None = None  # (n, G, …, k) what is known of several games, see `BY_GAME`
 
     @classmethod
-    def of(cls, setting: Setting, fits: Fits, rows: Data) -> Weighing:
+    def of(cls, setting: Setting, fits: Fits, rows: Data) -> Self:
         """The games of an explainer on aligned rows."""
         explained = tuple(Rows.of(game, rows) for game in fits.games)
         judge = explained[0] if fits.judge is fits.games[0] else Rows.of(fits.judge, rows)
@@ -120,13 +118,14 @@ class Weighing:
         weights = self.method.family if family is None else family
         other = replace(self, method=replace(self.method, family=weights, utility=utility, select=how))
         scorer, result = self.scorer(utility), Assembled(len(self.judge), other.family, self.names, how)
-        known = self.kept or _by_game(contributions=delta, replicates=chains)
+        n, d = delta.shape[:2]
+        only = {} if chains is None else {"replicates": chains.reshape(n, 1, chains.shape[1], d, d, -1)}
+        known = self.kept or {"contributions": delta.reshape(n, 1, d, d, -1), **only}
         for part in parts_of(self.explained, self.judge, weights.d, not utility.one_row):
-            some = {name: array[part] for name, array in known.items()}
-            phi = [weights.with_references.weigh(delta) for delta in np.moveaxis(some.pop("contributions"), 1, 0)]
-            drawn = some.pop("replicates", None)
-            of_games = [None] * len(phi) if drawn is None else np.moveaxis(drawn, 1, 0)
-            result.add(part, other.choose(scorer, part, None, list(zip(phi, of_games, strict=True))))
+            deltas = np.moveaxis(known["contributions"][part], 1, 0)
+            drawn = np.moveaxis(known["replicates"][part], 1, 0) if "replicates" in known else [None] * len(deltas)
+            phi = map(weights.with_references.weigh, deltas)
+            result.add(part, other.choose(scorer, part, None, list(zip(phi, drawn, strict=True))))
         if self.kept:
             result.put(slice(None), self.kept)
         return result.fields(self.explained[0].axis) | {"family": other.family, "_weigher": other}
@@ -148,7 +147,7 @@ class Weighing:
         view = self.judge.view(slice(0, len(orders)))
         return view.along(orders[:, None])[:, 0], self.judge.spread(view)
 
-    def take(self, rows: IntArray, outputs: IntArray | int | None) -> Weighing:
+    def take(self, rows: IntArray, outputs: IntArray | int | None) -> Self:
         """The same for some of the rows and outputs, as `Rows.take` has it."""
         explained = tuple(game.take(rows, outputs) for game in self.explained)
         judge = explained[0] if self.judge is self.explained[0] else self.judge.take(rows, outputs)
@@ -157,7 +156,7 @@ class Weighing:
         return replace(self, explained=explained, judge=judge, kept=kept)
 
     @classmethod
-    def joined(cls, parts: Sequence[Weighing | None]) -> Weighing | None:
+    def joined(cls, parts: Sequence[Self | None]) -> Self | None:
         """All rows of these; None if they are not one explainer's work."""
         first, known = parts[0], [part for part in parts if part is not None]
         if first is None or len(known) < len(parts) or not all(map(first._is_like, known)):
@@ -169,7 +168,7 @@ class Weighing:
         kept = {name: np.concatenate([table[name] for table in tables]) for name in together} or None
         return replace(first, explained=explained, judge=judge, kept=kept)
 
-    def _is_like(self, other: Weighing) -> bool:
+    def _is_like(self, other: Self) -> bool:
         """Whether another is one of the same games, judge and outputs."""
         pairs = zip((*self.explained, self.judge), (*other.explained, other.judge), strict=False)
         return self.names == other.names and all(one.is_like(two) for one, two in pairs)
@@ -190,9 +189,3 @@ def _told(rows: Rows) -> dict[str, Any]:
     """What a game says of itself."""
     info, scale = dict(rows.fitted.info), rows.fitted.scale
     return {**info, "scale": scale} if scale == "log-odds" else info
-
-
-def _by_game(**arrays: FloatArray | None) -> dict[str, FloatArray]:
-    """Fields of an Explanation, (n, …[, k]) by name, as the tables (n, 1, …, k) of its only game."""
-    axes = {"contributions": 3, "replicates": 4}
-    return {name: a.reshape(len(a), 1, *a.shape[1 : axes[name]], -1) for name, a in arrays.items() if a is not None}

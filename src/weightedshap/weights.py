@@ -3,14 +3,12 @@
 To add a family, write a function ``d → WeightFamily`` and add one line to `FAMILIES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import product
 from operator import or_
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -55,7 +53,7 @@ class WeightFamily:
         mine = self.vectors
         return isinstance(other, WeightFamily) and self.labels == other.labels and equal_arrays(mine, other.vectors)
 
-    def __or__(self, other: WeightFamily) -> WeightFamily:
+    def __or__(self, other: "WeightFamily") -> "WeightFamily":
         """Both families; of equal vectors the first label stays."""
         if not isinstance(other, WeightFamily):
             return NotImplemented
@@ -66,7 +64,7 @@ class WeightFamily:
         return WeightFamily(tuple(labels[m] for m in kept), vectors[kept])
 
     @cached_property
-    def with_references(self) -> WeightFamily:
+    def with_references(self) -> "WeightFamily":
         """The family, and the Shapley, first and last weights where it lacks them."""
         return self | shapley(self.d) | first(self.d) | last(self.d)
 
@@ -88,12 +86,12 @@ class WeightFamily:
         distance = np.sqrt(((self.vectors - 1 / self.d) ** 2).sum(axis=1)).round(12)
         return np.argsort(np.argsort(distance, kind="stable"))
 
-    def ready(self) -> WeightFamily:
+    def ready(self) -> Self:
         """The same family, after what every row asks of it is known."""
         _ = self.reference_positions, self.nearness
         return self
 
-    def of_games(self, names: Sequence[str]) -> WeightFamily:
+    def of_games(self, names: Sequence[str]) -> "WeightFamily":
         """The pairs of every game with every weight, labelled ``game · weight``, game by game."""
         labels = tuple(f"{name} · {label}" for name in names for label in self.labels)
         return WeightFamily(labels, np.tile(self.vectors, (len(names), 1))).ready()

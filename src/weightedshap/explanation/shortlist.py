@@ -61,12 +61,10 @@ def shortlisted(one: Explanation, judge: Weighing, row: int, tolerance: float) -
     """The shortlist of an explanation of one row and output, whose position among all rows is `row`."""
     if not tolerance > 0:
         raise ValueError(f"`tolerance` must be a positive number of standard deviations; got {tolerance!r}.")
-    d = one.values.shape[1]
-    order = judge.refine(one.orders).reshape(1, d, 1)
+    order = judge.refine(one.orders).reshape(1, -1, 1)
     walked, spread = judge.judged(order)
-    f_x, near = float(one.judge_predictions.item()), tolerance * float(spread.item())
-    predictions = walked[0, :, 0]
+    f_x, near, predictions = float(one.judge_predictions.item()), tolerance * float(spread.item()), walked[0, :, 0]
     good = np.flatnonzero(np.abs(f_x - predictions) <= near)
-    k = int(good[0]) if len(good) else d
+    k = int(good[0]) if len(good) else order.size
     names = tuple(one.feature_names[i] for i in order[0, :k, 0])
     return Shortlist(row, one.output_names[0], names, predictions[: k + 1], f_x, near, bool(len(good)))
