@@ -14,8 +14,6 @@ from weightedshap.estimators.exact import Estimate, errors_of
 from weightedshap.games.protocols import Block
 from weightedshap.games.rows import Rows, parts_of
 from weightedshap.inputs import Data
-from weightedshap.parallel import each_block
-from weightedshap.refinement import refined
 from weightedshap.selection import SHARED, Candidates, Selection, candidates, paired, select
 from weightedshap.utilities import Utility
 from weightedshap.weights import WeightFamily
@@ -129,23 +127,6 @@ class Weighing:
         if self.kept:
             result.put(slice(None), self.kept)
         return result.fields(self.explained[0].axis) | {"family": other.family, "_weigher": other}
-
-    def refine(self, orders: IntArray) -> IntArray:
-        """(n, d[, k]) orders → the same shape, better ones by a search on the judge; see `refinement.refined`."""
-        start = orders.reshape(*orders.shape[:2], -1)
-
-        def work(part: slice) -> IntArray:
-            view = self.judge.view(part)
-            return refined(view, start[part], self.judge.spread(view))
-
-        parts = self.judge.parts(start.shape[1])
-        found = np.concatenate(list(each_block(work, parts, self.method, "refining")))
-        return found.reshape(orders.shape)
-
-    def judged(self, orders: IntArray) -> tuple[FloatArray, FloatArray]:
-        """What the judge predicts along orders (n, d, k), (n, d + 1, k), and the spread (n, k) of its f(x)."""
-        view = self.judge.view(slice(0, len(orders)))
-        return view.along(orders[:, None])[:, 0], self.judge.spread(view)
 
     def take(self, rows: IntArray, outputs: IntArray | int | None) -> Self:
         """The same for some of the rows and outputs, as `Rows.take` has it."""

@@ -256,7 +256,7 @@ def test_the_explanation_introduces_itself():
 
 
 def test_contributions_that_are_too_large_are_left_out_with_a_sentence(monkeypatch):
-    monkeypatch.setattr("weightedshap.explainer.KEEP_BYTES", 100)
+    monkeypatch.setattr("weightedshap.weighing.KEEP_BYTES", 100)
     explanation = explained()
     assert explanation.contributions is None
     assert any("keep_contributions=True" in note for note in explanation.notes)

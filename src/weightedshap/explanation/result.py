@@ -17,7 +17,7 @@ from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import export, stored, told
 from weightedshap.explanation import slicing as axes
-from weightedshap.explanation.shortlist import Shortlist, shortlisted
+from weightedshap.explanation.shortlist import Shortlist, refined_orders, shortlisted
 from weightedshap.explanation.told import judge_named, named, reasons_of, scale_of
 from weightedshap.inputs import Data, join_of
 from weightedshap.lazily import pd
@@ -205,7 +205,7 @@ class Explanation:
 
     def refined_orders(self) -> IntArray:
         """(n, d[, k]) rankings, no attributions, that a local search on the judge finds from `orders`."""
-        return self._judging("Refine").refine(self.orders)
+        return refined_orders(self._judging("Refine"), self.orders)
 
     def shortlist(self, row: int, tolerance: float = 0.1, output: int | str = 0) -> Shortlist:
         """The first features of the refined order that suffice for one row: the judge is within `tolerance` deviations.
