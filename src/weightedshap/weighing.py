@@ -73,7 +73,8 @@ class Weighing:
         """What is told of some rows whatever weight is chosen; of every game (n, G, …, k) where games differ."""
         f_x, ends = self.explained[0].f_x[part], np.stack([one.ends for one in found], axis=1)  # (n, G, 2, k)
         expected = np.stack([np.atleast_1d(rows.fitted.mean_prediction) for rows in self.explained])
-        reasons = zip(*(one.stopped for one in found), strict=True)
+        reasons = zip(*(one.stopped for one in found), strict=True)  # of each row, by game
+        several = [" · ".join(map("{}: {}".format, self.names, whys)) for whys in reasons] if len(found) > 1 else None
         return {
             "predictions": f_x,
             "judge_predictions": self.judge.f_x[part],
@@ -83,7 +84,7 @@ class Weighing:
             "contributions": np.stack([np.asarray(one.delta) for one in found], axis=1) if keep else None,
             "replicates": self._chains(found) if keep else None,
             "n_evaluations": np.sum([one.evaluations for one in found], axis=0),
-            "stopped": np.array([self._stopped(of_games) for of_games in reasons], dtype=object),
+            "stopped": np.array(several or found[0].stopped, dtype=object),
         }
 
     def _chains(self, found: Sequence[Estimate]) -> FloatArray | None:
@@ -94,11 +95,6 @@ class Weighing:
             return None
         each = [np.asarray(one.delta)[:, None] if one.replicates is None else one.replicates for one in found]
         return np.stack([np.broadcast_to(chains, drawn[0].shape) for chains in each], axis=1)
-
-    def _stopped(self, reasons: Sequence[str]) -> str:
-        """Why no more was spent on a row, game by game where there are several."""
-        told = [f"{name}: {why}" for name, why in zip(self.names, reasons, strict=True)]
-        return reasons[0] if len(reasons) == 1 else " · ".join(told)
 
     def scorer(self, utility: Utility) -> Rows:
         """The rows under the game that `utility` looks at: the judge, unless it asks for another."""
