@@ -11,7 +11,7 @@ import weightedshap
 LAYERS = [
     *("lazily", "wording", "checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network"),
     *("weights", "games"),
-    *("curves", "estimators", "utilities", "selection", "assembly", "choices"),
+    *("curves", "estimators", "utilities", "selection", "choices"),
     *("weighing", "files", "explanation", "streaming", "explainer"),
     *("evaluation", "model_files", "engines", "plots", "report", "jobs", "commands", "cli"),
 ]

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.assembly import Assembled
 from weightedshap.checks import Array, name_of
 from weightedshap.choices import Choices, Fits, Setting
 from weightedshap.estimators import authors
@@ -22,7 +21,7 @@ from weightedshap.games.wrappers import GivenFitted, checked
 from weightedshap.inputs import Data, Groups, Outputs, Table
 from weightedshap.parallel import each_block, row_generator
 from weightedshap.selection import Candidates, Selection
-from weightedshap.weighing import Weighing
+from weightedshap.weighing import Assembled, Weighing
 from weightedshap.weights import WeightFamily
 from weightedshap.wording import plural
 
@@ -239,18 +238,16 @@ class Call:
     def explanation(self, data: Data, names: tuple[str, ...], notes: tuple[str, ...] = ()) -> Explanation:
         """All blocks, put together."""
         weighing, method, keep = self.weighing, self.weighing.method, self.weighing.keeps_delta
-        work, explained = partial(self._block, weighing.scorer(method.utility), keep), weighing.explained
-        result = Assembled(len(self.ids), weighing.family, weighing.names, method.select, method.shared)
+        work, result = partial(self._block, weighing.scorer(method.utility), keep), Assembled(weighing)
         together = method.estimator.takes_own and not method.utility.one_row
-        parts = parts_of(explained, weighing.judge, method.family.d, together)
+        parts = parts_of(weighing.explained, weighing.judge, method.family.d, together)
         for part, (facts, chosen) in zip(parts, each_block(work, parts, method, "explaining"), strict=True):
             result.put(part, facts)
             result.add(part, chosen)
-        found = result.fields(explained[0].axis)
-        weigher = replace(weighing, kept=result.by_game()) if len(explained) > 1 else weighing
-        told = {"data": data, "feature_names": names, **weighing.about()}
+        fields = {**result.fields(), **weighing.about(), "data": data, "feature_names": names}
         notes += () if keep or method.keep is False else (NOT_KEPT,)
-        return Explanation(**found, **told, _notes=notes, _weigher=weigher)
+        weigher = replace(weighing, kept=result.by_game()) if len(weighing.names) > 1 else weighing
+        return Explanation(**fields, _notes=notes, _weigher=weigher)
 
     def _block(self, scorer: Rows, keep: bool, part: slice) -> tuple[dict[str, Array | None], Candidates | Selection]:
         """Algorithm 2 for every game, then Algorithm 1, on some rows; and what is told of them whatever is chosen."""

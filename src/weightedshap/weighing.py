@@ -1,24 +1,26 @@
 """The games on the rows of a call: what is told of them, who judges their contributions, and what is chosen."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.assembly import Assembled
 from weightedshap.checks import Array, FloatArray, IntArray
 from weightedshap.choices import Fits, Method, Setting
 from weightedshap.estimators.exact import Estimate, errors_of
 from weightedshap.games.protocols import Block
 from weightedshap.games.rows import Rows, parts_of
 from weightedshap.inputs import Data
-from weightedshap.selection import SHARED, Candidates, Selection, candidates, paired, select
+from weightedshap.selection import SHARED, Candidates, Selection, candidates, paired, select, shared_index
 from weightedshap.utilities import Utility
-from weightedshap.weights import WeightFamily
+from weightedshap.weights import REFERENCES, WeightFamily
 
 KEEP_BYTES = 2**30  # the Δ that is kept unasked
+WHOLE = ("contributions", "replicates")  # fields that are there for all rows or not at all
+BY_GAME = (*WHOLE, "base_values", "empty", "full")  # fields (n, G, …, k) of every game, one of which wins the row
+WITHOUT_OUTPUTS: Mapping[str, Callable[[Array], Any]] = {"stopped": tuple, "n_evaluations": np.asarray}  # fields (n,)
 
 Found = tuple[FloatArray, FloatArray | None]
 """What is known of a game at n rows: φ (n, M, d, k), and chains (n, c, d, d, k) where it was sampled."""
@@ -110,9 +112,8 @@ class Weighing:
     ) -> dict[str, Any]:
         """The fields of an Explanation that depend on the weights, for a Δ that is known already."""
         weights = self.method.family if family is None else family
-        other = replace(self, method=replace(self.method, family=weights, utility=utility, select=how))
-        scorer, result = self.scorer(utility), Assembled(len(self.judge), other.family, self.names, how)
-        n, d = delta.shape[:2]
+        other = replace(self, method=replace(self.method, family=weights, utility=utility, select=how, shared=None))
+        (n, d), scorer, result = delta.shape[:2], self.scorer(utility), Assembled(other)
         only = {} if chains is None else {"replicates": chains.reshape(n, 1, chains.shape[1], d, d, -1)}
         known = self.kept or {"contributions": delta.reshape(n, 1, d, d, -1), **only}
         for part in parts_of(self.explained, self.judge, weights.d, not utility.one_row):
@@ -122,7 +123,7 @@ class Weighing:
             result.add(part, other.choose(scorer, part, None, list(zip(phi, drawn, strict=True))))
         if self.kept:
             result.put(slice(None), self.kept)
-        return result.fields(self.explained[0].axis) | {"family": other.family, "_weigher": other}
+        return result.fields() | {"family": other.family, "_weigher": other}
 
     def take(self, rows: IntArray, outputs: IntArray | int | None) -> Self:
         """The same for some of the rows and outputs, as `Rows.take` has it."""
@@ -166,3 +167,64 @@ def _told(rows: Rows) -> dict[str, Any]:
     """What a game says of itself."""
     info, scale = dict(rows.fitted.info), rows.fitted.scale
     return {**info, "scale": scale} if scale == "log-odds" else info
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """Blocks of rows put together as they come; only candidates for a weight that all rows share are held."""
+
+    call: Weighing
+    arrays: dict[str, Any] = field(default_factory=dict)
+    lacking: set[str] = field(default_factory=set)  # names of arrays that some rows do not have
+    waiting: list[tuple[slice, Candidates]] = field(default_factory=list)
+
+    def add(self, part: slice, found: Candidates | Selection) -> None:
+        """What was found for some rows."""
+        if isinstance(found, Candidates):
+            self.waiting.append((part, found))
+        else:
+            self.put(part, vars(found))
+
+    def put(self, part: slice, arrays: Mapping[str, Array | None]) -> None:
+        """Arrays (n, …, k) of some rows; zero where a row has none: rows that know their own Δ have no errors."""
+        for name, array in arrays.items():
+            if array is None:
+                self.lacking.add(name)
+                continue
+            if name not in self.arrays:
+                self.arrays[name] = np.zeros((len(self.call.judge), *array.shape[1:]), dtype=array.dtype)
+            self.arrays[name][part] = array
+
+    def by_game(self) -> dict[str, FloatArray]:
+        """What was found for each game, (n, G, …, k)."""
+        return {name: self.arrays[name] for name in BY_GAME if name in self.arrays and name not in self.lacking}
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of an Explanation; here the axis k is dropped, unless it is seen."""
+        family, method, names, axis = self.call.family, self.call.method, self.call.names, self.call.explained[0].axis
+        if self.waiting:  # for the weight that all rows share
+            scores = np.concatenate([one.scores for _, one in self.waiting])
+            shared = method.shared or shared_index(scores, family, method.select)
+            for part, one in self.waiting:
+                self.put(part, vars(select(one, family, np.tile(shared, (len(one.scores), 1)))))
+        game = self.arrays["index"] // len(method.family)  # (n, k) which one won
+        plain = {name: told(self.arrays[name]) for name, told in WITHOUT_OUTPUTS.items() if name in self.arrays}
+        rest = {name: array for name, array in self.arrays.items() if name not in (*BY_GAME, *plain)}
+        won = {name: _of_winner(array, game) for name, array in self.by_game().items()}
+        found = {name: array if axis else array[..., 0] for name, array in (rest | won | {"game": game}).items()}
+        references = found.pop("references")
+        found["reference_curves"] = {name: references[:, place] for place, name in enumerate(REFERENCES)}
+        found["weight_labels"] = np.asarray(family.labels)[found.pop("index")]
+        found["game_labels"] = np.asarray(names)[found.pop("game")]
+        if "empty" in found:
+            found["endpoint_gaps"] = {end: found.pop(end) for end in ("empty", "full")}
+        none = dict.fromkeys(("standard_errors", "shapley_errors", *self.lacking.intersection(WHOLE)))
+        return {**none, **found, **plain}
+
+
+def _of_winner(array: FloatArray, game: IntArray) -> FloatArray:
+    """(n, G, …, k) → (n, …, k) of the game (n, k) that won each row; without a copy where there is one game."""
+    if array.shape[1] == 1:
+        return array[:, 0]
+    place = game.reshape(len(game), *(1,) * (array.ndim - 2), -1)
+    return np.take_along_axis(array, place, axis=1)[:, 0]
