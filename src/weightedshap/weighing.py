@@ -54,15 +54,15 @@ class Weighing:
 
     def choose(self, scorer: Rows, part: slice, block: Block | None, found: Sequence[Found]) -> Candidates | Selection:
         """T of every weight, and w*, from what is known of every game; candidates where rows share a weight."""
-        family, judge = self.method.family, self.judge
+        family, pairs, judge = self.method.family, self.family, self.judge
         judging = judge.view(part, block if judge is self.explained[0] else None)
         scoring = judging if scorer is judge else scorer.view(part)
         errors = [errors_of(chains, phi, family.with_references) for phi, chains in found]
         known = [np.zeros_like(phi) if e is None else e for e, (phi, _) in zip(errors, found, strict=True)]
         unsure = None if all(e is None for e in errors) else paired(known, len(family))
         phi = paired([phi for phi, _ in found], len(family))
-        scored = candidates(judging, scoring, phi, unsure, self.family, self.method.utility)
-        return scored if self.method.select in SHARED else select(scored, self.family)
+        scored = candidates(judging, scoring, phi, unsure, pairs, self.method.utility)
+        return scored if self.method.select in SHARED else select(scored, pairs)
 
     @property
     def keeps_delta(self) -> bool:
