@@ -119,17 +119,14 @@ class Explanation:
             parts = []
         if not parts or not all(isinstance(part, Explanation) for part in parts):
             raise ValueError("`concatenate` needs a list of at least one Explanation.")
-        first, others = parts[0], parts[1:]
-        for other in others:
-            _check_alike(first, other)
+        for other in parts[1:]:
+            _check_alike(parts[0], other)
         joined = {name: _joined_field(name, parts) for name in axes.AXES}
-        agreed = _agreed([part.game_info for part in parts])
+        joined |= {name: _agreed([vars(part)[name] for part in parts]) for name in ("game_info", "judge_info")}
         joined["data"] = None if all(part.data is None for part in parts) else join_of([part.data for part in parts])
         joined["stopped"] = tuple(reason for part in parts for reason in part.stopped)
-        joined["_notes"] = _joined_notes(parts, agreed, joined["contributions"] is not None)
-        weigher = Weighing.joined([part._weigher for part in parts])
-        judged_by = _agreed([part.judge_info for part in parts])
-        return replace(first, **joined, game_info=agreed, judge_info=judged_by, _weigher=weigher)
+        joined["_notes"] = _joined_notes(parts, joined["game_info"], joined["contributions"] is not None)
+        return replace(parts[0], **joined, _weigher=Weighing.joined([part._weigher for part in parts]))
 
     def equals(self, other: object) -> bool:
         """Whether every public field is the same, to the bit (NaN equals NaN)."""
@@ -178,13 +175,15 @@ class Explanation:
         and a fixed seed; counted are those whose first k by |φ| differ or stand in another order. 0 without sampling
         error, NaN where errors are unknown. It tells of sampling only: not of the game, nor of the chosen weight.
         """
-        k = min(positive_integer("k", k), self.values.shape[1])
-        if self.standard_errors is None:
+        k, draws = min(positive_integer("k", k), self.values.shape[1]), (2_000, self.values.shape[1])
+        if (errors := self.standard_errors) is None:
             return np.zeros_like(self.base_values)
-        dof = np.inf if self.replicates is None else self.replicates.shape[1] - 1
-        pairs = (np.moveaxis(of, 1, -1).reshape(-1, of.shape[1]) for of in (self.values, self.standard_errors))
-        changes = [_change(phi, error, k, dof) for phi, error in zip(*pairs, strict=True)]
-        return np.reshape(changes, self.base_values.shape)
+        rng, dof = np.random.default_rng(0), 0 if self.replicates is None else max(1, self.replicates.shape[1] - 1)
+        noise = rng.standard_t(dof, draws) if dof else rng.standard_normal(draws)
+        rows = zip(*(np.moveaxis(of, 1, -1).reshape(-1, 1, draws[1]) for of in (self.values, errors)), strict=True)
+        tops = ((order_of(phi + noise * error)[:, :k], order_of(phi)[:, :k]) for phi, error in rows)
+        share = np.reshape([(drawn != own).any(axis=1).mean() for drawn, own in tops], self.base_values.shape)
+        return np.where(np.isnan(errors).any(axis=1), np.nan, share)
 
     to_frame = export.to_frame
     to_shap = export.to_shap
@@ -254,18 +253,6 @@ class Explanation:
         return f"<pre>{html.escape(repr(self))}</pre>{first.to_html(float_format=number)}{more}"
 
 
-def _change(phi: FloatArray, error: FloatArray, k: int, dof: float) -> float:
-    """The share of draws around `phi` whose first k features by absolute value are others, or in another order."""
-    if np.isnan(error).any():
-        return float("nan")
-    if not error.any():
-        return 0.0
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((2_000, len(phi))) if np.isinf(dof) else rng.standard_t(dof, (2_000, len(phi)))
-    top = order_of(phi[None] + noise * error)[:, :k]
-    return float((top != order_of(phi[None])[:, :k]).any(axis=1).mean())
-
-
 def field_names() -> tuple[str, ...]:
     """The public fields of an Explanation."""
     return tuple(f.name for f in fields(Explanation) if not f.name.startswith("_"))
@@ -278,12 +265,11 @@ def _agreed(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _check_alike(first: Explanation, other: Explanation) -> None:
-    one, two = (dict(zip(ALIKE, attrgetter(*ALIKE)(part))) for part in (first, other))
-    differ = [name for name in ALIKE if one[name] != two[name]]
-    shown = f": {one[differ[0]]!r} and {two[differ[0]]!r}" if differ else ""
-    differ += [] if first.family.equals(other.family) else ["family"]
+    pairs = zip(ALIKE, *map(attrgetter(*ALIKE), (first, other)), strict=True)
+    differ = {name: f": {one!r} and {two!r}" for name, one, two in pairs if one != two}
+    differ |= {} if first.family.equals(other.family) else {"family": ""}
     if differ:
-        said = f"Explanations that differ in {', '.join(differ)} cannot be joined{shown}."
+        said = f"Explanations that differ in {', '.join(differ)} cannot be joined{next(iter(differ.values()))}."
         raise ValueError(f"{said} Explain, reweight or slice them alike first.")
 
 
