@@ -22,7 +22,7 @@ LINEAR = LinearRegression().fit(X, Y)
 
 def meant(model=TREES, **choices):
     """The games and the judge that choices stand for; games that are fitted already by their name."""
-    games, judge = Setting.of(model, X, Choices(**choices)).meant()
+    games, judge, _ = Setting.of(model, X, Choices(**choices)).meant()
     if not isinstance(judge, str):
         assert judge.base is games[0]  # trees are read once
         judge = "anchored"

@@ -11,8 +11,8 @@ import weightedshap
 LAYERS = [
     *("lazily", "wording", "checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network"),
     *("weights", "games"),
-    *("curves", "refinement", "estimators", "utilities", "selection", "assembly", "choices"),
-    *("files", "explanation", "weighing", "streaming", "explainer"),
+    *("curves", "estimators", "utilities", "selection", "choices"),
+    *("weighing", "files", "explanation", "streaming", "explainer"),
     *("evaluation", "model_files", "engines", "plots", "report", "jobs", "commands", "cli"),
 ]
 

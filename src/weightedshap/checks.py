@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
@@ -69,11 +70,11 @@ def as_generator(rng: object) -> np.random.Generator:
     """A Generator from a Generator, a seed, or None (seed 0: results never depend on the clock)."""
     if isinstance(rng, np.random.Generator):
         return rng
-    if rng is None or isinstance(rng, (int, np.integer)):
-        if rng is not None and rng < 0:
-            raise ValueError(f"A seed must be an integer of at least 0; got {rng!r}.")
-        return np.random.default_rng(0 if rng is None else int(rng))
-    raise TypeError(f"`rng` must be a numpy Generator or an integer seed, not {type(rng).__name__}.")
+    if not isinstance(rng, (int, np.integer, type(None))):
+        raise TypeError(f"`rng` must be a numpy Generator or an integer seed, not {type(rng).__name__}.")
+    if (seed := int(rng or 0)) < 0:
+        raise ValueError(f"A seed must be an integer of at least 0; got {rng!r}.")
+    return np.random.default_rng(seed)
 
 
 def unmasked(values: Any) -> Any:
@@ -103,10 +104,9 @@ def as_outputs(values: Any, n: int, who: str) -> FloatArray:
         wanted = f"one value, or one row of outputs, for each of {n} inputs"
         raise ValueError(f"{who} must return {wanted}; got shape {array.shape}.")
     if bad := int(array.size - np.isfinite(array).sum()):
-        said = (
-            f"{who} returned {bad} NaN or infinite value{'s' if bad > 1 else ''} out of {array.size}. An explanation of"
-        )
-        raise ValueError(f"{said} such values would be meaningless; check the model on the rows it was given.")
+        said = f"{who} returned {bad} NaN or infinite value{'s' if bad > 1 else ''} out of {array.size}."
+        why = "An explanation of such values would be meaningless; check the model on the rows it was given."
+        raise ValueError(f"{said} {why}")
     if array.size and (largest := np.abs(array).max()) > LARGEST:
         said = f"{who} returned {largest:.0e}, and squares of numbers beyond {LARGEST:.0e} overflow."
         raise ValueError(f"{said} Pass `predict=` a function that returns them in a larger unit.")
@@ -177,8 +177,13 @@ def check_workers(n_jobs: object, progress: object) -> None:
     whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not whole or n_jobs == 0):
         raise ValueError(f"`n_jobs` must be a number of workers, or -1 for as many as there are cores; got {n_jobs!r}.")
-    if not (isinstance(progress, bool) or (isinstance(progress, str) and progress == "auto")):
-        raise ValueError(f"`progress` must be True, False or 'auto'; got {progress!r}.")
+    check_switch("progress", progress)
+
+
+def check_switch(name: str, value: object) -> None:
+    """An error for what is neither True, False nor "auto"."""
+    if not isinstance(value, bool) and not (isinstance(value, str) and value == "auto"):
+        raise ValueError(f"`{name}` must be True, False or 'auto'; got {value!r}.")
 
 
 def output_position(output: int | str, names: tuple[str, ...]) -> int:

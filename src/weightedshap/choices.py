@@ -1,21 +1,19 @@
 """What a person chooses, as one value; and a model with its background under such choices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import UnknownName, check_workers, look_up, one_of, unknown_sentence, whole_number
+from weightedshap.checks import check_switch, check_workers, look_up, one_of, whole_number
 from weightedshap.estimators import Estimator, as_estimator
 from weightedshap.games import GAMES, JUDGES, Anchored
 from weightedshap.games.protocols import Fitted, Recipe
 from weightedshap.games.rows import Rows
-from weightedshap.games.tree_model import readable, why_learned
+from weightedshap.games.tree_model import read_or_told
 from weightedshap.games.wrappers import as_fitted
 from weightedshap.inputs import Data, Groups, Model, Outputs, Table, as_model, as_table, trained_columns
 from weightedshap.selection import SELECTIONS
@@ -29,6 +27,21 @@ OTHER_MODELS = ("marginal", "distilled_trees")
 """The games that compete by default where the model has no trees that can be read."""
 
 JUDGES_STREAM = 4  # of the seed: a judge of the same recipe as the game is another game
+
+
+@dataclass(frozen=True)
+class Method:
+    """The parts of the method, looked up: how Δ is estimated, weighed, scored and chosen, and by how many workers."""
+
+    estimator: Estimator
+    family: WeightFamily
+    utility: Utility
+    select: str
+    keep: bool | str
+    seed: int
+    n_jobs: int | None
+    progress: bool | str
+    shared: tuple[int, ...] | None = None  # the weights that all rows share, by output, where they are chosen already
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,18 +69,14 @@ class Choices:
         one_of("link", self.link, ("identity", "logit"))
         as_estimator(self.estimator, self.evaluations)
         as_utility(self.utility)
-        keep = self.keep_contributions
-        if not (isinstance(keep, bool) or (isinstance(keep, str) and keep == "auto")):
-            raise ValueError(f"`keep_contributions` must be True, False or 'auto'; got {keep!r}.")
+        check_switch("keep_contributions", self.keep_contributions)
         check_workers(self.n_jobs, self.progress)
         object.__setattr__(self, "random_state", whole_number("random_state", self.random_state, 0))
 
-    def but(self, **changes: Any) -> Choices:
+    def but(self, **changes: Any) -> Self:
         """The same with some changed; a name that is no choice is refused."""
-        names = [field.name for field in fields(self)]
         for name in changes:
-            if name not in names:
-                raise UnknownName(unknown_sentence("choice", name, names))
+            one_of("choice", name, [field.name for field in fields(self)])
         return replace(self, **changes)
 
     def method(self, d: int) -> Method:
@@ -78,18 +87,23 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Method:
-    """The parts of the method, looked up: how Δ is estimated, weighed, scored and chosen, and by how many workers."""
+class Fits:
+    """The fitted games of an explainer: those whose contributions are weighted, and the one that judges."""
 
-    estimator: Estimator
-    family: WeightFamily
-    utility: Utility
-    select: str
-    keep: bool | str
-    seed: int
-    n_jobs: int | None
-    progress: bool | str
-    shared: tuple[int, ...] | None = None  # the weights that all rows share, by output, where they are chosen already
+    games: tuple[Fitted, ...]
+    judge: Fitted  # the very same as the game where that judges itself
+    notes: tuple[str, ...] = ()  # sentences about the games that the reader of a result should know
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the games are called; of two with one name the second is numbered."""
+        own = [str(game.info.get("game", "given")) for game in self.games]
+        return tuple(name if name not in own[:i] else f"{name} {i + 1}" for i, name in enumerate(own))
+
+    def ready(self) -> Self:
+        """The same, after what every call needs is done."""
+        _ = self.names, [game.ready() for game in (*self.games, self.judge)]
+        return self
 
 
 @dataclass(frozen=True)
@@ -104,49 +118,44 @@ class Setting:
     @classmethod
     def of(
         cls, model: Any, background: Data, choices: Choices, groups: Groups | None = None, weights: Any = None
-    ) -> Setting:
+    ) -> Self:
         """Look at the user's model and table."""
         table = as_table(background, weights, groups, trained_columns(model))
         method = choices.method(table.d)
         called = choices.predict, choices.outputs, choices.link
         known = None if model is None else replace(as_model(model, table, *called), progress=choices.progress)
-        if known is not None and isinstance(choices.game, str) and choices.game == "auto":
-            table = replace(table, notes=table.notes + why_learned(known, table))
         return cls(known, table, choices, method)
 
-    def but(self, **changes: Any) -> Setting:
+    def but(self, **changes: Any) -> Self:
         """The same with other choices, none of which the fitted games depend on."""
         if fixed := [name for name in NEED_A_FIT if name in changes]:
             raise ValueError(f"The fitted games depend on `{fixed[0]}`. Make a new Explainer for it.")
         choices = self.choices.but(**changes)
         return replace(self, choices=choices, method=choices.method(self.background.d))
 
-    def meant(self) -> tuple[tuple[Any, ...], Any]:
-        """What `game` and `judge` stand for with this model: the games to be weighted, and who judges."""
-        game, judge = self.choices.game, self.choices.judge
-        games: tuple[Any, ...]
-        own: Any
-        if isinstance(game, str) and game == "auto":
-            path = None if self.model is None else readable(self.model, self.background)
+    def meant(self) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
+        """What `game` and `judge` stand for with this model: the games to be weighted, who judges, and notes on it."""
+        game, judge, several = self.choices.game, self.choices.judge, isinstance(self.choices.game, (list, tuple))
+        games: tuple[Any, ...] = tuple(game) if several else (game,)
+        own: Any = "anchored" if several else "game"
+        notes: tuple[str, ...] = ()
+        if _says(game, "auto"):
+            path, notes = (None, ()) if self.model is None else read_or_told(self.model, self.background)
             games, own = (OTHER_MODELS, "anchored") if path is None else ((path,), Anchored().of_trees(path))
-        else:
-            games, own = (tuple(game), "anchored") if isinstance(game, (list, tuple)) else ((game,), "game")
-        judge = own if isinstance(judge, str) and judge == "auto" else judge
-        if len(games) > 1 and isinstance(judge, str) and judge == "game":
-            several = f"{len(games)} games compete, and none of them can judge the others"
-            raise ValueError(f"{several}. Give `judge` a name, or explain one game.")
-        return games, judge
+        judge = own if _says(judge, "auto") else judge
+        if len(games) > 1 and _says(judge, "game"):
+            said = f"{len(games)} games compete, and none of them can judge the others"
+            raise ValueError(f"{said}. Give `judge` a name, or explain one game.")
+        return games, judge, notes
 
     def fit(self, game: Sequence[Fitted | None] = (), judge: Sequence[Fitted | None] = ()) -> Fits:
         """The chosen games, fitted to model and background; those that are given here are fitted already."""
-        games, who = self.meant()
-        pairs = zip_longest(games, game)
-        fitted = tuple(self.fit_one(one) if known is None else known for one, known in pairs)
+        games, who, notes = self.meant()
+        fitted = tuple(known or self.fit_one(one) for one, known in zip_longest(games, game))
         _check_scales(fitted, self.background)
-        if isinstance(who, str) and who == "game":
-            return Fits(fitted, fitted[0])
-        known = next(iter(judge), None)
-        return Fits(fitted, self.fit_one(who, JUDGES, JUDGES_STREAM) if known is None else known)
+        if _says(who, "game"):
+            return Fits(fitted, fitted[0], notes)
+        return Fits(fitted, next(iter(judge), None) or self.fit_one(who, JUDGES, JUDGES_STREAM), notes)
 
     def fit_one(self, game: Any, known: Mapping[str, Callable[[], Recipe]] = GAMES, *stream: int) -> Fitted:
         """A game by name, recipe, or as it is, fitted to model and background; judges draw from a stream apart."""
@@ -156,7 +165,7 @@ class Setting:
             recipe = recipe.fit(self.model, self.background, np.random.default_rng(seed))
         return as_fitted(recipe, self.background)
 
-    def refit(self, background: Table) -> tuple[Setting, Fits]:
+    def refit(self, background: Table) -> tuple[Self, Fits]:
         """The same choices on other rows, and the games fitted to them."""
         for what, chosen in (("game", self.choices.game), ("judge", self.choices.judge)):
             given = chosen if isinstance(chosen, (list, tuple)) else [chosen]
@@ -172,25 +181,9 @@ class Setting:
         return replace(judge, f_x=judge.f_x[:, list(explained.outputs)], outputs=explained.outputs)
 
 
-@dataclass(frozen=True)
-class Fits:
-    """The fitted games of an explainer: those whose contributions are weighted, and the one that judges."""
-
-    games: tuple[Fitted, ...]
-    judge: Fitted  # the very same as the game where that judges itself
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """What the games are called; of two with one name the second is numbered."""
-        own = [str(game.info.get("game", "given")) for game in self.games]
-        return tuple(name if name not in own[:i] else f"{name} {i + 1}" for i, name in enumerate(own))
-
-    def ready(self) -> Fits:
-        """The same, after what every call needs is done."""
-        for game in {id(game): game for game in (*self.games, self.judge)}.values():
-            game.ready()
-        _ = self.names
-        return self
+def _says(choice: object, word: str) -> bool:
+    """Whether a choice, which may be anything, is this word."""
+    return isinstance(choice, str) and choice == word
 
 
 def _check_games(game: Any, judge: Any) -> None:
@@ -199,11 +192,11 @@ def _check_games(game: Any, judge: Any) -> None:
     if several and not game:
         raise ValueError("`game` is an empty list. Name at least one game, or leave it out.")
     for one in game if several else [game]:
-        if isinstance(one, str) and (several or one != "auto"):
-            look_up("game", one, GAMES if several else {**GAMES, "auto": None})
+        if isinstance(one, str):
+            one_of("game", one, GAMES if several else (*GAMES, "auto"))
     if isinstance(judge, str):
         one_of("judge", judge, ("auto", "game", *JUDGES))
-    if several and len(game) > 1 and isinstance(judge, str) and judge == "game":
+    if several and len(game) > 1 and _says(judge, "game"):
         raise ValueError("`judge='game'` asks the explained game to judge, but several compete. Name a judge.")
 
 

@@ -4,10 +4,9 @@
 feature. Rows of a data table stand in front of these two axes, outputs of a model behind them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,37 +25,37 @@ class Chains:
     squares: FloatArray  # (c, d, d[, k]) sum of squared deviations from that mean
 
     @classmethod
-    def empty(cls, n_chains: int, d: int, out: tuple[int, ...] = ()) -> Chains:
+    def empty(cls, n_chains: int, d: int, out: tuple[int, ...] = ()) -> Self:
         return cls(np.zeros((n_chains, d, d)), *np.zeros((2, n_chains, d, d, *out)))
 
     @classmethod
-    def of(cls, cells: IntArray, draws: FloatArray, n_chains: int, d: int) -> Chains:
+    def of(cls, cells: IntArray, draws: FloatArray, n_chains: int, d: int) -> Self:
         """Chains of draws (n[, k]), each with the flat index (n,) of its cell [chain, j − 1, i]."""
         counts = np.bincount(cells, minlength=n_chains * d * d).astype(np.float64)
         mean = summed(draws, cells, len(counts)) / with_outputs(np.maximum(counts, 1), draws)
         squares = summed((draws - mean[cells]) ** 2, cells, len(counts))
         return cls(*(array.reshape(n_chains, d, d, *array.shape[1:]) for array in (counts, mean, squares)))
 
-    def __add__(self, other: Chains) -> Chains:
+    def __add__(self, other: Self) -> Self:
         """Both sets of draws, chain by chain (Chan's pairwise update)."""
         counts = self.counts + other.counts
         share = with_outputs(np.divide(other.counts, counts, out=np.zeros_like(counts), where=counts > 0), self.mean)
         gap = other.mean - self.mean
         squares = self.squares + other.squares + gap**2 * share * with_outputs(self.counts, self.mean)
-        return Chains(counts, self.mean + gap * share, squares)
+        return type(self)(counts, self.mean + gap * share, squares)
 
-    def stack(self, other: Chains) -> Chains:
+    def stack(self, other: Self) -> Self:
         """The chains of both, side by side."""
         pairs = (self.counts, other.counts), (self.mean, other.mean), (self.squares, other.squares)
-        return Chains(*map(np.concatenate, pairs))
+        return type(self)(*map(np.concatenate, pairs))
 
-    def pooled(self, axis: int = 0) -> Chains:
+    def pooled(self, axis: int = 0) -> Self:
         """All draws along an axis as one: of the chains (1, d, d[, k]), or of the sizes (c, 1, d[, k])."""
         counts = self.counts.sum(axis, keepdims=True)
         weights = with_outputs(self.counts, self.mean)
         mean = (weights * self.mean).sum(axis, keepdims=True) / with_outputs(np.maximum(counts, 1), self.mean)
         between = (weights * (self.mean - mean) ** 2).sum(axis, keepdims=True)
-        return Chains(counts, mean, self.squares.sum(axis, keepdims=True) + between)
+        return type(self)(counts, mean, self.squares.sum(axis, keepdims=True) + between)
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Contributions:
         return self.cell_errors is not None
 
     @classmethod
-    def known(cls, mean: FloatArray, evaluations: int = 0, stopped: str = "exact") -> Contributions:
+    def known(cls, mean: FloatArray, evaluations: int = 0, stopped: str = "exact") -> Self:
         """A table without sampling error, from a closed form or from enumeration."""
         return cls(mean, np.full(mean.shape, np.inf), evaluations, stopped)
 
@@ -90,7 +89,7 @@ class Contributions:
         stopped: str = "",
         draws: frozenset[str] = frozenset(),
         cell_errors: FloatArray | None = None,
-    ) -> Contributions:
+    ) -> Self:
         """The table behind `chains`; `exact` (d, d[, k]) holds the cells that are known without error, else NaN."""
         pool, known = chains.pooled(), ~np.isnan(exact)
         counts = np.where(known, np.inf, with_outputs(pool.counts[0], exact))
@@ -101,7 +100,7 @@ class Contributions:
     @property
     def d(self) -> int:
         """How many players there are."""
-        return int(self.mean.shape[0])
+        return len(self.mean)
 
     @property
     def exact(self) -> bool:
@@ -151,21 +150,20 @@ class Contributions:
         share = self.chains.counts[full][:, sampled].mean(axis=(1, 2))
         return weighted_error(phi, share / share.sum())
 
-    def __add__(self, other: Contributions) -> Contributions:
+    def __add__(self, other: Self) -> Self:
         """The pooled table of two independent sets of draws on the same game."""
         if not isinstance(other, Contributions):
             return NotImplemented
-        chains = self._chains_of_both(other)
-        evaluations, draws = self.evaluations + other.evaluations, self.draws | other.draws
+        chains, errors = self._chains_of_both(other), None
         stopped = self.stopped if self.stopped == other.stopped else f"{self.stopped}; {other.stopped}"
         exact = np.where(np.isinf(self.counts), self.mean, np.where(np.isinf(other.counts), other.mean, np.nan))
-        errors = None
         if self.adjusted or other.adjusted:
             n, m = (np.where(np.isnan(exact), table.counts, 1.0) for table in (self, other))
             errors = np.hypot(n * self.standard_error, m * other.standard_error) / (n + m)
-        return Contributions.sampled(chains, exact, evaluations, stopped, draws, errors)
+        evaluations, draws = self.evaluations + other.evaluations, self.draws | other.draws
+        return self.sampled(chains, exact, evaluations, stopped, draws, errors)
 
-    def _chains_of_both(self, other: Contributions) -> Chains:
+    def _chains_of_both(self, other: Self) -> Chains:
         """The chains of two tables, or an error that says why they must not be pooled."""
         if self.mean.shape != other.mean.shape:
             shapes = f"{self.mean.shape} with {other.mean.shape}"

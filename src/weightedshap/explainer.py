@@ -1,18 +1,15 @@
 """model, background ─▶ game ─▶ Δ contributions ─▶ φ = W·Δ ─▶ T utility, on the judge ─▶ w*, φ*: the whole method."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.assembly import Assembled
-from weightedshap.checks import FloatArray, name_of
-from weightedshap.choices import Choices, Fits, Method, Setting
+from weightedshap.checks import Array, name_of
+from weightedshap.choices import Choices, Fits, Setting
 from weightedshap.estimators import authors
 from weightedshap.estimators.exact import Estimate, estimated, read_off
 from weightedshap.explanation import Explanation
@@ -24,14 +21,13 @@ from weightedshap.games.wrappers import GivenFitted, checked
 from weightedshap.inputs import Data, Groups, Outputs, Table
 from weightedshap.parallel import each_block, row_generator
 from weightedshap.selection import Candidates, Selection
-from weightedshap.weighing import Weighing
+from weightedshap.weighing import Assembled, Weighing
 from weightedshap.weights import WeightFamily
 from weightedshap.wording import plural
 
 __all__ = ["Explainer", "explain"]
 
-KEEP_BYTES = 2**30  # the Δ that is kept unasked
-NOTHING = np.empty(0)  # in the place of what a block is done with, so that it is let go
+NOT_KEPT = "Δ was not kept because it exceeds 1 GiB; pass keep_contributions=True to have it."
 
 
 class Explainer:
@@ -93,7 +89,7 @@ class Explainer:
         self.fits = self.setting.fit().ready()
 
     @classmethod
-    def paper(cls, model: Any, background: Data, **choices: Any) -> Explainer:
+    def paper(cls, model: Any, background: Data, **choices: Any) -> Self:
         """The paper's way: its network, by torch, explains and judges, Algorithm 2 as the authors run it, 13 weights.
 
         As it is printed, which draws a hundred times as much, it is ``estimator=weightedshap.estimators.algorithm_2``.
@@ -102,7 +98,7 @@ class Explainer:
         return cls(model, background, **{**own, **choices})
 
     @classmethod
-    def _made(cls, setting: Setting, fits: Fits) -> Explainer:
+    def _made(cls, setting: Setting, fits: Fits) -> Self:
         """An explainer whose games are fitted already."""
         explainer = cls.__new__(cls)
         explainer.setting, explainer.fits = setting, fits.ready()
@@ -152,7 +148,7 @@ class Explainer:
         explained in parts gives the same numbers as in one call.
         """
         rows = self.background.align(X)
-        notes = self.background.notes + self.background.unseen(rows)
+        notes = self.background.notes + self.fits.notes + self.background.unseen(rows)
         call = Call(Weighing.of(self.setting, self.fits, rows), _ids(row_ids, len(rows)))
         return call.explanation(rows, self.background.player_names, notes)
 
@@ -161,7 +157,7 @@ class Explainer:
         files.save(self.setting, self.fits, folder)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], model: Any, *, refit: bool = False, **choices: Any) -> Explainer:
+    def load(cls, folder: str | os.PathLike[str], model: Any, *, refit: bool = False, **choices: Any) -> Self:
         """The explainer that `save` wrote, for the same model: its explanations are the same to the bit.
 
         Nothing in the folder can run code. `choices` replace saved ones; functions cannot be saved, pass them again. A
@@ -203,7 +199,7 @@ class Explainer:
 
         return Stream(self, Asked.of(columns, key, include, layout=layout)).schema(schema)
 
-    def but(self, **choices: Any) -> Explainer:
+    def but(self, **choices: Any) -> Self:
         """The same explainer with other choices; the fitted games are shared."""
         return self._made(self.setting.but(**choices), self.fits)
 
@@ -235,132 +231,42 @@ class Call:
     ids: Sequence[int | str]
 
     @property
-    def method(self) -> Method:
-        return self.weighing.method
-
-    @property
     def explained(self) -> tuple[Rows, ...]:
         """The games whose Δ is weighted, on all rows."""
         return self.weighing.explained
 
     def explanation(self, data: Data, names: tuple[str, ...], notes: tuple[str, ...] = ()) -> Explanation:
         """All blocks, put together."""
-        weighing, method, first, keep = self.weighing, self.method, self.explained[0], self._keeps()
-        work = partial(self._block, weighing.scorer(method.utility), keep)
-        result = Assembled(len(self.ids), weighing.family, len(self.explained), method.select, method.shared)
+        weighing, method, keep = self.weighing, self.weighing.method, self.weighing.keeps_delta
+        work, result = partial(self._block, weighing.scorer(method.utility), keep), Assembled(weighing)
         together = method.estimator.takes_own and not method.utility.one_row
-        parts = parts_of(self.explained, weighing.judge, method.family.d, together)
-        evaluations: list[int] = []
-        stopped: list[str] = []
-        for part, (estimates, found) in zip(parts, each_block(work, parts, method, "explaining"), strict=True):
-            result.put(part, self._facts(part, estimates, keep))
-            result.add(part, found)
-            evaluations += np.sum([one.evaluations for one in estimates], axis=0).tolist()
-            stopped += self._stopped(estimates)
-        return Explanation(
-            **{"contributions": None, **result.fields(weighing.names, first.axis)},
-            data=data,
-            feature_names=names,
-            output_names=first.fitted.output_names or tuple(f"output {o}" for o in first.outputs),
-            family=weighing.family,
-            n_evaluations=np.array(evaluations),
-            stopped=tuple(stopped),
-            game_info=_of_games(weighing.names, [_told(rows) for rows in self.explained]),
-            judge_info=_told(weighing.judge),
-            utility=method.utility.name,
-            select=method.select,
-            _notes=notes + _notes(method.keep, keep),
-            _weigher=replace(weighing, kept=result.by_game() if len(self.explained) > 1 else None),
-        )
+        parts = parts_of(weighing.explained, weighing.judge, method.family.d, together)
+        for part, (facts, chosen) in zip(parts, each_block(work, parts, method, "explaining"), strict=True):
+            result.put(part, facts)
+            result.add(part, chosen)
+        fields = {**result.fields(), **weighing.about(), "data": data, "feature_names": names}
+        notes += () if keep or method.keep is False else (NOT_KEPT,)
+        weigher = replace(weighing, kept=result.by_game()) if len(weighing.names) > 1 else weighing
+        return Explanation(**fields, _notes=notes, _weigher=weigher)
 
-    def _stopped(self, estimates: Sequence[Estimate]) -> list[str]:
-        """Why no more was spent on each row, game by game where there are several."""
-        if len(estimates) == 1:
-            return list(estimates[0].stopped)
-        by_row = zip(*(one.stopped for one in estimates), strict=True)
-        return [
-            " · ".join(f"{name}: {why}" for name, why in zip(self.weighing.names, whys, strict=True)) for whys in by_row
-        ]
-
-    def _facts(self, part: slice, estimates: Sequence[Estimate], keep: bool) -> dict[str, FloatArray | None]:
-        """What is told of some rows whatever weight is chosen; of every game (n, G, …, k) where games differ."""
-        f_x, ends = self.explained[0].f_x[part], np.stack([one.ends for one in estimates], axis=1)  # (n, G, 2, k)
-        expected = np.stack([np.atleast_1d(rows.fitted.mean_prediction) for rows in self.explained])
-        return {
-            "predictions": f_x,
-            "judge_predictions": self.weighing.judge.f_x[part],
-            "base_values": ends[:, :, 0],
-            "empty": ends[:, :, 0] - expected,
-            "full": ends[:, :, 1] - f_x[:, None],
-            "contributions": _of_all([one.delta for one in estimates]) if keep else None,
-            "replicates": _of_all([one.replicates for one in estimates]),
-        }
-
-    def _block(self, scorer: Rows, keep: bool, part: slice) -> tuple[list[Estimate], Candidates | Selection]:
-        """Algorithm 2 for every game, then Algorithm 1, on some rows."""
-        found = [self._estimate(game, part, keep) for game in self.explained]
-        chosen = self.weighing.choose(scorer, part, found[0][0], [(one.phi, one.replicates) for _, one in found])
-        return [replace(one, phi=NOTHING, replicates=self._chains_kept(one, found, keep)) for _, one in found], chosen
-
-    def _chains_kept(self, one: Estimate, found: Sequence[tuple[Block, Estimate]], keep: bool) -> FloatArray | None:
-        """The chains of a game that are held for later: of all games or of none; an exact Δ stands in each of them."""
-        sampled = [other.replicates for _, other in found if other.replicates is not None]
-        sizes = {chains.shape for chains in sampled}
-        if len(sizes) != 1 or not keep or sum(chains.nbytes for chains in sampled) * len(self.ids) > KEEP_BYTES:
-            return None
-        if one.replicates is not None or one.delta is None:
-            return one.replicates
-        return np.broadcast_to(one.delta[:, None], sizes.pop())
+    def _block(self, scorer: Rows, keep: bool, part: slice) -> tuple[dict[str, Array | None], Candidates | Selection]:
+        """Algorithm 2 for every game, then Algorithm 1, on some rows; and what is told of them whatever is chosen."""
+        blocks, found = zip(*(self._estimate(game, part, keep) for game in self.explained), strict=True)
+        chosen = self.weighing.choose(scorer, part, blocks[0], [(one.phi, one.replicates) for one in found])
+        return self.weighing.facts(part, found, keep), chosen
 
     def _estimate(self, explained: Rows, part: slice, keep: bool) -> tuple[Block, Estimate]:
         """Δ of some rows: read off if the game knows it and the estimator takes it, else estimated."""
-        method, fitted = self.method, explained.fitted
+        method, fitted, d = self.weighing.method, explained.fitted, self.weighing.method.family.d
         if method.estimator.takes_own and isinstance(fitted, ExactFitted):
             exact = fitted.block(explained.some(part))
             return exact, read_off(exact, method.family, keep)
-        block = self._games(explained, part)
-        found = method.estimator(block.alone(), rng=row_generator(method.seed, self.ids[part.start]))
-        return block, estimated(block, found, method.family)
-
-    def _games(self, explained: Rows, part: slice) -> Block:
-        """The games of some rows, with as many players as the family has sizes."""
-        block, d = explained.block(part), self.method.family.d
+        block = explained.block(part)
         if block.d != d:
             found = f"The game at row {part.start} has {block.d} players but the background has {d}"
             raise ValueError(f"{found}. Pass a background with one column, or one group of columns, for each player.")
-        return block
-
-    def _keeps(self) -> bool:
-        """Whether Δ of all rows is kept: if asked for, or small enough to keep unasked."""
-        tables = len(self.explained) + (len(self.explained) > 1)  # of each game, and of the one that wins the row
-        bytes_ = 8 * self.method.family.d**2 * self.explained[0].f_x.size * tables
-        return bytes_ <= KEEP_BYTES if self.method.keep == "auto" else bool(self.method.keep)
-
-
-def _of_all(of_games: Sequence[FloatArray | None]) -> FloatArray | None:
-    """(n, …, k) of each of G games → (n, G, …, k); None where one of them is."""
-    known = [array for array in of_games if array is not None]
-    return np.stack(known, axis=1) if len(known) == len(of_games) else None
-
-
-def _of_games(names: Sequence[str], infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What is told of the game; of several, their scale and each by its name."""
-    if len(names) == 1:
-        return infos[0]
-    shared = {"space": "value"} | {key: infos[0][key] for key in ("space", "scale") if key in infos[0]}
-    return {"game": ", ".join(names), **shared, "games": dict(zip(names, infos, strict=True))}
-
-
-def _told(rows: Rows) -> dict[str, Any]:
-    """What a game says of itself."""
-    info, scale = dict(rows.fitted.info), rows.fitted.scale
-    return {**info, "scale": scale} if scale == "log-odds" else info
-
-
-def _notes(asked: bool | str, kept: bool) -> tuple[str, ...]:
-    if kept or asked is False:
-        return ()
-    return ("Δ was not kept because it exceeds 1 GiB; pass keep_contributions=True to have it.",)
+        drawn = method.estimator(block.alone(), rng=row_generator(method.seed, self.ids[part.start]))
+        return block, estimated(block, drawn, method.family)
 
 
 def _ids(row_ids: Any, n: int) -> Sequence[int | str]:

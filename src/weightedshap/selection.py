@@ -2,18 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap.checks import Array, FloatArray, IntArray
 from weightedshap.curves import order_of, recovery
 from weightedshap.games.rows import View
 from weightedshap.utilities import Utility, scored
 from weightedshap.weights import WeightFamily
-
-Number = TypeVar("Number", np.float64, np.intp)
 
 
 @dataclass(frozen=True)
@@ -51,11 +47,11 @@ def candidates(
     `phi` and `errors` (n, M, d, k) are those under `family.with_references`. Curves are drawn on `judge`; `scorer` is
     the same, unless the utility asks for a game of its own.
     """
-    unknown, m = np.isnan(phi).any(axis=2, keepdims=True), len(family.labels)
+    unknown, m = np.isnan(phi).any(axis=2, keepdims=True), len(family)
     orders = order_of(np.nan_to_num(phi) if unknown.any() else phi, axis=2)
     curves = np.where(unknown, np.nan, recovery(judge, orders))
-    known = utility.of_recovery
-    scores = scored(utility, scorer, phi[:, :m]) if known is None else known(curves[:, :m])
+    read_off = utility.of_recovery
+    scores = scored(utility, scorer, phi[:, :m]) if read_off is None else read_off(curves[:, :m])
     return Candidates(phi, orders, curves, scores, errors)
 
 
@@ -75,15 +71,14 @@ def select(found: Candidates, family: WeightFamily, index: IntArray | None = Non
     """
     if index is None:
         index = best_weight(np.moveaxis(found.scores, 1, -1), family)
-    values, curves, orders = _at(found.phi, index), _at(found.recovery, index), _at(found.orders, index)
-    errors = None if found.errors is None else _at(found.errors, index)
     weights, references = np.moveaxis(family.vectors[index], -1, 1), list(family.reference_positions)
-    shapley, curves_of_three = found.phi[:, references[0]], found.recovery[:, references]
-    unsure = None if found.errors is None else found.errors[:, references[0]]
-    return Selection(index, weights, found.scores, values, orders, curves, errors, shapley, unsure, curves_of_three)
+    values, orders, curves = (_at(array, index) for array in (found.phi, found.orders, found.recovery))
+    shapley, of_three, errors = found.phi[:, references[0]], found.recovery[:, references], found.errors
+    own, shapleys = (None, None) if errors is None else (_at(errors, index), errors[:, references[0]])
+    return Selection(index, weights, found.scores, values, orders, curves, own, shapley, shapleys, of_three)
 
 
-def _at(array: npt.NDArray[Number], index: IntArray) -> npt.NDArray[Number]:
+def _at(array: Array, index: IntArray) -> Array:
     """(n, M, …, k) → (n, …, k) at the chosen weights (n, k)."""
     return np.take_along_axis(array, index[:, None, None, :], axis=1)[:, 0]
 
@@ -100,7 +95,7 @@ def best_weight(scores: FloatArray, family: WeightFamily) -> IntArray:
     if np.isneginf(best).any():
         raise ValueError("No weight of the family has a score. Raise `evaluations` so that every size is visited.")
     tied = usable >= best - 1e-12 * np.abs(best)
-    return np.asarray(np.where(tied, family.nearness, len(family.labels)).argmin(axis=-1))
+    return np.asarray(np.where(tied, family.nearness, len(family)).argmin(axis=-1))
 
 
 def shared_weight(scores: FloatArray, family: WeightFamily) -> int:
@@ -110,17 +105,16 @@ def shared_weight(scores: FloatArray, family: WeightFamily) -> int:
 
 def careful_weight(scores: FloatArray, family: WeightFamily) -> int:
     """Index of the weight nearest to uniform whose mean score is within one standard error of the best, paired."""
-    usable = ~np.isnan(scores).any(axis=0)
-    best = shared_weight(scores, family)
-    behind = scores[:, [best]] - scores  # (n, m)
-    n = len(scores)
-    error = behind.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(family.labels), np.inf)
-    near = usable & (behind.mean(axis=0) <= error)
-    return int(np.where(near, family.nearness, len(family.labels)).argmin())
+    n, behind = len(scores), scores[:, [shared_weight(scores, family)]] - scores  # (n, m)
+    error = behind.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.inf
+    near = behind.mean(axis=0) <= error  # never where a score is NaN
+    return int(np.where(near, family.nearness, len(family)).argmin())
 
 
-Shared = Callable[[FloatArray, WeightFamily], int]
-SHARED: Mapping[str, Shared] = {"shared": shared_weight, "one_standard_error": careful_weight}
+SHARED: Mapping[str, Callable[[FloatArray, WeightFamily], int]] = {
+    "shared": shared_weight,
+    "one_standard_error": careful_weight,
+}
 """Ways to choose one weight for all rows, by name."""
 
 SELECTIONS = ("per_row", *SHARED)

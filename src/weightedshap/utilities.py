@@ -33,13 +33,14 @@ class Utility:
     def __call__(self, game: Game, f_x: float) -> Score:
         """phi (m, d) → score (m,) on one bound game with one output."""
         view = View(GivenBlock.of(game), np.array([[number_above("f_x", f_x, -np.inf)]]), (0,))
-        return lambda phi: self.score(view, self._given(phi, view.block.d)[None, ..., None])[0, :, 0]
 
-    @staticmethod
-    def _given(phi: object, d: int) -> FloatArray:
-        if (given := as_numbers_of("phi", phi)).ndim != 2 or given.shape[1] != d:
-            raise ValueError(f"`phi` must have shape (m, {d}), a row for each attribution; got {given.shape}.")
-        return given
+        def score(phi: FloatArray) -> FloatArray:
+            given, d = as_numbers_of("phi", phi), view.block.d
+            if given.ndim != 2 or given.shape[1] != d:
+                raise ValueError(f"`phi` must have shape (m, {d}), a row for each attribution; got {given.shape}.")
+            return self.score(view, given[None, ..., None])[0, :, 0]
+
+        return score
 
 
 def _small_area(curves: FloatArray) -> FloatArray:

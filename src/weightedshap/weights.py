@@ -3,17 +3,17 @@
 To add a family, write a function ``d → WeightFamily`` and add one line to `FAMILIES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import product
 from operator import or_
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, as_numbers_of, look_up, number_above, positive_integer
+from weightedshap.inputs.columns import equal_arrays
 from weightedshap.lazily import special
 
 __all__ = ["FAMILIES", "PAPER_PAIRS", "WeightFamily", "banzhaf", "beta", "beta_grid", "first", "last", "paper"]
@@ -34,7 +34,7 @@ class WeightFamily:
         vectors = np.array(as_numbers_of("vectors", self.vectors), ndmin=2)
         if not isinstance(self.labels, (str, list, tuple)):
             raise TypeError(f"`labels` must be a list of names; got {self.labels!r}.")
-        labels = (self.labels,) if isinstance(self.labels, str) else tuple(str(label) for label in self.labels)
+        labels = (self.labels,) if isinstance(self.labels, str) else tuple(map(str, self.labels))
         _check_vectors(labels, vectors)
         vectors.setflags(write=False)
         object.__setattr__(self, "labels", labels)
@@ -50,11 +50,10 @@ class WeightFamily:
 
     def equals(self, other: object) -> bool:
         """Whether labels and vectors are the same, to the bit."""
-        if not isinstance(other, WeightFamily) or self.labels != other.labels:
-            return False
-        return self.vectors.shape == other.vectors.shape and self.vectors.tobytes() == other.vectors.tobytes()
+        mine = self.vectors
+        return isinstance(other, WeightFamily) and self.labels == other.labels and equal_arrays(mine, other.vectors)
 
-    def __or__(self, other: WeightFamily) -> WeightFamily:
+    def __or__(self, other: "WeightFamily") -> "WeightFamily":
         """Both families; of equal vectors the first label stays."""
         if not isinstance(other, WeightFamily):
             return NotImplemented
@@ -65,7 +64,7 @@ class WeightFamily:
         return WeightFamily(tuple(labels[m] for m in kept), vectors[kept])
 
     @cached_property
-    def with_references(self) -> WeightFamily:
+    def with_references(self) -> "WeightFamily":
         """The family, and the Shapley, first and last weights where it lacks them."""
         return self | shapley(self.d) | first(self.d) | last(self.d)
 
@@ -85,16 +84,14 @@ class WeightFamily:
     def nearness(self) -> IntArray:
         """(m,) rank of each weight by its L2 distance from uniform, of equals the lower index first."""
         distance = np.sqrt(((self.vectors - 1 / self.d) ** 2).sum(axis=1)).round(12)
-        rank = np.empty(len(self), dtype=np.intp)
-        rank[np.lexsort((np.arange(len(self)), distance))] = np.arange(len(self))
-        return rank
+        return np.argsort(np.argsort(distance, kind="stable"))
 
-    def ready(self) -> WeightFamily:
+    def ready(self) -> Self:
         """The same family, after what every row asks of it is known."""
         _ = self.reference_positions, self.nearness
         return self
 
-    def of_games(self, names: Sequence[str]) -> WeightFamily:
+    def of_games(self, names: Sequence[str]) -> "WeightFamily":
         """The pairs of every game with every weight, labelled ``game · weight``, game by game."""
         labels = tuple(f"{name} · {label}" for name in names for label in self.labels)
         return WeightFamily(labels, np.tile(self.vectors, (len(names), 1))).ready()
@@ -127,8 +124,8 @@ def _check_vectors(labels: tuple[str, ...], vectors: FloatArray) -> None:
     totals = vectors.sum(axis=1)
     worst = np.abs(totals - 1).argmax()
     if np.abs(totals[worst] - 1) > 1e-9:
-        total = f"{labels[worst]!r} sums to {totals[worst]:.6g}"
-        raise ValueError(f"Weights must sum to one; {total}. Divide it by its sum.")
+        said = f"Weights must sum to one; {labels[worst]!r} sums to {totals[worst]:.6g}."
+        raise ValueError(f"{said} Divide it by its sum.")
 
 
 def _equal(vector: FloatArray, vectors: FloatArray) -> BoolArray:
@@ -164,10 +161,8 @@ def beta_grid(d: int, values: Sequence[float] = (1, 2, 4, 8, 16, 32)) -> WeightF
     """Beta(α, β) for all pairs of `values`, from small coalitions to large ones."""
     if not np.size(given := as_numbers_of("values", values)) or (given <= 0).any():
         raise ValueError(f"`values` must be positive numbers; got {values!r}.")
-    pairs = sorted(
-        ((a, b) for a in given.ravel() for b in given.ravel()), key=lambda pair: (pair[1] / pair[0], sum(pair))
-    )
-    return reduce(or_, (beta(d, a, b) for a, b in pairs))
+    pairs = sorted(product(given.ravel(), repeat=2), key=lambda pair: (pair[1] / pair[0], sum(pair)))
+    return reduce(or_, (beta(d, *pair) for pair in pairs))
 
 
 def banzhaf(d: int, p: float = 0.5) -> WeightFamily:
@@ -176,10 +171,9 @@ def banzhaf(d: int, p: float = 0.5) -> WeightFamily:
     if isinstance(p, bool) or not isinstance(p, (int, float, np.floating)) or not 0 <= p <= 1:
         raise ValueError(f"Banzhaf weights need a probability 0 ≤ p ≤ 1; got {p!r}.")
     j = np.arange(1, d + 1, dtype=np.float64)
-    log_binomial = np.cumsum([0.0, *np.log((d - j[:-1]) / j[:-1])])
-    return WeightFamily(
-        (f"Banzhaf({p:g})",), _from_log(log_binomial + special.xlogy(j - 1, p) + special.xlog1py(d - j, -p))
-    )
+    binomial = np.cumsum([0.0, *np.log((d - j[:-1]) / j[:-1])])  # its logarithm
+    weights = _from_log(binomial + special.xlogy(j - 1, p) + special.xlog1py(d - j, -p))
+    return WeightFamily((f"Banzhaf({p:g})",), weights)
 
 
 def sizes(d: int) -> WeightFamily:
@@ -205,7 +199,7 @@ def shapley(d: int) -> WeightFamily:
 
 def paper(d: int) -> WeightFamily:
     """The paper's 13 weights: first, Beta(32,1) … Beta(1,1) … Beta(1,32), last. For d = 1 they are one vector."""
-    return first(d) | reduce(or_, (beta(d, a, b) for a, b in PAPER_PAIRS)) | last(d)
+    return first(d) | reduce(or_, (beta(d, *pair) for pair in PAPER_PAIRS)) | last(d)
 
 
 def wide(d: int) -> WeightFamily:
@@ -217,13 +211,7 @@ REFERENCES: Mapping[str, Callable[[int], WeightFamily]] = {"shapley": shapley, "
 """The weights whose curves are always told beside the chosen ones."""
 
 FAMILIES: Mapping[str, Callable[[int], WeightFamily]] = {
-    "paper": paper,
-    "wide": wide,
-    "sizes": sizes,
-    "shapley": shapley,
-    "banzhaf": banzhaf,
-    "first": first,
-    "last": last,
+    make.__name__: make for make in (paper, wide, sizes, shapley, banzhaf, first, last)
 }
 
 

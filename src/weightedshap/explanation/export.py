@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 LEAST_FACTOR, LARGEST_FACTOR = 0.1, 10.0
 Z95 = 1.959963984540054
 
-
 INSTEAD = {
     "abs": "The mean of |values| is `importance()`; `to_shap().abs` is shap's.",
     "mean": "The mean of |values| is `importance()`; `values.mean(axis=0)` keeps the signs.",
@@ -47,11 +46,8 @@ def to_frame(explanation: Explanation, kind: str = "tidy", data: bool = False) -
         index = pd.MultiIndex.from_arrays([own[place], outputs[of]], names=[own.name or "row", "output"])
         values = np.moveaxis(explanation.values, 1, -1).reshape(-1, d)
         wide = pd.DataFrame(values, index if explanation.has_outputs else own, pd.Index(names, name="feature"))
-        return (
-            wide
-            if cells is None
-            else pd.concat({"attribution": wide, "data": cells.iloc[place].set_axis(wide.index)}, axis=1)
-        )
+        beside = {} if cells is None else {"attribution": wide, "data": cells.iloc[place].set_axis(wide.index)}
+        return pd.concat(beside, axis=1) if beside else wide
     columns: dict[str, Any] = {"row": row, "feature": names[feature]}
     if explanation.has_outputs:
         columns["output"] = outputs[output]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,13 @@ from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import export, stored, told
 from weightedshap.explanation import slicing as axes
-from weightedshap.explanation.shortlist import Shortlist, shortlisted
+from weightedshap.explanation.shortlist import Shortlist, refined_orders, shortlisted
 from weightedshap.explanation.told import judge_named, named, reasons_of, scale_of
 from weightedshap.inputs import Data, join_of
 from weightedshap.lazily import pd
 from weightedshap.selection import SELECTIONS
-from weightedshap.utilities import Utility, as_utility
+from weightedshap.utilities import as_utility
+from weightedshap.weighing import Weighing
 from weightedshap.weights import WeightFamily, as_family
 from weightedshap.wording import number
 
@@ -32,18 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "field_names", "judge_named", "named", "reasons_of", "scale_of"]
 
 ALIKE = ("feature_names", "output_names", "has_outputs", "utility", "select")  # and the family, in parts to be joined
-
-
-class Weigher(Protocol):
-    """Scores the weights of another family on a known Δ, with the game that judged; and asks that game."""
-
-    def take(self, keep: axes.Cut) -> Weigher: ...  # the same for some of the rows and outputs
-    def join(self, others: Sequence[object]) -> Weigher | None: ...  # for more rows; None if not one explainer's work
-    def weigh(
-        self, delta: FloatArray, chains: FloatArray | None, family: WeightFamily | None, utility: Utility, how: str
-    ) -> dict[str, Any]: ...  # the fields of an Explanation that depend on the weights
-    def refine(self, orders: IntArray) -> IntArray: ...  # (n, d[, k]) → better ones by a search on the judge
-    def judged(self, orders: IntArray) -> tuple[FloatArray, FloatArray]: ...  # (n, d, k) → (n, d + 1, k) and spreads
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +87,7 @@ class Explanation:
     select: str = "per_row"
     replicates: FloatArray | None = field(default=None, repr=False)
     _notes: tuple[str, ...] = ()  # what its maker knew; `notes` adds what its numbers tell
-    _weigher: Weigher | None = field(default=None, repr=False, compare=False)
+    _weigher: Weighing | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -117,7 +106,8 @@ class Explanation:
         """
         outputs = self.output_names if self.has_outputs else None
         keep = axes.as_cut(key, len(self), self.feature_names, outputs)
-        weigher = None if self._weigher is None or keep.features is not None else self._weigher.take(keep)
+        whole = self._weigher if keep.features is None else None
+        weigher = None if whole is None else whole.take(keep.rows, keep.outputs)
         return replace(self, **axes.cut(vars(self), keep), _weigher=weigher)
 
     @classmethod
@@ -129,17 +119,14 @@ class Explanation:
             parts = []
         if not parts or not all(isinstance(part, Explanation) for part in parts):
             raise ValueError("`concatenate` needs a list of at least one Explanation.")
-        first, others = parts[0], parts[1:]
-        for other in others:
-            _check_alike(first, other)
+        for other in parts[1:]:
+            _check_alike(parts[0], other)
         joined = {name: _joined_field(name, parts) for name in axes.AXES}
-        agreed = _agreed([part.game_info for part in parts])
+        joined |= {name: _agreed([vars(part)[name] for part in parts]) for name in ("game_info", "judge_info")}
         joined["data"] = None if all(part.data is None for part in parts) else join_of([part.data for part in parts])
         joined["stopped"] = tuple(reason for part in parts for reason in part.stopped)
-        joined["_notes"] = _joined_notes(parts, agreed, joined["contributions"] is not None)
-        weigher = None if first._weigher is None else first._weigher.join([other._weigher for other in others])
-        judged_by = _agreed([part.judge_info for part in parts])
-        return replace(first, **joined, game_info=agreed, judge_info=judged_by, _weigher=weigher)
+        joined["_notes"] = _joined_notes(parts, joined["game_info"], joined["contributions"] is not None)
+        return replace(parts[0], **joined, _weigher=Weighing.joined([part._weigher for part in parts]))
 
     def equals(self, other: object) -> bool:
         """Whether every public field is the same, to the bit (NaN equals NaN)."""
@@ -188,13 +175,15 @@ class Explanation:
         and a fixed seed; counted are those whose first k by |φ| differ or stand in another order. 0 without sampling
         error, NaN where errors are unknown. It tells of sampling only: not of the game, nor of the chosen weight.
         """
-        k = min(positive_integer("k", k), self.values.shape[1])
-        if self.standard_errors is None:
+        k, draws = min(positive_integer("k", k), self.values.shape[1]), (2_000, self.values.shape[1])
+        if (errors := self.standard_errors) is None:
             return np.zeros_like(self.base_values)
-        dof = np.inf if self.replicates is None else self.replicates.shape[1] - 1
-        pairs = (np.moveaxis(of, 1, -1).reshape(-1, of.shape[1]) for of in (self.values, self.standard_errors))
-        changes = [_change(phi, error, k, dof) for phi, error in zip(*pairs, strict=True)]
-        return np.reshape(changes, self.base_values.shape)
+        rng, dof = np.random.default_rng(0), 0 if self.replicates is None else max(1, self.replicates.shape[1] - 1)
+        noise = rng.standard_t(dof, draws) if dof else rng.standard_normal(draws)
+        rows = zip(*(np.moveaxis(of, 1, -1).reshape(-1, 1, draws[1]) for of in (self.values, errors)), strict=True)
+        tops = ((order_of(phi + noise * error)[:, :k], order_of(phi)[:, :k]) for phi, error in rows)
+        share = np.reshape([(drawn != own).any(axis=1).mean() for drawn, own in tops], self.base_values.shape)
+        return np.where(np.isnan(errors).any(axis=1), np.nan, share)
 
     to_frame = export.to_frame
     to_shap = export.to_shap
@@ -215,7 +204,7 @@ class Explanation:
 
     def refined_orders(self) -> IntArray:
         """(n, d[, k]) rankings, no attributions, that a local search on the judge finds from `orders`."""
-        return self._judging("Refine").refine(self.orders)
+        return refined_orders(self._judging("Refine"), self.orders)
 
     def shortlist(self, row: int, tolerance: float = 0.1, output: int | str = 0) -> Shortlist:
         """The first features of the refined order that suffice for one row: the judge is within `tolerance` deviations.
@@ -226,7 +215,7 @@ class Explanation:
         one = self[[row], :, [place]] if self.has_outputs else self[[row]]
         return shortlisted(one, one._judging("Ask for a shortlist"), row, tolerance)
 
-    def _judging(self, instead: str) -> Weigher:
+    def _judging(self, instead: str) -> Weighing:
         """The game that judged, or why there is none."""
         if self._weigher is None:
             said = "This explanation has no game to score weights with: it was loaded from a file, joined from the work"
@@ -264,18 +253,6 @@ class Explanation:
         return f"<pre>{html.escape(repr(self))}</pre>{first.to_html(float_format=number)}{more}"
 
 
-def _change(phi: FloatArray, error: FloatArray, k: int, dof: float) -> float:
-    """The share of draws around `phi` whose first k features by absolute value are others, or in another order."""
-    if np.isnan(error).any():
-        return float("nan")
-    if not error.any():
-        return 0.0
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((2_000, len(phi))) if np.isinf(dof) else rng.standard_t(dof, (2_000, len(phi)))
-    top = order_of(phi[None] + noise * error)[:, :k]
-    return float((top != order_of(phi[None])[:, :k]).any(axis=1).mean())
-
-
 def field_names() -> tuple[str, ...]:
     """The public fields of an Explanation."""
     return tuple(f.name for f in fields(Explanation) if not f.name.startswith("_"))
@@ -288,12 +265,11 @@ def _agreed(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _check_alike(first: Explanation, other: Explanation) -> None:
-    one, two = (dict(zip(ALIKE, attrgetter(*ALIKE)(part))) for part in (first, other))
-    differ = [name for name in ALIKE if one[name] != two[name]]
-    shown = f": {one[differ[0]]!r} and {two[differ[0]]!r}" if differ else ""
-    differ += [] if first.family.equals(other.family) else ["family"]
+    pairs = zip(ALIKE, *map(attrgetter(*ALIKE), (first, other)), strict=True)
+    differ = {name: f": {one!r} and {two!r}" for name, one, two in pairs if one != two}
+    differ |= {} if first.family.equals(other.family) else {"family": ""}
     if differ:
-        said = f"Explanations that differ in {', '.join(differ)} cannot be joined{shown}."
+        said = f"Explanations that differ in {', '.join(differ)} cannot be joined{next(iter(differ.values()))}."
         raise ValueError(f"{said} Explain, reweight or slice them alike first.")
 
 

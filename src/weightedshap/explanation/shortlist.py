@@ -1,16 +1,22 @@
-"""Which few features suffice for this prediction? A short list with what the judge predicts after each."""
-
-from __future__ import annotations
+"""Which few features suffice? An order made better by a local search on the judge: a ranking, no attribution."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weightedshap.checks import FloatArray
+from weightedshap.checks import FloatArray, IntArray
+from weightedshap.curves import recovery
+from weightedshap.games.rows import View
+from weightedshap.parallel import each_block
+from weightedshap.weighing import Weighing
 
 if TYPE_CHECKING:
-    from weightedshap.explanation.result import Explanation, Weigher
+    from weightedshap.explanation.result import Explanation
+
+LEAST_GAIN = 0.1  # standard deviations of f(x): a smaller gain is within what a judge may miss
+PASSES = 10
+TITLES = ("judge predicts", "error left")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +59,51 @@ class Shortlist:
         return f"Row {self.row}: {what} to come {near}: {', '.join(self.features)}."
 
 
-TITLES = ("judge predicts", "error left")
-
-
-def shortlisted(one: Explanation, judge: Weigher, row: int, tolerance: float) -> Shortlist:
+def shortlisted(one: "Explanation", weighing: Weighing, row: int, tolerance: float) -> Shortlist:
     """The shortlist of an explanation of one row and output, whose position among all rows is `row`."""
     if not tolerance > 0:
         raise ValueError(f"`tolerance` must be a positive number of standard deviations; got {tolerance!r}.")
-    d = one.values.shape[1]
-    order = judge.refine(one.orders).reshape(1, d, 1)
-    walked, spread = judge.judged(order)
-    f_x, near = float(one.judge_predictions.item()), tolerance * float(spread.item())
-    predictions = walked[0, :, 0]
+    view, order = weighing.judge.view(slice(0, 1)), refined_orders(weighing, one.orders).reshape(1, 1, -1, 1)
+    predictions, near = view.along(order)[0, 0, :, 0], tolerance * float(weighing.judge.spread(view).item())
+    f_x = float(one.judge_predictions.item())
     good = np.flatnonzero(np.abs(f_x - predictions) <= near)
-    k = int(good[0]) if len(good) else d
-    names = tuple(one.feature_names[i] for i in order[0, :k, 0])
+    k = int(good[0]) if len(good) else order.size
+    names = tuple(one.feature_names[i] for i in order[0, 0, :k, 0])
     return Shortlist(row, one.output_names[0], names, predictions[: k + 1], f_x, near, bool(len(good)))
+
+
+def refined_orders(weighing: Weighing, orders: IntArray) -> IntArray:
+    """(n, d[, k]) orders → the same shape, better ones by a search on the judge; see `refined`."""
+    start, judge = orders.reshape(*orders.shape[:2], -1), weighing.judge
+
+    def work(part: slice) -> IntArray:
+        view = judge.view(part)
+        return refined(view, start[part], judge.spread(view))
+
+    found = each_block(work, judge.parts(start.shape[1]), weighing.method, "refining")
+    return np.concatenate(list(found)).reshape(orders.shape)
+
+
+def refined(judge: View, orders: IntArray, spread: FloatArray) -> IntArray:
+    """Orders (n, d, k) whose neighbours change places where that brings the judge nearer to f(x).
+
+    Exchanging places t and t + 1 changes one coalition of the walk, that of the first t + 1: all pairs that begin at an
+    even place are tried in one walk, then the odd ones, ten times at most or until nothing moves. |f(x) − v| must fall
+    by more than `LEAST_GAIN` times the spread (n, k), the standard deviation of f(x) over the background.
+    """
+    walked, d = recovery(judge, orders[:, None])[:, 0], orders.shape[1]  # (n, d + 1, k)
+    for _ in range(PASSES):
+        before = orders
+        for start in (0, 1):
+            first, place = np.arange(start, d - 1, 2), np.arange(d)  # of each pair; of each player
+            place[first], place[first + 1] = first + 1, first
+            tried = orders[:, place]
+            errors = recovery(judge, tried[:, None])[:, 0]
+            better = np.zeros(walked.shape, dtype=np.bool_)  # by the place where the walk changes
+            better[:, first + 1] = walked[:, first + 1] - errors[:, first + 1] > LEAST_GAIN * spread[:, None]
+            walked = np.where(better, errors, walked)
+            better[:, first] = better[:, first + 1]
+            orders = np.where(better[:, :d], tried, orders)
+        if (orders == before).all():
+            break
+    return orders

@@ -10,24 +10,15 @@ from weightedshap.checks import IntArray, as_numbers_of, one_of
 from weightedshap.inputs import Kind, is_frame, kind_of, part_of
 
 AXES: Mapping[str, tuple[str, ...]] = {
-    "values": ("row", "feature", "output"),
-    "base_values": ("row", "output"),
-    "predictions": ("row", "output"),
-    "judge_predictions": ("row", "output"),
-    "game_labels": ("row", "output"),
-    "contributions": ("row", "size", "feature", "output"),
-    "shapley": ("row", "feature", "output"),
-    "shapley_errors": ("row", "feature", "output"),
+    **dict.fromkeys(("values", "shapley", "orders", "standard_errors", "shapley_errors"), ("row", "feature", "output")),
+    **dict.fromkeys(("predictions", "judge_predictions", "base_values", "endpoint_gaps"), ("row", "output")),
+    **dict.fromkeys(("game_labels", "weight_labels"), ("row", "output")),
+    **dict.fromkeys(("curves", "reference_curves"), ("row", "step", "output")),
     "weights": ("row", "size", "output"),
-    "weight_labels": ("row", "output"),
     "scores": ("row", "weight", "output"),
-    "orders": ("row", "feature", "output"),
-    "curves": ("row", "step", "output"),
-    "reference_curves": ("row", "step", "output"),
-    "standard_errors": ("row", "feature", "output"),
-    "n_evaluations": ("row",),
-    "endpoint_gaps": ("row", "output"),
+    "contributions": ("row", "size", "feature", "output"),
     "replicates": ("row", "chain", "size", "feature", "output"),
+    "n_evaluations": ("row",),
 }
 """The axes of every array; "output" is there only if the explanation has that axis."""
 
@@ -43,7 +34,7 @@ class Cut:
 
 def as_cut(key: object, n: int, features: Sequence[str], outputs: Sequence[str] | None) -> Cut:
     """What ``explanation[key]`` keeps. `outputs` is None where the axis is not there."""
-    axes = ("rows", "features") if outputs is None else ("rows", "features", "outputs")
+    axes = ("rows", "features", "outputs")[: 2 if outputs is None else 3]
     rows, chosen, kept = (*_by_axis(key, axes), slice(None))[:3]
     if as_numbers_of("rows", rows, None).dtype.kind == "U":
         raise IndexError(f"Rows are selected by position. To select a feature, write explanation[:, {rows!r}].")
@@ -122,15 +113,9 @@ def _cut_field(value: Any, axes: tuple[str, ...], keep: Cut) -> Any:
     return value
 
 
-def shape_of(name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of a field, given the length of each axis that is there."""
-    return tuple(sizes[axis] for axis in AXES[name] if axis in sizes)
-
-
 def same(one: Any, other: Any) -> bool:
     """Equal to the bit: NaN equals NaN, and 0.0 differs from −0.0."""
-    form = _form(one)
-    if form != _form(other):
+    if (form := _form(one)) != _form(other):
         return False
     if form == "mapping":
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)

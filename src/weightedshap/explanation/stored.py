@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.explanation.slicing import AXES, shape_of
+from weightedshap.explanation.slicing import AXES
 from weightedshap.files import archive
 from weightedshap.inputs import is_frame
 from weightedshap.weights import REFERENCES, WeightFamily
@@ -82,7 +82,8 @@ def _fits(name: str, value: object, sizes: Mapping[str, int]) -> bool:
         return set(value) == NAMED.get(name) and all(_fits(name, array, sizes) for array in value.values())
     if not isinstance(value, np.ndarray):
         return value is None and name in OPTIONAL
-    return (value.dtype.kind, value.shape) == (KINDS.get(name, "f"), shape_of(name, sizes))
+    shape = tuple(sizes[axis] for axis in AXES[name] if axis in sizes)
+    return (value.dtype.kind, value.shape) == (KINDS.get(name, "f"), shape)
 
 
 def _are_names(value: object, length: int) -> bool:

@@ -32,15 +32,14 @@ NOT_STORED = object()  # stands for a choice that no file can hold
 
 def save(setting: Setting, fits: Fits, folder: str | os.PathLike[str]) -> None:
     """Write `setting` and what its games learned to `folder`, which is made if need be."""
-    learned = {"game": [game.stored() for game in fits.games]}
-    learned["judge"] = [None if fits.judge is fits.games[0] else fits.judge.stored()]
+    judge = None if fits.judge is fits.games[0] else fits.judge.stored()
+    learned = {"game": [game.stored() for game in fits.games], "judge": [judge]}
     choices = {name: _stored(name, value, setting) for name, value in field_values(setting.choices).items()}
     kept = {name: value for name, value in choices.items() if value is not NOT_STORED}
     again = [name for name in choices if name not in kept and None in learned.get(name, [None])]
-    background = field_values(setting.background)
+    content = {"choices": kept, "again": again, "background": field_values(setting.background), "learned": learned}
     path = as_path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    content = {"choices": kept, "again": again, "background": background, "learned": learned}
     if setting.model is not None:
         content["fingerprint"] = setting.model(_probes(setting.background))
     archive.write(path / MAIN, "explainer", VERSION, content)

@@ -53,24 +53,19 @@ class TreeModel:
 
 def readable(model: Model, table: Table) -> FittedPath | None:
     """The path-dependent game of a model whose trees can be read on its scale; None for any other model."""
+    return read_or_told(model, table)[0]
+
+
+def read_or_told(model: Model, table: Table) -> tuple[FittedPath | None, tuple[str, ...]]:
+    """The same, and a sentence where a pipeline's trees could be read if columns that it mixes were one player."""
+    from weightedshap.trees.pipelines import MixedColumns
     from weightedshap.trees.readers import UnreadableModel
 
     try:
-        return FittedPath(model, table, *_explained(model, table))
-    except UnreadableModel:
-        return None
-
-
-def why_learned(model: Model, table: Table) -> tuple[str, ...]:
-    """A sentence where the trees of a pipeline could be read if columns that it mixes were one player."""
-    from weightedshap.trees.pipelines import MixedColumns, is_pipeline
-    from weightedshap.trees.readers import UnreadableModel
-
-    try:
-        _ = is_pipeline(model.original) and _explained(model, table)
+        return FittedPath(model, table, *_explained(model, table)), ()
     except UnreadableModel as error:
-        return (f"{error} Learned games explain them apart here.",) if isinstance(error, MixedColumns) else ()
-    return ()
+        mixed = isinstance(error, MixedColumns)
+        return None, (f"{error} Learned games explain them apart here.",) if mixed else ()
 
 
 def _explained(model: Model, table: Table) -> tuple[ReadModel, str]:

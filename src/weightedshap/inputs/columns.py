@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from weightedshap.checks import Array as Array
 from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions, as_numbers_of, offered
 from weightedshap.inputs.groups import listed
 from weightedshap.lazily import pd
@@ -17,7 +18,6 @@ Data = Any
 """Rows of people's data: an array (n, c), a pandas or a polars DataFrame."""
 UserModel = Any
 """A model as people bring it: an estimator or booster of any library, a network, a session, a function of rows."""
-Array = npt.NDArray[Any]
 Column = FloatArray | npt.NDArray[np.object_]
 R = TypeVar("R")
 
@@ -46,11 +46,10 @@ class Kind(Generic[R]):
 def numeric(data: npt.ArrayLike, who: str) -> Array:
     """A C-contiguous array of numbers; an error for anything else."""
     array = np.asarray(data)
+    why = str(array.dtype)
     if array.dtype.kind in "mM":
         days = "days: (dates - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')"
-        said = f"`{who}` holds dates or durations ({array.dtype})."
-        raise TypeError(f"{said} Turn them into numbers first, for example {days}.")
-    why = str(array.dtype)
+        raise TypeError(f"`{who}` holds dates or durations ({why}). Turn them into numbers first, for example {days}.")
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
@@ -179,10 +178,8 @@ def as_rows(data: Data) -> Data:
     if library == "shap":
         return _held_by_shap(data)
     if library == "scipy":
-        said = (
-            "A sparse matrix keeps no rows to mix. Pass `.toarray()` of it; for XGBoost, to which cells that are left"
-        )
-        raise TypeError(f"{said} out are missing, with NaN in their place.")
+        said = "A sparse matrix keeps no rows to mix. Pass `.toarray()` of it; for XGBoost, to which"
+        raise TypeError(f"{said} cells that are left out are missing, with NaN in their place.")
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, Mapping) for row in data):
         if uneven := sorted({str(key) for row in data for key in row.keys() ^ data[0].keys()}):
             raise ValueError(f"Some rows lack {listed(uneven)}. Give every row the same names, None where missing.")

@@ -12,15 +12,21 @@ Groups = Mapping[str, Sequence[int | str]] | Sequence[Sequence[int | str]]
 
 def group_of(names: tuple[str, ...], groups: Groups | None) -> dict[str, str]:
     """For each column that is in a group, the name of the group."""
+    groups = () if groups is None else groups
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
+        raise TypeError(f"`groups` must be {{name: columns}} or a list of lists of columns; got {groups!r}.")
+    members = [_members(one, names) for one in (groups.values() if isinstance(groups, Mapping) else groups)]
+    labels = [*map(str, groups)] if isinstance(groups, Mapping) else [*map(_label, members)]
+    if twice := repeated(labels):
+        raise ValueError(f"Two groups are named {twice[0]!r}. Give each a name of its own: {{name: columns}}.")
     group: dict[str, str] = {}
-    for label, members in _labelled(() if groups is None else groups, names):
-        if not members:
+    for label, columns in zip(labels, members, strict=True):
+        if not columns:
             raise ValueError(f"The group {label!r} has no columns. Name at least one, or leave it out.")
-        for name in members:
+        for name in columns:
             if name in group:
                 raise ValueError(f"Column {name!r} is in two groups, {group[name]!r} and {label!r}.")
             group[name] = label
-    labels = set(group.values())
     if taken := [name for name in names if name in labels and name not in group]:
         raise ValueError(f"The group {taken[0]!r} is named like a column outside it. Give the group another name.")
     return group
@@ -43,17 +49,6 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 def repeated(names: Iterable[str]) -> list[str]:
     """The names that stand more than once, in alphabetical order."""
     return sorted(name for name, times in Counter(names).items() if times > 1)
-
-
-def _labelled(groups: Groups, names: tuple[str, ...]) -> Iterable[tuple[str, list[str]]]:
-    """The name of each group and its columns."""
-    if isinstance(groups, str) or not isinstance(groups, Iterable):
-        raise TypeError(f"`groups` must be {{name: columns}} or a list of lists of columns; got {groups!r}.")
-    members = [_members(group, names) for group in (groups.values() if isinstance(groups, Mapping) else groups)]
-    labels = [*map(str, groups)] if isinstance(groups, Mapping) else [*map(_label, members)]
-    if twice := repeated(labels):
-        raise ValueError(f"Two groups are named {twice[0]!r}. Give each a name of its own: {{name: columns}}.")
-    return zip(labels, members, strict=True)
 
 
 def _members(group: object, names: tuple[str, ...]) -> list[str]:

@@ -39,11 +39,8 @@ class Table:
         if not text or len(set(table.names)) != c or own not in (None, table.names):
             raise ValueError("names of the background's columns are not those of its rows.")
         columns = np.concatenate(table.players)
-        if (
-            columns.dtype.kind != "i"
-            or len(table.player_names) != table.d
-            or sorted(columns.tolist()) != list(range(c))
-        ):
+        partition = columns.dtype.kind == "i" and sorted(columns.tolist()) == list(range(c))
+        if not partition or len(table.player_names) != table.d:
             raise ValueError("players of the background are not made of its columns.")
         if n == 0 or (stored_array("weights", table.weights, (n,)) < 0).any() or abs(table.weights.sum() - 1) > 1e-9:
             raise ValueError("weights of the background are negative, or do not sum to one.")
