@@ -10,7 +10,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 import weightedshap as ws
 from weightedshap.checks import UnknownName
 from weightedshap.choices import OTHER_MODELS, Choices, Setting
-from weightedshap.games import DistilledTrees, NeuralSurrogate, TreeSurrogate
+from weightedshap.games import DistilledTrees, NeuralSurrogate, TreeSurrogate, tree_model
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4))
@@ -33,6 +33,13 @@ def test_readable_trees_explain_themselves_and_the_anchored_game_judges():
     assert meant(TREES) == (("tree_path",), "anchored")
     assert meant(CLASSES) == (("tree_path",), "anchored")
     assert meant(make_pipeline(StandardScaler().fit(X), TREES)) == (("tree_path",), "anchored")
+
+
+def test_the_trees_of_a_pipeline_are_read_once(monkeypatch):
+    read, times = tree_model._explained, []
+    monkeypatch.setattr(tree_model, "_explained", lambda *given: times.append(1) or read(*given))
+    ws.Explainer(make_pipeline(StandardScaler().fit(X), TREES), X, progress=False)
+    assert len(times) == 1
 
 
 @pytest.mark.parametrize("model", [LINEAR, LINEAR.predict, make_pipeline(Normalizer().fit(X), TREES)])

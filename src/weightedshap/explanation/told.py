@@ -105,5 +105,7 @@ def notes_of_rows(explanation: Explanation) -> Iterator[str]:
     if len(used) == explanation.family.d:
         shifted = np.isnan(scale_factors(explanation))
         if shifted.mean() > MANY_SHIFTED:
-            said = f"In {shifted.sum()} of {plural(shifted.size, 'row')} the attributions add up to next to nothing,"
-            yield f"{said} or to the wrong side: there to_shap(normalize='scale') shifts instead of scaling."
+            said = (
+                f"In {shifted.sum()} of {plural(shifted.size, 'row')} the attributions add up to next to nothing, or to"
+            )
+            yield f"{said} the wrong side: there to_shap(normalize='scale') shifts instead of scaling."
