@@ -1,7 +1,7 @@
 """The pictures of the method's page and of the README, drawn anew with every build.
 
-    python docs/pictures.py            # all of them, into docs/images/drawn
-    python docs/pictures.py readme     # docs/images/recovery.png, which the README shows
+python docs/pictures.py            # all of them, into docs/images/drawn
+python docs/pictures.py readme     # docs/images/recovery.png, which the README shows
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def explained() -> ws.Explanation:
 @cache
 def row() -> int:
     """The row that gains most by its weight, in area under the recovery-error curve."""
-    shapley, own = (curves[:, 1:].sum(axis=1) for curves in (explained().reference_curves["shapley"], explained().curves))
+    shapley, own = (
+        curves[:, 1:].sum(axis=1) for curves in (explained().reference_curves["shapley"], explained().curves)
+    )
     return int(np.argmax(shapley - own))
 
 
@@ -72,7 +74,11 @@ def weights() -> Figure:
                         ha="left" if j == 0 else "right", color=INK)  # fmt: skip
     ax.annotate("equal weights: the Shapley value", (10.5, 0.05), (0, 22), textcoords="offset points", ha="center",
                 color=VERMILION)  # fmt: skip
-    ax.set(xlabel="size j of the coalition, the feature included", ylabel="weight of $\\Delta_j$", xticks=[1, 5, 10, 15, 20])
+    ax.set(
+        xlabel="size j of the coalition, the feature included",
+        ylabel="weight of $\\Delta_j$",
+        xticks=[1, 5, 10, 15, 20],
+    )
     return _clean(figure, ax)
 
 

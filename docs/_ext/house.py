@@ -96,7 +96,7 @@ def inline_math(writer: Any, node: nodes.math) -> None:
 
 def block_math(writer: Any, node: nodes.math_block) -> None:
     number = f'<span class="eqno">({node["number"]})</span>' if node["number"] else ""
-    writer.body.append(f'{writer.starttag(node, "div", CLASS="math")}{tex2mathml(node.astext(), as_block=True)}')
+    writer.body.append(f"{writer.starttag(node, 'div', CLASS='math')}{tex2mathml(node.astext(), as_block=True)}")
     writer.body.append(f"{number}</div>\n")
     raise nodes.SkipNode
 
