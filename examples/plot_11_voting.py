@@ -48,7 +48,8 @@ ax.spines[["top", "right"]].set_visible(False)
 
 # %%
 # Seats and power are different things. The same function also goes through the whole method: `explain` looks for the
-# weights under which the parties, taken in order, win soonest.
+# weights under which the parties, taken in order, win soonest. No weights beat equal ones here, and of tied weights
+# those nearest to Shapley's are kept.
 
 explanation = ws.explain(game)
 print(explanation.weight_labels[0], dict(zip(parties, explanation.values[0].round(2).tolist(), strict=True)))

@@ -18,7 +18,7 @@ celsius = rng.normal(15, 8, 2000)
 X = pd.DataFrame({"°C": celsius, "°F": celsius * 1.8 + 32 + rng.normal(0, 1, 2000), "wind": rng.gamma(3, 2, 2000)})
 y = X["°C"] - X["wind"] + rng.normal(0, 0.5, 2000)
 model = LGBMRegressor(n_estimators=100, num_leaves=15, n_jobs=1, verbose=-1)
-model.fit(X.assign(**{"°F": 0.0})[:1500], y[:1500])  # it never learns about °F
+model = model.fit(X.assign(**{"°F": 0.0})[:1500], y[:1500])  # it never learns about °F
 
 # %%
 # * ``tree_path`` and ``tree_interventional`` ask what the **model** does with a column. An unused one gets nothing.
