@@ -10,8 +10,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import honest_rankings
 import numpy as np
+
+import honest_rankings
 import peers
 
 BUDGETS = ("20 d", "100 d", "300 d")
@@ -86,7 +87,7 @@ def ahead_in_speed() -> Iterator[str]:
     cold = {name: run["times"]["CPU"]["seconds"] for name, run in peers.kept("cold").items()}
     ours, shap = (cold[f"{name}, trees: first row"] for name in ("weightedshap", "shap"))
     again = cold["… from the second start on"]
-    yield f"shap, first row of a new process: {shap:.1f} s, ours {ours:.1f} s while it compiles and {again:.1f} s afterwards"
+    yield f"shap, first row of a new process: {shap:.1f} s; ours {ours:.1f} s while it compiles, {again:.1f} s later on"
 
 
 def ahead_in_errors() -> Iterator[str]:
@@ -104,7 +105,8 @@ def ahead_in_rankings() -> Iterator[str]:
         ratio, margin = honest_rankings.relative(runs, "anchored network", honest_rankings.OURS)
         if ratio - margin > 1:
             best = honest_rankings.best(runs, "anchored network")
-            yield f"{best} ({name}; judged by networks of other rows): our area is {ratio:.2f} ± {margin:.2f} times its own"
+            told = f"our area is {ratio:.2f} ± {margin:.2f} times its own"
+            yield f"{best} ({name}; judged by networks of other rows): {told}"
 
 
 def versions() -> list[str]:

@@ -18,7 +18,7 @@ X, y = load_diabetes(return_X_y=True, as_frame=True)
 model = GradientBoostingRegressor(random_state=0).fit(X[:350], y[:350])
 explainer = ws.Explainer(model, X[:350])
 
-evaluation = ws.evaluate(explainer, X[350:420], y[350:420])
+evaluation = ws.evaluate(explainer, X[350:], y[350:])
 print(evaluation)
 
 # %%
