@@ -17,6 +17,7 @@ MODULES = ["", ".plots", ".games", ".estimators", ".estimators.stopping", ".weig
 MODULES += [".engines", ".report"]
 TICKS = re.compile(r"(``.*?``|`.*?`)")
 STARS = re.compile(r"(?<=[φw])\*|(?<=, )\*(?=,)")  # of φ* and w*, and of keyword arguments
+HEAD = (">>> import numpy as np", ">>> import weightedshap as ws")
 PAPER = re.compile(r"\b(Equation|Algorithm|Theorem) ([1-5])\b")  # those of the paper, told on the page of the method
 
 
@@ -54,6 +55,17 @@ def ours(name: str, rawtext: str, text: str, lineno: int, inliner: Any, options:
     link = addnodes.pending_xref(rawtext, literal, refdomain="py", reftype="obj", reftarget=full, refexplicit=True)
     link["refdoc"], link["refwarn"] = env.docname, True
     return [link], []
+
+
+def snippets(text: str) -> dict[str, list[str]]:
+    """Examples of classes whose docstrings have none, by the class."""
+    found = re.findall(r"^(weightedshap\.[\w.]+)\n((?:.+\n?)+)", text, re.M)
+    return {name: [*HEAD, *lines.splitlines()] for name, lines in found}
+
+
+def with_snippet(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    if name in app.snippets:
+        lines += ["", "Examples", "--------", *app.snippets[name], ""]
 
 
 def formulas_are_code(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -115,6 +127,7 @@ def warnings_are_errors(conf: dict[str, Any], name: str, when: str) -> None:
 
 def begun(app: Any) -> None:
     app.ours = public_names()
+    app.snippets = snippets((app.srcdir / "snippets.txt").read_text(encoding="utf-8"))
     pictures.draw_all(app.srcdir / "images" / "drawn")
 
 
@@ -122,6 +135,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.add_role("ours", ours)
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("autodoc-process-docstring", formulas_are_code, priority=100)  # before numpydoc
+    app.connect("autodoc-process-docstring", with_snippet, priority=110)
     app.connect("autodoc-process-docstring", as_rest, priority=900)  # after it
     app.connect("builder-inited", begun, priority=1)
     return {"parallel_read_safe": False}
