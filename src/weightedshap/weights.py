@@ -25,7 +25,11 @@ PAPER_PAIRS = ((32, 1), (16, 1), (8, 1), (4, 1), (2, 1), (1, 1), (1, 2), (1, 4),
 
 @dataclass(frozen=True, eq=False)
 class WeightFamily:
-    """m labels and vectors (m, d), non-negative rows that sum to one. Two families are compared with `equals`."""
+    """m labels and vectors (m, d), non-negative rows that sum to one. Two families are compared with `equals`.
+
+    >>> (shapley(3) | WeightFamily("mine", [0.5, 0.25, 0.25])).labels
+    ('Shapley', 'mine')
+    """
 
     labels: tuple[str, ...]
     vectors: FloatArray
