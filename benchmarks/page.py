@@ -7,6 +7,7 @@ samplers, a summary of the rankings, the versions, and everything in which a pee
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -124,6 +125,13 @@ def _listed(what: str, of: Mapping[str, str]) -> str:
     return f"* {what}: {', '.join(f'{SHOWN.get(name, name)} {version}' for name, version in of.items())}"
 
 
+def readable(text: str) -> str:
+    """Settings as people say them."""
+    for setting, said in {"library = ": "", "depth = -1": "31 leaves", "depth = 6": "depth 6"}.items():
+        text = text.replace(setting, said)
+    return re.sub(r"(?<== )\d{4,}", lambda number: f"{int(number[0]):,}", text)
+
+
 def filled(text: str, mark: str, lines: list[str]) -> str:
     """The text with new lines between a mark and its end."""
     before, found, after = text.partition(f"<!-- {mark} -->\n")
@@ -135,10 +143,10 @@ def filled(text: str, mark: str, lines: list[str]) -> str:
 def main() -> None:
     honest_rankings.page()
     peers.page()
-    text = peers.PAGE.read_text(encoding="utf-8")
+    text = readable(peers.PAGE.read_text(encoding="utf-8"))
     parts = {"versions": versions, "samplers": sampler_table, "rankings": ranking_table, "ahead": ahead}
     for mark, make in parts.items():
-        text = filled(text, mark, make())
+        text = filled(text, mark, [readable(line) for line in make()])
     peers.PAGE.write_text(text, encoding="utf-8")
 
 

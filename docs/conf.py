@@ -34,7 +34,7 @@ myst_dmath_double_inline = True
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"show-inheritance": False}
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 default_role = "ours"
@@ -57,7 +57,8 @@ sphinx_gallery_conf = {
     "backreferences_dir": "reference/used",
     "doc_module": ("weightedshap",),
     "inspect_global_variables": True,
-    "copyfile_regex": r".*\.css",
+    "ignore_repr_types": r"matplotlib\.",
+    "reference_url": {"weightedshap": None},
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -137,7 +137,7 @@ def curve() -> Figure:
     curves = {"Shapley": one.reference_curves["shapley"][0], "WeightedSHAP": one.curves[0]}
     for ax, (name, order) in zip(axes, orders.items(), strict=True):
         _draw_curve(ax, name, curves[name], [one.feature_names[i] for i in order])
-    axes[0].set_ylabel("|f(x) − v(known)|")
+    axes[0].set(ylabel="|f(x) − v(known)|", ylim=(0, 1.3 * max(curve.max() for curve in curves.values())))
     return figure
 
 
@@ -148,7 +148,7 @@ def _draw_curve(ax: Axes, name: str, curve: np.ndarray, names: list[str]) -> Non
     ax.plot(ks, curve, color=colour, marker="o", ms=5, lw=1.6)
     for k, told in enumerate(["nothing", *(f"+ {name}" for name in names)]):
         ax.annotate(told, (k, curve[k]), (2, 6), textcoords="offset points", rotation=55, fontsize=9, color=INK)
-    ax.set(xticks=ks, xlabel="features known", ylim=(0, curve.max() * 1.35))
+    ax.set(xticks=ks, xlabel="features known")
     ax.set_title(f"{name}: area {curve[1:].sum():.0f}", color=colour)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)

@@ -24,7 +24,7 @@ OURS = [*MODULES, ".engines", ".report"]
 SNIPPETS = dict(re.findall(r"^(weightedshap\.[\w.]+)\n((?:.+\n?)+)", (DOCS / "snippets.txt").read_text("utf-8"), re.M))
 TOPICS = "housing credit classes pipeline torch groups voting superpixels honest weights_by_row streaming from_shap"
 WRITTEN = [*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")]  # those below reference/generated are made
-PAGES = sorted([*WRITTEN, *ROOT.glob("*.md"), ROOT / "examples" / "README.md"])
+PAGES = sorted([*WRITTEN, *ROOT.glob("*.md")])
 LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -57,7 +57,7 @@ def target_of(page: Path, link: str) -> Path:
     """The file behind a link; pages of the gallery are made of the examples."""
     path = (page.parent / link).resolve()
     if path.parent == DOCS / "auto_examples":
-        return ROOT / "examples" / ("README.md" if path.stem == "index" else f"{path.stem}.py")
+        return ROOT / "examples" / ("GALLERY_HEADER.rst" if path.stem == "index" else f"{path.stem}.py")
     return path
 
 

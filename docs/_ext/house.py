@@ -16,6 +16,7 @@ from sphinx import addnodes
 MODULES = ["", ".plots", ".games", ".estimators", ".estimators.stopping", ".weights", ".utilities", ".curves"]
 MODULES += [".engines", ".report"]
 TICKS = re.compile(r"(``.*?``|`.*?`)")
+ENTRY = re.compile(r"(?:^| · )([a-z_]\w*(?:, [a-z_]\w*)*) : ")
 STARS = re.compile(r"(?<=[φw])\*|(?<=, )\*(?=,)")  # of φ* and w*, and of keyword arguments
 HEAD = (">>> import numpy as np", ">>> import weightedshap as ws")
 PAPER = re.compile(r"\b(Equation|Algorithm|Theorem) ([1-5])\b")  # those of the paper, told on the page of the method
@@ -66,6 +67,19 @@ def snippets(text: str) -> dict[str, list[str]]:
 def with_snippet(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     if name in app.snippets:
         lines += ["", "Examples", "--------", *app.snippets[name], ""]
+
+
+def described(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """``name : what it is`` in a section is a name and its description; several may stand in one line."""
+    told, inside = [], False
+    for place, line in enumerate(lines):
+        if line in ("Parameters", "Attributes") and lines[place + 1 : place + 2] == ["-" * len(line)]:
+            inside = True
+        elif line in ("Examples", "Returns"):
+            inside = False
+        entries = ENTRY.split(line) if inside and ENTRY.match(line) else []
+        told += [part for name, text in zip(entries[1::2], entries[2::2]) for part in (name, f"    {text}")] or [line]
+    lines[:] = told
 
 
 def formulas_are_code(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -136,6 +150,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("autodoc-process-docstring", formulas_are_code, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", with_snippet, priority=110)
+    app.connect("autodoc-process-docstring", described, priority=120)
     app.connect("autodoc-process-docstring", as_rest, priority=900)  # after it
     app.connect("builder-inited", begun, priority=1)
     return {"parallel_read_safe": False}
