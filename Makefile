@@ -50,6 +50,7 @@ reproduce: $(VENV)/.full  ## redo the paper: hours (the data in WEIGHTEDSHAP_DAT
 
 docs: $(VENV)/.docs  ## the documentation as a site, in site/; runs every example of the gallery
 	$(BIN)/python -m sphinx -b html -d build/doctrees --fail-on-warning --keep-going --nitpicky --quiet docs site
+	$(BIN)/python docs/check_links.py site
 
 clean:  ## remove .venv and everything that was built
 	rm -rf $(VENV) .venv-peers build dist site docs/auto_examples docs/images/drawn docs/reference/generated docs/reference/used demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
