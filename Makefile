@@ -49,6 +49,7 @@ reproduce: $(VENV)/.full  ## redo the paper: hours (the data in WEIGHTEDSHAP_DAT
 	$(BIN)/weightedshap reproduce all
 
 docs: $(VENV)/.docs  ## the documentation as a site, in site/; runs every example of the gallery
+	rm -rf docs/reference/generated site  # a name that is gone leaves no page behind
 	$(BIN)/python -m sphinx -b html -d build/doctrees --fail-on-warning --keep-going --nitpicky --quiet docs site
 	$(BIN)/python docs/check_links.py site
 

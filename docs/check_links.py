@@ -1,6 +1,6 @@
 """Every link inside the built site leads to a file and an anchor that exist; those that lead outside are listed.
 
-    python docs/check_links.py site
+python docs/check_links.py site
 """
 
 from __future__ import annotations
@@ -43,8 +43,13 @@ def _leads(path: Path, link: str, pages: dict[Path, Page]) -> bool:
     return target.exists()
 
 
+def _written(folder: Path) -> list[Path]:
+    """The pages; the theme keeps templates in _static."""
+    return sorted(path for path in folder.rglob("*.html") if "_static" not in path.parts)
+
+
 def main(folder: str) -> int:
-    pages = {path: Page(path) for path in sorted(Path(folder).resolve().rglob("*.html"))}
+    pages = {path: Page(path) for path in _written(Path(folder).resolve())}
     lost = [f"{path.name}: {link}" for path, page in pages.items() for link in broken(path, page, pages)]
     outside = sorted({link for page in pages.values() for link in page.links if link.startswith("http")})
     said = [f"{len(pages)} pages", *(f"BROKEN {one}" for one in lost), *(f"outside {link}" for link in outside)]

@@ -50,6 +50,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
+    "write_computation_times": False,  # its page asks other servers for scripts
     "matplotlib_animations": False,
     "reset_modules": ("matplotlib", "house.warnings_are_errors"),
     "reset_modules_order": "both",

@@ -132,7 +132,7 @@ def _draw_coalitions(ax: Axes) -> None:
 def curve() -> Figure:
     """The recovery curve of one row being drawn feature by feature, in two orders."""
     one = explained()[[row()]]
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", sharey=True)
     orders = {"Shapley": ws.curves.order_of(one.shapley[0]), "WeightedSHAP": one.orders[0]}
     curves = {"Shapley": one.reference_curves["shapley"][0], "WeightedSHAP": one.curves[0]}
     for ax, (name, order) in zip(axes, orders.items(), strict=True):

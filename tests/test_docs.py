@@ -65,7 +65,8 @@ def target_of(page: Path, link: str) -> Path:
 def test_every_public_name_has_a_reference_page(suffix):
     known = set().union(*(listed(page.name) for page in (DOCS / "reference").glob("*.md")))
     names = [f"weightedshap{suffix}.{name}" for name in importlib.import_module(f"weightedshap{suffix}").__all__]
-    assert [name for name in names if name not in known] == []
+    elsewhere = {"weightedshap.WeightFamily": "weightedshap.weights.WeightFamily"}  # one page is enough
+    assert [name for name in names if elsewhere.get(name, name) not in known] == []
 
 
 @pytest.mark.parametrize("suffix", OURS)

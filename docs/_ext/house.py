@@ -29,9 +29,11 @@ def public_names() -> dict[str, str]:
         module = importlib.import_module(f"weightedshap{suffix}")
         for name in module.__all__:
             full = f"weightedshap{suffix}.{name}"
+            thing = getattr(module, name)
+            if name == "WeightFamily" and not suffix:
+                continue  # is shown where it is made
             found.setdefault(name, full)
             found[full] = full
-            thing = getattr(module, name)
             if inspect.isclass(thing):
                 members = [member for member in vars(thing) if not member.startswith("_")]
                 found |= {f"{name}.{member}": f"{full}.{member}" for member in members if _documented(thing, member)}
@@ -115,6 +117,11 @@ def _plain(text: str) -> str:
     return PAPER.sub(lambda found: f":ref:`{found[0]} <{found[1].lower()}-{found[2]}>`", text)
 
 
+def unmade_by_people(app: Any, what: str, name: str, *_: Any) -> tuple[str, None] | None:
+    """Results are made by the library: their constructors say nothing to a reader."""
+    return ("", None) if name in ("weightedshap.Explanation", "weightedshap.Evaluation") else None
+
+
 def inline_math(writer: Any, node: nodes.math) -> None:
     writer.body.append(tex2mathml(node.astext(), as_block=False))
     raise nodes.SkipNode
@@ -152,5 +159,6 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", with_snippet, priority=110)
     app.connect("autodoc-process-docstring", described, priority=120)
     app.connect("autodoc-process-docstring", as_rest, priority=900)  # after it
+    app.connect("autodoc-process-signature", unmade_by_people)
     app.connect("builder-inited", begun, priority=1)
     return {"parallel_read_safe": False}
