@@ -73,6 +73,7 @@ The paper prints this sum without the minus; its text asks for it to be small.
 """
 
 UTILITIES: Mapping[str, Utility] = {"aup": aup, "exclusion": exclusion, "masked_inclusion": masked_inclusion}
+"""Utilities by name, as `weightedshap.Explainer` takes them."""
 
 
 def as_utility(utility: Any) -> Utility:

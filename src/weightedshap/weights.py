@@ -229,6 +229,7 @@ FAMILIES: Mapping[str, Callable[[int], WeightFamily]] = {
     "first": first,
     "last": last,
 }
+"""Families by name, as `weightedshap.Explainer` takes them."""
 
 
 def as_family(family: Any, d: int) -> WeightFamily:
