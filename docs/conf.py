@@ -50,6 +50,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
+    "run_stale_examples": True,  # they show what the library does now
     "write_computation_times": False,  # its page asks other servers for scripts
     "matplotlib_animations": False,
     "reset_modules": ("matplotlib", "house.warnings_are_errors"),

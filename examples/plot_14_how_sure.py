@@ -11,7 +11,7 @@ import numpy as np
 import weightedshap as ws
 
 rng = np.random.default_rng(6)
-d = 16
+d = 14
 main, pairs = rng.normal(size=d) / 2, np.triu(rng.normal(size=(d, d)), 1) / 6
 
 
@@ -22,7 +22,7 @@ def value(coalitions):
 
 
 game = ws.games.FunctionGame(value, d=d)
-truth = ws.estimators.exact(game).mean.mean(axis=0)  # all 65,536 coalitions, for comparison only
+truth = ws.estimators.exact(game).mean.mean(axis=0)  # all 16,384 coalitions, for comparison only
 
 # %%
 # The same game with three budgets. The bars are 95 % intervals, the crosses the truth.
