@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 PINNED := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-slow test-engines test-all attack check bench bench-peers reproduce docs clean
+.PHONY: help demo test test-slow test-engines test-all attack check bench bench-peers bench-page reproduce docs clean
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
@@ -42,14 +42,19 @@ bench-peers: .venv-peers/.ready  ## beside the newest peers, on Python 3.13 (PEE
 	for group in whole cold end_to_end memory path interventional page; do \
 		OMP_NUM_THREADS=1 .venv-peers/bin/python benchmarks/peers.py $$group || exit 1; done
 
+bench-page: $(VENV)/.full  ## docs/benchmarks.md and docs/honest-rankings.md from the runs kept in results/
+	$(BIN)/python benchmarks/page.py
+
 reproduce: $(VENV)/.full  ## redo the paper: hours (the data in WEIGHTEDSHAP_DATA, else from OpenML)
 	$(BIN)/weightedshap reproduce all
 
-docs: $(VENV)/.docs  ## the documentation as a site
-	$(BIN)/python -m mkdocs build --strict --quiet
+docs: $(VENV)/.docs  ## the documentation as a site, in site/; runs every example of the gallery
+	rm -rf docs/reference/generated site  # a name that is gone leaves no page behind
+	$(BIN)/python -m sphinx -b html -d build/doctrees --fail-on-warning --keep-going --nitpicky --quiet docs site
+	$(BIN)/python docs/check_links.py site
 
 clean:  ## remove .venv and everything that was built
-	rm -rf $(VENV) .venv-peers build dist site demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) .venv-peers build dist site docs/auto_examples docs/images/drawn docs/reference/generated docs/reference/used demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -60,7 +60,14 @@ class Chains:
 
 @dataclass(frozen=True)
 class Contributions:
-    """The table Δ with its counts and errors."""
+    """The table Δ with its counts and errors.
+
+    >>> from weightedshap.estimators import exact
+    >>> from weightedshap.games import FunctionGame
+    >>> exact(FunctionGame(lambda coalitions: coalitions.prod(axis=1), d=2)).mean  # together or not at all
+    array([[0., 0.],
+           [1., 1.]])
+    """
 
     mean: FloatArray  # (d, d[, k]) ``mean[j - 1, i]`` = Δ_j(x_i); NaN where the cell was never visited
     counts: FloatArray  # (d, d[, k]) draws that a cell averages: 0 where unvisited, infinity where Δ is exact

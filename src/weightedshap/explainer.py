@@ -60,6 +60,13 @@ class Explainer:
     random_state : seed; each row draws from its own child of it
     n_jobs : workers; changes nothing but time
     progress : "auto" shows a bar for long work in a terminal; True, False
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> explainer = Explainer(lambda X: X[:, 0] + X[:, 1] * X[:, 2], X, game="marginal")
+    >>> explainer(X[:5]).values.shape
+    (5, 3)
     """
 
     def __init__(

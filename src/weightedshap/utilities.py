@@ -22,7 +22,13 @@ Score = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Utility:
-    """T as a value; called as ``utility(game, f_x)`` it scores the attributions of one bound game."""
+    """T as a value; called as ``utility(game, f_x)`` it scores the attributions of one bound game.
+
+    >>> from weightedshap.games import FunctionGame
+    >>> game = FunctionGame(lambda coalitions: coalitions @ np.array([3.0, 1.0]), d=2)
+    >>> aup(game, 4.0)(np.array([[3.0, 1.0], [1.0, 3.0]]))  # the first knows what matters
+    array([-1., -3.])
+    """
 
     name: str
     score: Callable[[View, FloatArray], FloatArray]  # (view of a block of n rows, phi (n, m, d, k)) → (n, m, k)
@@ -68,6 +74,7 @@ The paper prints this sum without the minus; its text asks for it to be small.
 """
 
 UTILITIES: Mapping[str, Utility] = {"aup": aup, "exclusion": exclusion, "masked_inclusion": masked_inclusion}
+"""Utilities by name, as `weightedshap.Explainer` takes them."""
 
 
 def as_utility(utility: Any) -> Utility:

@@ -25,7 +25,11 @@ PAPER_PAIRS = ((32, 1), (16, 1), (8, 1), (4, 1), (2, 1), (1, 1), (1, 2), (1, 4),
 
 @dataclass(frozen=True, eq=False)
 class WeightFamily:
-    """m labels and vectors (m, d), non-negative rows that sum to one. Two families are compared with `equals`."""
+    """m labels and vectors (m, d), non-negative rows that sum to one. Two families are compared with `equals`.
+
+    >>> (shapley(3) | WeightFamily("mine", [0.5, 0.25, 0.25])).labels
+    ('Shapley', 'mine')
+    """
 
     labels: tuple[str, ...]
     vectors: FloatArray
@@ -213,6 +217,7 @@ REFERENCES: Mapping[str, Callable[[int], WeightFamily]] = {"shapley": shapley, "
 FAMILIES: Mapping[str, Callable[[int], WeightFamily]] = {
     make.__name__: make for make in (paper, wide, sizes, shapley, banzhaf, first, last)
 }
+"""Families by name, as `weightedshap.Explainer` takes them."""
 
 
 def as_family(family: Any, d: int) -> WeightFamily:

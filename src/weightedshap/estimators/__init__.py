@@ -80,6 +80,7 @@ ESTIMATORS: Mapping[str, Function] = {
     "proxy": proxy,
     "walks": walks,
 }
+"""Estimators by name, as `Explainer` takes them."""
 
 TAKE_OWN = (auto, exact)  # estimators that ask a game for its own Δ first
 

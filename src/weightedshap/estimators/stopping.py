@@ -51,6 +51,11 @@ class Rule:
     budget : evaluations that must not be exceeded, or None
     chains : how many chains the rule wants to see, or None
     every : the rule is asked when the number of orders walked is a multiple of this; 0 where the budget alone decides
+
+    Examples
+    --------
+    >>> (standard_error(0.01) | evaluations(5_000)).budget
+    5000
     """
 
     decide: Callable[[Progress], str | None]

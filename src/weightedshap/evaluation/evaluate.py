@@ -62,6 +62,13 @@ class Evaluation:
     judges : the kinds of games that judged, see `evaluate`; and "own", the judge that chose the weights
     points : for each judge and metric (n, methods, d + 1), by row and k = 0..d; several outputs are averaged
     notes : sentences the reader should know · feature_names : the players that were ranked
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> explainer = Explainer(lambda X: X[:, 0] + X[:, 1] * X[:, 2], X, game="marginal")
+    >>> evaluate(explainer, X[:5], against="own").judges
+    ('own',)
     """
 
     methods: tuple[str, ...]

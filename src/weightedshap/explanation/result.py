@@ -57,6 +57,13 @@ class Explanation:
     endpoint_gaps : {"empty": game(∅) − E f, "full": game([d]) − f(x)}, each (n[, k]); NaN where unknown
     replicates : (n, c, d, d[, k]) Δ from c independent chains
     notes : sentences the reader should know
+
+    Examples
+    --------
+    >>> import weightedshap as ws
+    >>> vote = ws.games.FunctionGame(lambda coalitions: (coalitions.sum(axis=1) >= 2).astype(float), d=3)
+    >>> ws.explain(vote).shapley.round(2)
+    array([[0.33, 0.33, 0.33]])
     """
 
     values: FloatArray

@@ -38,6 +38,7 @@ GAMES: Mapping[str, Callable[[], Recipe]] = {
     "tree_path": partial(TreeModel, removal="path"),
     "distilled_trees": DistilledTrees,
 }
+"""Recipes of games by name, as `Explainer` takes them."""
 
 JUDGES: Mapping[str, Callable[[], Recipe]] = {**GAMES, "anchored": Anchored, "anchored_network": AnchoredNetwork}
 """Games that rankings can be scored on: those that explain, and those that may know the prediction itself."""
