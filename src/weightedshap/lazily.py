@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Lazily", "lightgbm", "linalg", "optimize", "pd", "special"]
+__all__ = ["Lazily", "linalg", "optimize", "pd", "special"]
 
 
 class Lazily:
@@ -19,9 +19,8 @@ class Lazily:
 
 
 if TYPE_CHECKING:
-    import lightgbm
     import pandas as pd
     from scipy import linalg, optimize, special
 else:
-    lightgbm, pd, special = Lazily("lightgbm"), Lazily("pandas"), Lazily("scipy.special")
+    pd, special = Lazily("pandas"), Lazily("scipy.special")
     linalg, optimize = Lazily("scipy.linalg"), Lazily("scipy.optimize")

@@ -13,7 +13,6 @@ from weightedshap.estimators.noise import REPEATS, fingerprint, keep_partial, no
 from weightedshap.estimators.parities import Parities
 from weightedshap.estimators.strata import Crossfit, Fit, Plan, Sample
 from weightedshap.games.wrappers import checked
-from weightedshap.lazily import lightgbm
 
 ADDITIVE = Parities(rounds=0)  # a polynomial of order 1
 BINS = {"max_bin": 3, "verbosity": -1}  # a mask has two values
@@ -146,6 +145,8 @@ def _read_out(
     trees: int, grown: dict[str, float], sample: Sample, y: FloatArray, seen: IntArray, held: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Δ of an ensemble fitted to the rows `seen` and stopped by the rows `held`, and its values everywhere."""
+    import lightgbm
+
     from weightedshap.games.tree_blocks import mask_game
     from weightedshap.trees.readers import lightgbm_ensembles
 

@@ -15,9 +15,10 @@ from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import Encoding
 from weightedshap.games.wrappers import FittedOnTable
 from weightedshap.inputs import Data, Model, Table
-from weightedshap.lazily import lightgbm
 
 if TYPE_CHECKING:
+    from lightgbm import Booster
+
     from weightedshap.games.distilled import DistilledTrees
     from weightedshap.games.tree_surrogate import TreeSurrogate
     from weightedshap.trees.ensembles import Ensemble
@@ -43,8 +44,10 @@ def boost(
     offset: FloatArray,
     rng: np.random.Generator,
     **more: int | bool,
-) -> tuple[lightgbm.Booster, ...]:
+) -> tuple[Booster, ...]:
     """Trees for each output less its offset (k,), as labels are in single precision; held-out errors stop them."""
+    import lightgbm
+
     if recipe.leaves < 2 or recipe.bins < 2:
         raise ValueError(f"Trees need at least 2 leaves and 2 bins; got {recipe.leaves} and {recipe.bins}.")
     jobs = recipe.n_jobs or (1 if seen.X.size < SMALL else 0)
@@ -72,7 +75,7 @@ class Boosted(FittedOnTable):
     """A game of learned trees; a subclass says what becomes of splits on hidden features."""
 
     encoding: Encoding
-    boosters: tuple[lightgbm.Booster, ...]  # one for each output, of each fit
+    boosters: tuple[Booster, ...]  # one for each output, of each fit
     offset: FloatArray  # (k,) what is added to the mean of the fits
     quality: Mapping[str, Any] = field(default_factory=dict)  # how well they fit
 
@@ -120,6 +123,8 @@ class Boosted(FittedOnTable):
         cls, content: Mapping[str, Any], model: Model, background: Table, more: int = 0, **further: Any
     ) -> Self:
         """The game that `stored` wrote; its trees see `more` columns than the table has."""
+        import lightgbm
+
         from weightedshap.trees.texts import examined
 
         offset, k = content.get("offset", np.zeros(len(content["boosters"]))), len(model.chosen)

@@ -14,10 +14,11 @@ from weightedshap.games.protocols import Anchor, ExactFitted, Fitted, Game, Reci
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import ExactGame, FittedOnTable, JoinedBlock
 from weightedshap.inputs import Data, Model, Table
-from weightedshap.lazily import lightgbm
 from weightedshap.trees.links import LINKS, Link, agree, link_between
 
 if TYPE_CHECKING:
+    from lightgbm import Booster
+
     from weightedshap.games.tree_surrogate import LearnedTrees
 
 POWER = 0.25  # of 1 − s/d
@@ -95,7 +96,7 @@ class FittedAnchored(FittedOnTable):
         return self.base.space if self.link.name == "identity" else self.model.space
 
     @property
-    def boosters(self) -> tuple[lightgbm.Booster, ...]:
+    def boosters(self) -> tuple[Booster, ...]:
         """What was learned by LightGBM, one for each output and fit."""
         return self.correction.boosters
 
