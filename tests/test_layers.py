@@ -12,7 +12,7 @@ LAYERS = [
     *("lazily", "wording", "checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network"),
     *("weights", "games"),
     *("curves", "refinement", "estimators", "utilities", "selection", "assembly", "choices"),
-    *("files", "explanation", "weighing", "streaming", "explainer"),
+    *("files", "explanation", "sums", "weighing", "streaming", "explainer"),
     *("evaluation", "model_files", "engines", "plots", "report", "jobs", "commands", "cli"),
 ]
 

@@ -9,8 +9,8 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weightedshap.checks import require
@@ -43,9 +43,7 @@ class ModelFile:
 
     def fingerprint(self) -> str:
         """The hash of the file; of a function its name, as its code cannot be told."""
-        if self.is_function:
-            return self.path
-        return "sha256:" + hashlib.sha256(Path(self.path).read_bytes()).hexdigest()
+        return self.path if self.is_function else hash_of(Path(self.path))
 
     def load(self) -> UserModel:
         """The model; a ValueError where the file is not what its name says, or would run code."""
@@ -61,7 +59,9 @@ class ModelFile:
         with path.open("rb") as file:
             start = file.read(8)
         if not start.startswith(STARTS[kind]):
-            raise ValueError(f"{self.path!r} does not begin like a {kind} model, so it was not opened. {_guess(start)}")
+            like = "like a pickle" if start[:1] == b"\x80" else f"with {start!r}"
+            said = f"{self.path!r} does not begin like a {kind} model, so it was not opened."
+            raise ValueError(f"{said} It begins {like}.")
         try:
             return self._skops() if kind == ".skops" else LOADERS[kind](self.path)
         except (ImportError, MemoryError, Refused):
@@ -86,20 +86,26 @@ class ModelFile:
         return skops.load(self.path, trusted=list(self.trusted))
 
 
+def hash_of(path: Path) -> str:
+    """A hash of a file, or of all files of a folder."""
+    found = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            with file.open("rb") as opened:
+                found.update(hashlib.file_digest(opened, "sha256").digest())
+    return "sha256:" + found.hexdigest()
+
+
 class Refused(ValueError):
     """A model that could run code, and was not allowed to."""
 
 
-def as_model_file(
-    model: str | os.PathLike[str], trust_pickle: bool = False, trusted: tuple[str, ...] = ()
-) -> ModelFile:
+def as_model_file(model: str | os.PathLike[str], trust_pickle: bool = False, trusted: Iterable[str] = ()) -> ModelFile:
     """Where a model is, checked to be there; workers in other folders find it too."""
-    path = os.fspath(model)
-    if Path(path).exists():
-        return ModelFile(str(Path(path).resolve()), trust_pickle, trusted)
-    if FUNCTION.fullmatch(path):
-        return ModelFile(path)
-    raise FileNotFoundError(2, "there is no such model; name a file, or module:function", path)
+    found = ModelFile(os.fspath(model), trust_pickle, tuple(trusted))
+    if not found.is_function and not Path(found.path).exists():
+        raise FileNotFoundError(2, "there is no such model; name a file, or module:function", found.path)
+    return found if found.is_function else replace(found, path=str(Path(found.path).resolve()))
 
 
 def _function(reference: str) -> UserModel:
@@ -113,22 +119,8 @@ def _function(reference: str) -> UserModel:
     return found
 
 
-def _guess(start: bytes) -> str:
-    if start[:1] == b"\x80":
-        return "It begins like a pickle."
-    return f"It begins with {start!r}."
-
-
 def _xgboost(path: str) -> UserModel:
     return require("xgboost", "xgboost").Booster(model_file=path)
-
-
-def _catboost(path: str) -> UserModel:
-    return require("catboost", "catboost").CatBoost().load_model(path, format="cbm")
-
-
-def _onnx(path: str) -> UserModel:
-    return require("onnxruntime", "onnx").InferenceSession(path, providers=["CPUExecutionProvider"])
 
 
 def _lightgbm(path: str) -> UserModel:
@@ -142,6 +134,6 @@ LOADERS: Mapping[str, Callable[[str], UserModel]] = {
     ".txt": _lightgbm,
     ".json": _xgboost,
     ".ubj": _xgboost,
-    ".cbm": _catboost,
-    ".onnx": _onnx,
+    ".cbm": lambda path: require("catboost", "catboost").CatBoost().load_model(path, format="cbm"),
+    ".onnx": lambda path: require("onnxruntime", "onnx").InferenceSession(path, providers=["CPUExecutionProvider"]),
 }

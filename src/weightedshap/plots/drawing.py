@@ -18,6 +18,8 @@ from weightedshap.checks import FloatArray
 from weightedshap.plots import style
 from weightedshap.wording import number
 
+Canvas = Axes | None
+"""What is drawn on; None for a new figure."""
 AT_SIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}  # a legend to the right of the Axes
 DASHES: dict[str, Any] = {
     "solid": "-",
@@ -40,7 +42,7 @@ def signed() -> Colormap:
     return LinearSegmentedColormap.from_list("signed", style.SIGNED)
 
 
-def axes(ax: Axes | None, height: float = style.HEIGHT) -> Axes:
+def axes(ax: Canvas, height: float = style.HEIGHT) -> Axes:
     """`ax`, or the Axes of a new figure of that height in inches."""
     if ax is not None:
         return ax
@@ -50,7 +52,7 @@ def axes(ax: Axes | None, height: float = style.HEIGHT) -> Axes:
 
 
 def bar_axes(
-    ax: Axes | None, names: Sequence[str], slot: float = 0.26, head: float = 0, total: int = 0
+    ax: Canvas, names: Sequence[str], slot: float = 0.26, head: float = 0, total: int = 0
 ) -> tuple[Axes, FloatArray]:
     """Axes with names, set in lines, for horizontal bars, the first on top; and where each stands: 0, 1, … if short."""
     texts = [in_lines(name) for name in names]
@@ -65,7 +67,7 @@ def bar_axes(
     return ax, places
 
 
-def legend_axes(ax: Axes | None, names: Sequence[str]) -> Axes:
+def legend_axes(ax: Canvas, names: Sequence[str]) -> Axes:
     """Axes with room for the names at their side, 0.15 inches for each line."""
     return axes(ax, max(style.HEIGHT, 0.5 + 0.15 * sum(in_lines(name).count("\n") + 1.4 for name in names)))
 

@@ -17,7 +17,8 @@ from weightedshap.checks import FloatArray, IntArray, look_up
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import coded
 from weightedshap.plots import drawing, reading, style
-from weightedshap.plots.reading import Order
+from weightedshap.plots.drawing import Canvas
+from weightedshap.plots.reading import Order, Output
 from weightedshap.wording import number, plural
 
 Levels = tuple[IntArray, list[str]]
@@ -28,11 +29,7 @@ LEAST_ROWS = 20  # for a partner to be looked for
 
 
 def beeswarm(
-    explanation: Explanation,
-    output: int | str = 0,
-    max_display: int = 10,
-    order: Order = "importance",
-    ax: Axes | None = None,
+    explanation: Explanation, output: Output = 0, max_display: int = 10, order: Order = "importance", ax: Canvas = None
 ) -> Axes:
     """One dot for each row and feature at its φ*, coloured by the value of the feature.
 
@@ -133,8 +130,8 @@ def scatter(
     explanation: Explanation,
     feature: int | str | None = None,
     color: int | str | None = None,
-    output: int | str = 0,
-    ax: Axes | None = None,
+    output: Output = 0,
+    ax: Canvas = None,
 ) -> Axes:
     """The value of a feature against its φ*, a dot for each row; the most influential feature if none is named.
 
@@ -229,11 +226,11 @@ def strongest_partner(explanation: Explanation, i: int) -> int | None:
 
 def heatmap(
     explanation: Explanation,
-    output: int | str = 0,
+    output: Output = 0,
     max_display: int = 10,
     order: Order = "importance",
     rows: str | npt.ArrayLike = "similarity",
-    ax: Axes | None = None,
+    ax: Canvas = None,
 ) -> Axes:
     """φ* of every row and feature as a colour, rows side by side, with f(x) above.
 
@@ -287,11 +284,11 @@ def _row_order(explanation: Explanation, rows: str | npt.ArrayLike) -> tuple[Int
 
 def decision(
     explanation: Explanation,
-    output: int | str = 0,
+    output: Output = 0,
     max_display: int = 10,
     order: Order = "importance",
     rows: npt.ArrayLike | None = None,
-    ax: Axes | None = None,
+    ax: Canvas = None,
 ) -> Axes:
     """A line for each row from the base, below, to f(x), above, feature by feature, coloured by f(x).
 

@@ -15,6 +15,8 @@ from weightedshap.checks import FloatArray, IntArray, look_up, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
 from weightedshap.plots import drawing, reading, style
+from weightedshap.plots.drawing import Canvas
+from weightedshap.plots.reading import Output
 from weightedshap.wording import number, percent
 
 APART: dict[str, Any] = {"color": "#F0F0F0", "edgecolor": style.DARK_GREY, "hatch": "////"}
@@ -34,9 +36,7 @@ class Step:
         return number(self.length, 3, sign=True) + ("" if self.error == 0 else f" ± {number(self.error, 1)}")
 
 
-def waterfall(
-    explanation: Explanation, row: int, output: int | str = 0, max_display: int = 10, ax: Axes | None = None
-) -> Axes:
+def waterfall(explanation: Explanation, row: int, output: Output = 0, max_display: int = 10, ax: Canvas = None) -> Axes:
     """How the features of one row lead from game(∅), the base, to the prediction f(x).
 
     A weighted attribution need not add up. Where a moderate factor makes it do so, φ* is drawn multiplied by it, and
@@ -64,7 +64,7 @@ def waterfall(
     return drawing.finished(ax, title, said)
 
 
-def _running(ax: Axes | None, steps: Sequence[Step], base: float, prediction: float) -> Axes:
+def _running(ax: Canvas, steps: Sequence[Step], base: float, prediction: float) -> Axes:
     """Bars that each begin where the one before ends."""
     names = ["base, no feature known", *(step.name for step in steps), "prediction f(x)"]
     ax, places = drawing.bar_axes(ax, names, head=0.3)
@@ -76,7 +76,7 @@ def _running(ax: Axes | None, steps: Sequence[Step], base: float, prediction: fl
     return ax
 
 
-def _side_by_side(ax: Axes | None, steps: Sequence[Step]) -> Axes:
+def _side_by_side(ax: Canvas, steps: Sequence[Step]) -> Axes:
     """Bars that all begin at 0, with a line before the last, which is not attributed."""
     ax, places = drawing.bar_axes(ax, [step.name for step in steps], head=0.3)
     _draw_steps(ax, steps, places, np.zeros(len(steps)))
@@ -123,9 +123,7 @@ def _with_value(explanation: Explanation, row: int, i: int) -> str:
     return name if values is None else f"{name} = {reading.cell(values.iloc[row])}"
 
 
-def sizes(
-    explanation: Explanation, row: int, output: int | str = 0, max_display: int = 6, ax: Axes | None = None
-) -> Axes:
+def sizes(explanation: Explanation, row: int, output: Output = 0, max_display: int = 6, ax: Canvas = None) -> Axes:
     """Why the weights matter: Δ_j of the most influential features of one row, and w* in grey, against the size j."""
     row = reading.row_position(explanation, row)
     explanation, title = reading.one_output(explanation, output)
@@ -158,10 +156,10 @@ def image(
     row: int,
     picture: npt.ArrayLike,
     segments: npt.ArrayLike,
-    output: int | str = 0,
+    output: Output = 0,
     values: str = "WeightedSHAP",
     top: float | None = None,
-    ax: Axes | None = None,
+    ax: Canvas = None,
 ) -> Axes:
     """A map of the attribution of an image whose features are superpixels: red raises the prediction, blue lowers it.
 

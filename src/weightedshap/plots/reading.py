@@ -21,8 +21,8 @@ from weightedshap.utilities import UTILITIES
 from weightedshap.weights import WeightFamily, shapley
 from weightedshap.wording import number, plural
 
-Curves = Mapping[str, FloatArray]
-"""(n, d + 1) recovery curves by method."""
+Output = int | str
+"""An output, by position or name."""
 
 Order = str | Sequence[int | str]
 """How features are ordered: by mean |φ*| ("importance"), by max |φ*| ("max"), as in the "table", or as listed."""
@@ -41,7 +41,7 @@ KNOWN_OTHERS = {
 """Weights in words, by the mean share of the other features that are known."""
 
 
-def one_output(explanation: Explanation, output: int | str) -> tuple[Explanation, str | None]:
+def one_output(explanation: Explanation, output: Output) -> tuple[Explanation, str | None]:
     """One output without the axis k, and what to call it; all there is where that axis is not there."""
     place = place_of(explanation, output)
     kind = "class " if scale_of(explanation.judge_info) == "probability" else ""
@@ -203,22 +203,16 @@ def games_and_weights(family: WeightFamily) -> tuple[tuple[str, ...], WeightFami
     return (games, weights) if len(games) > 1 and weights.of_games(games).equals(family) else ((), family)
 
 
-def own_curves(explanation: Explanation) -> dict[str, FloatArray]:
-    """Recovery curves of WeightedSHAP, Shapley, first and last."""
-    references = explanation.reference_curves.items()
-    return {"WeightedSHAP": explanation.curves} | {("Shapley" if n == "shapley" else n): c for n, c in references}
-
-
-def chosen_shares(explanation: Explanation, output: int | str = 0) -> FloatArray:
+def chosen_shares(explanation: Explanation, output: Output = 0) -> FloatArray:
     """(m,) share of the rows that chose each weight of the family."""
     labels = np.asarray(one_output(explanation, output)[0].weight_labels)
     return np.array([(labels == label).mean() for label in explanation.family.labels])
 
 
-def shares_by_game(explanation: Explanation) -> tuple[tuple[str, ...], WeightFamily, FloatArray]:
+def shares_by_game(family: WeightFamily, share: FloatArray) -> tuple[tuple[str, ...], WeightFamily, FloatArray]:
     """Games, weights, and (G, M) the share of the rows that chose each pair; no game and (1, M) for weights alone."""
-    games, weights = games_and_weights(explanation.family)
-    return games, weights, chosen_shares(explanation).reshape(-1, len(weights))
+    games, weights = games_and_weights(family)
+    return games, weights, share.reshape(-1, len(weights))
 
 
 def weights_to_show(family: WeightFamily, share: FloatArray) -> tuple[IntArray, int | None]:

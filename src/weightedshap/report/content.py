@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,12 @@ import pandas as pd
 
 from weightedshap import __version__
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.curves import area, mean_interval, misfit
 from weightedshap.evaluation import LARGER_IS_BETTER, METHODS, Evaluation, in_words
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.result import judge_named, named, scale_of
 from weightedshap.inputs import kind_of
 from weightedshap.plots import reading
+from weightedshap.sums import Sums, interval, of_curves, of_output
 from weightedshap.wording import number
 
 EXPLORED_BYTES = 7 * 2**20  # before compression; with plotly.js the page stays below 10 MB
@@ -46,9 +46,12 @@ DRAWN = ("WeightedSHAP", "refined", "Shapley", "first", "last", "greedy", "optim
 class Whole:
     """What the page tells of all rows, where only a sample of them can be explored, as of a folder of results."""
 
-    n: int
-    summaries: Sequence[Mapping[str, Any]]  # one for each output, made as `summary` does
+    outputs: Sequence[Sums]  # of all rows, see `weightedshap.sums.of_output`
     positions: Sequence[int]  # of the rows of the sample among all
+
+    @property
+    def n(self) -> int:
+        return int(self.outputs[0]["own"]["rows"])
 
 
 def contents(
@@ -68,6 +71,7 @@ def contents(
     judge = explanation.judge_info
     learned, variance = judge.get("held_out_error_by_size"), judge.get("variance", np.nan)
     rows = _explored(outputs, cells)
+    summed = [of_output(one) for one in outputs] if whole is None else whole.outputs
     arrays = [_explored_arrays(one, rows) for one in outputs]
     places, numbers = _joined({name: np.stack([each[name] for each in arrays], axis=1) for name in arrays[0]})
     head = {
@@ -90,10 +94,10 @@ def contents(
         "stopped": [[reason, count] for reason, count in Counter(explanation.stopped).most_common()],
         "utility": explanation.utility,
         "scored": reading.scored_on(explanation),
-        "facts": _facts(explanation),
+        "facts": _facts(explanation, len(explanation) if whole is None else whole.n),
         "notes": [*explanation.notes, *(() if evaluation is None else evaluation.notes)],
         "held_out": None if learned is None else {"errors": _numbers(learned), "variance": _numbers(variance)},
-        "summaries": [summary(one) for one in outputs] if whole is None else list(whole.summaries),
+        "summaries": [summary(one, sums) for one, sums in zip(outputs, summed, strict=True)],
         "evaluation": None if evaluation is None else _evaluation(evaluation),
         "arrays": places,
     }
@@ -162,9 +166,9 @@ def _text(value: Any) -> str:
     return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
 
 
-def _facts(explanation: Explanation) -> list[list[str]]:
+def _facts(explanation: Explanation, n: int) -> list[list[str]]:
     """What was explained and how, as pairs of a name and a text."""
-    n, d = explanation.values.shape[:2]
+    d = len(explanation.feature_names)
     least, most = explanation.n_evaluations.min(), explanation.n_evaluations.max()
     spread = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     games, weights = reading.games_and_weights(explanation.family)
@@ -195,46 +199,49 @@ def _fact(value: object) -> str:
     return f"{value:,}" if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else str(value)
 
 
-def summary(one: Explanation) -> dict[str, Any]:
-    """What the page tells of all rows of one output, without its axis."""
-    chosen, reference = np.abs(one.values).mean(axis=0), np.abs(one.shapley).mean(axis=0)
+def summary(one: Explanation, sums: Sums) -> dict[str, Any]:
+    """What the page tells of all rows of one output, without its axis, from their sums."""
+    chosen, reference = (np.array(sums[name]) / sums["own"]["rows"] for name in ("phi", "shapley"))
     top = reading.largest(chosen, TOP_FEATURES)
+    wholes = {"chosen_whole": _numbers(chosen.sum()), "shapley_whole": _numbers(reference.sum())}
     importance = {"features": top.tolist(), "chosen": _numbers(chosen[top]), "shapley": _numbers(reference[top])}
-    return {"importance": importance, "weights": _weights(one), "own": _judged(reading.own_curves(one))}
+    return {"importance": importance | wholes, "weights": _weights(one, sums), "own": _judged(sums["own"])}
 
 
-def _weights(one: Explanation) -> dict[str, Any]:
+def _weights(one: Explanation, sums: Sums) -> dict[str, Any]:
     """Shares of the rows, game by game, that chose each weight, from small coalitions to large; of many the chosen."""
-    games, family, shares = reading.shares_by_game(one)
+    counts = np.array([sums["weights"].get(label, 0) for label in one.family.labels])
+    games, family, shares = reading.shares_by_game(one.family, counts / sums["own"]["rows"])
     shown, uniform = reading.weights_to_show(family, shares.sum(axis=0))
     place = -1 if uniform is None else shown.tolist().index(uniform)
     names = [family.labels[i] for i in shown]
     return {"names": names, "games": list(games), "shares": _numbers(shares[:, shown]), "uniform": place}
 
 
-def _judged(curves: reading.Curves) -> dict[str, Any]:
+def _leading(methods: Iterable[str]) -> list[str]:
+    """WeightedSHAP, or explainers by their names."""
+    return [name for name in methods if name == "WeightedSHAP" or name not in METHODS]
+
+
+def _judged(sums: Sums) -> dict[str, Any]:
     """Mean curves and areas with half-widths of 95 % intervals, and the paired comparison with Shapley."""
-    areas = {name: area(curve) for name, curve in curves.items()}
-    leading = [name for name in areas if name == "WeightedSHAP" or name not in METHODS]  # or explainers by their names
-    drawn = [name for name in curves if name in DRAWN or name in leading]
-    paired = leading and "Shapley" in areas
+    n, curves, areas = sums["rows"], sums["curves"], sums["areas"]
+    leading = _leading(areas)
+    mean = np.array(curves.get("Shapley", next(iter(curves.values())))[0])  # (d + 1,) times n
     return {
-        "rows": len(next(iter(curves.values()))),
-        "areas": [[name, *map(_numbers, mean_interval(values))] for name, values in areas.items()],
-        "curves": [[name, *map(_numbers, mean_interval(curves[name]))] for name in drawn],
+        "rows": n,
+        "areas": [[name, *map(_numbers, interval(moments, n))] for name, moments in areas.items()],
+        "curves": [[name, *map(_numbers, interval(curves[name], n))] for name in curves if name in (*DRAWN, *leading)],
         "leading": leading,
-        "change": _change(areas[leading[0]], areas["Shapley"]) if paired else None,
-        "misfit": misfit(curves.get("Shapley", next(iter(curves.values())))),
+        "change": _change(sums, areas["Shapley"][0] / n) if "change" in sums else None,
+        "misfit": float(mean[-1] / mean[1:].mean()) if mean[1:].any() else 0.0,
     }
 
 
-def _change(chosen: FloatArray, reference: FloatArray) -> dict[str, Any]:
-    """How much smaller the chosen areas are than the reference's, paired by row, relative to its mean."""
-    difference = chosen - reference
-    mean, margin = (each / (reference.mean() or np.nan) for each in mean_interval(difference))
-    tied = np.abs(difference) <= 1e-9 * np.abs(reference)
-    better = float(((difference < 0) & ~tied).mean())
-    return {"mean": _numbers(mean), "margin": _numbers(margin), "better": better, "equal": float(tied.mean())}
+def _change(sums: Sums, reference: float) -> dict[str, Any]:
+    """How much smaller the leading areas are than the reference's, paired by row, relative to its mean."""
+    mean, margin = (_numbers(each / (reference or np.nan)) for each in interval(sums["change"], sums["rows"]))
+    return {"mean": mean, "margin": margin, **{name: sums[name] / sums["rows"] for name in ("better", "equal")}}
 
 
 def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
@@ -244,7 +251,7 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "metrics": list(evaluation.metrics),
         "larger": [metric in LARGER_IS_BETTER for metric in evaluation.metrics],
         "judges": {
-            judge: _judged(evaluation.curves(judge))
+            judge: _judged(of_curves(evaluation.curves(judge), next(iter(_leading(evaluation.methods)), "")))
             | {"mean": _numbers(evaluation.mean(judge)), "margin": _numbers(evaluation.margin(judge))}
             | {"told": in_words(judge)}
             for judge in evaluation.judges
