@@ -1,16 +1,19 @@
 """What the figures share: Axes, names, legends, numbers at bars and error lines, in the looks of the style sheet."""
 
-import textwrap
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LinearSegmentedColormap
-from matplotlib.font_manager import fontManager
+from matplotlib.font_manager import fontManager, get_font
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -21,6 +24,7 @@ from weightedshap.wording import number
 Canvas = Axes | None
 """What is drawn on; None for a new figure."""
 AT_SIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}  # a legend to the right of the Axes
+BREAKABLE = r"[^\s_/-]*[\s_/-]?"  # a word and the sign behind it
 DASHES: dict[str, Any] = {
     "solid": "-",
     "dash": "--",
@@ -98,7 +102,7 @@ def numeral(value: float, _: float | None = None) -> str:
 
 def few_ticks(ax: Axes, *lines: str) -> None:
     """An x axis with no more ticks than fit beside long names, and its label, wrapped where it is long."""
-    ax.set_xlabel("\n".join(in_lines(line, 52) for line in lines), parse_math=False, fontsize="small")
+    ax.set_xlabel("\n".join(in_lines(line, 58) for line in lines), parse_math=False, fontsize="small")
     ax.xaxis.set_major_locator(MaxNLocator(4))
     ax.xaxis.set_major_formatter(numeral)
 
@@ -147,6 +151,32 @@ def numbers_at(ax: Axes, ends: Iterable[float], places: Iterable[float], numbers
 
 
 def in_lines(name: str, width: int = style.NAME_WIDTH) -> str:
-    """A name in lines of at most `width` letters, all letters kept; wide ones, of East Asia, count twice."""
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in name)
-    return "\n".join(textwrap.wrap(name, max(1, width * len(name) // (len(name) + wide)))) if name.strip() else name
+    """A name in lines of at most `width` letters, cut behind spaces or signs if it can; wide letters count twice."""
+    lines = [""]
+    for word in re.findall(BREAKABLE, drawable(name)):
+        for piece in [word] if _breadth(word) <= width else word:
+            fits = _breadth((lines[-1] + piece).rstrip()) <= width
+            lines[-1:] = [lines[-1] + piece] if fits else [lines[-1], piece]
+    return "\n".join(line.strip() for line in lines if line.strip()) or name
+
+
+def _breadth(text: str) -> int:
+    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
+
+
+def drawable(text: str) -> str:
+    """Letters that no installed font has are told by their numbers, as Python does: 価 is \\u4fa1."""
+    if text.isascii():
+        return text
+    known = _letters((*rcParams["font.family"], *style.FONTS))
+    return "".join(each if ord(each) in known else each.encode("unicode_escape").decode() for each in text)
+
+
+@lru_cache(maxsize=8)
+def _letters(families: tuple[str, ...]) -> frozenset[int]:
+    """The letters that some of the families have, as far as they are installed."""
+    found: set[int] = {0xFE0F, 0x200D}  # these join letters
+    for family in families:
+        with suppress(ValueError):
+            found |= set(get_font(fontManager.findfont(family, fallback_to_default=False)).get_charmap())
+    return frozenset(found)

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from weightedshap.checks import FloatArray, IntArray, look_up
@@ -26,6 +27,7 @@ MOST_COLOURED = 6  # levels of a category with a colour of their own
 MOST_CELLS, MOST_LINES = 1_000, 200  # rows of a heatmap, and of a decision plot
 MOST_NAMED_ROWS = 20
 LEAST_ROWS = 20  # for a partner to be looked for
+HALO = withStroke(linewidth=1.5, foreground="white")  # around letters that stand on dots
 
 
 def beeswarm(
@@ -87,13 +89,14 @@ def _name_levels(ax: Axes, place: float, phi: FloatArray, levels: Levels, width:
     colours = _level_colours(*levels)
     taken: list[tuple[float, float, float]] = []  # middle, half width, above or below
     for level in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
-        middle, text = float(np.median(phi[codes == level])), names[level][:14]
+        middle, text = float(np.median(phi[codes == level])), drawing.drawable(names[level])[:14]
         half = 0.5 * width * len(text) * 3.6 / 220  # the letters are about 3.6 of 220 points wide
         for side, way in ((-0.3, "bottom"), (0.3, "top")):
             free = all(abs(middle - at) > half + room for at, room, other in taken if other == side)
             if colours[level] != style.UNKNOWN and free:
                 taken.append((middle, half, side))
-                ax.text(middle, place + side, text, color=colours[level], fontsize=6, ha="center", va=way, zorder=4)
+                looks: dict[str, Any] = {"color": colours[level], "fontsize": 6, "ha": "center", "va": way, "zorder": 4}
+                ax.text(middle, place + side, text, path_effects=[HALO], parse_math=False, **looks)
                 break
 
 
@@ -154,7 +157,7 @@ def scatter(
         said = explanation.feature_names[partner] + (" (strongest partner)" if color is None else "")
         _shaded(ax, x, phi, shade, said)
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
-    ax.set_xlabel(drawing.in_lines(explanation.feature_names[i], 66), parse_math=False)
+    ax.set_xlabel(drawing.in_lines(explanation.feature_names[i], 66), parse_math=False, fontsize="medium")
     ax.set_ylabel(f"φ*\n{reading.game_shown(explanation)}")
     ax.yaxis.set_major_formatter(drawing.numeral)
     alone = color is None and partner is None and len(phi) >= LEAST_ROWS
@@ -256,10 +259,11 @@ def heatmap(
     above.locator_params(axis="y", nbins=2)
     above.spines[["top", "right", "bottom"]].set_visible(False)
     if len(places) <= MOST_NAMED_ROWS:
-        texts = [reading.row_name(explanation, row).removeprefix("row ") for row in places]
+        texts = [drawing.drawable(reading.row_name(explanation, row)).removeprefix("row ") for row in places]
         ax.set_xticks(range(len(places)), texts, rotation=90, parse_math=False, fontsize="small")
     drawing.colour_bar(ax, cells, "φ* (orange raises, blue lowers f(x))")
-    ax.set_xlabel(f"{reading.told_rows(len(places), len(explanation))}, {ordered}\n{reading.game_shown(explanation)}")
+    said = f"{reading.told_rows(len(places), len(explanation))}, {ordered}\n{reading.game_shown(explanation)}"
+    ax.set_xlabel(said, fontsize="small")
     drawing.finished(ax, title)
     ax.title.set_y(1.2)
     return ax

@@ -161,7 +161,7 @@ def image(
     top: float | None = None,
     ax: Canvas = None,
 ) -> Axes:
-    """A map of the attribution of an image whose features are superpixels: red raises the prediction, blue lowers it.
+    """A map of the attribution of an image whose features are superpixels: orange raises f(x), blue lowers it.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def _mark_end(ax: Axes, d: int, level: float, share: float) -> None:
     ax.plot(d, level, "o", color=style.INK, markersize=5, clip_on=False, zorder=5)
     line = {"arrowstyle": "-", "linewidth": 0.6}
     text = ax.annotate(said, (d, level), (-6, 48), textcoords="offset points", ha="right", arrowprops=line)
-    text.set(fontsize="x-small", color=style.INK)
+    text.set(fontsize="x-small", color=style.INK, bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1})
 
 
 def _further(explanation: Explanation, name: str, curves: FloatArray, output: Output, taken: Curves) -> FloatArray:

@@ -28,7 +28,12 @@ SIGNED = (LOWERS, "#F7F7F7", RAISES)
 
 WIDTH, HEIGHT = 5.5, 3.6  # inches: one column of a paper
 NAME_WIDTH = 26  # letters in a line beside a bar
-FONTS = ("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Segoe UI Symbol", "Noto Emoji", "Unifont")
+FONTS = (
+    *("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Sans SC"),
+    *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic"),
+    *("WenQuanYi Micro Hei", "Droid Sans Fallback", "Segoe UI Emoji", "Segoe UI Symbol", "Noto Emoji", "Symbola"),
+    *("Arial Unicode MS", "Unifont"),
+)
 """Families asked for letters that the reader's own font lacks, where they are installed."""
 
 SHEET = {name: value for name, value in globals().items() if name.isupper()}

@@ -203,7 +203,7 @@ def summary(one: Explanation, sums: Sums) -> dict[str, Any]:
     """What the page tells of all rows of one output, without its axis, from their sums."""
     chosen, reference = (np.array(sums[name]) / sums["own"]["rows"] for name in ("phi", "shapley"))
     top = reading.largest(chosen, TOP_FEATURES)
-    wholes = {"chosen_whole": _numbers(chosen.sum()), "shapley_whole": _numbers(reference.sum())}
+    wholes = {"wholes": [_numbers(each.sum()) for each in (chosen, reference)]}
     importance = {"features": top.tolist(), "chosen": _numbers(chosen[top]), "shapley": _numbers(reference[top])}
     return {"importance": importance | wholes, "weights": _weights(one, sums), "own": _judged(sums["own"])}
 
