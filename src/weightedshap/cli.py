@@ -20,7 +20,6 @@ from weightedshap_paper.command import reproduce
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 TOP = 6  # features of a row that the demo prints
 BLOCKS = "█▒▓░"  # of games that compete
-ASK_ANOTHER = "\n  WeightedSHAP cannot look worse on the judge that chose; ws.evaluate(explainer, X) asks another."
 
 
 @click.group()
@@ -52,7 +51,7 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
     figure.savefig(output, dpi=150)
     if not quiet:
         click.echo("WeightedSHAP on the breast cancer data of scikit-learn, LightGBM classifier")
-        for text in (repr(explanation) + ASK_ANOTHER, shares(explanation), _one_row(explanation)):
+        for text in (repr(explanation), shares(explanation), _one_row(explanation)):
             click.echo(text + "\n")
         click.echo(f"Figure: {output}    ({number(time.monotonic() - started, 2)} s in all)")
 
