@@ -294,8 +294,7 @@ def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bo
 def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
     """Turn an EXPLANATION, a file that its `save` wrote or a folder of `explain`, into one HTML page.
 
-    Of a folder the pictures show rows that were kept on the way, evenly spread; the page says how many, and what is
-    true of all rows.
+    Of a folder the page tells what all rows sum up to; its pictures show rows that were kept on the way, evenly spread.
     """
     with _guarded(Teller()):
         judged, whole = None if evaluation is None else ws.Evaluation.load(evaluation), None
