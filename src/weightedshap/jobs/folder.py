@@ -6,7 +6,6 @@ holds the fingerprint of the run, a hash of the rows it was made of, and its sum
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,6 @@ from typing import Any
 
 from weightedshap.checks import require
 from weightedshap.files.atomic import replaced
-from weightedshap.jobs.inputs import Rows
 from weightedshap.jobs.stops import BUSY, MISMATCH, Stop, reading, writing
 from weightedshap.sums import Sums
 
@@ -37,10 +35,6 @@ class Part:
     first: int  # row of the file
     before: int  # rows of the input before it
     digest: str
-
-    @classmethod
-    def of(cls, rows: Rows, index: int, before: int) -> Part:
-        return cls(index, rows.file, rows.first, before, rows.digest())
 
     @property
     def name(self) -> str:
@@ -144,11 +138,6 @@ def told_by(path: Path) -> dict[str, Any] | None:
         return None
     with reading(path):
         return dict(json.loads(pq.read_metadata(path).metadata[OWN]))
-
-
-def fingerprint(content: Mapping[str, Any]) -> str:
-    """A hash of what JSON can hold."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def read_manifest(folder: Path) -> Manifest | None:

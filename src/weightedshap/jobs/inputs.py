@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,8 @@ class Source:
         if not root.exists():
             raise Stop(f"{root} is not there.", INPUT)
         found = sorted(root.rglob("*")) if root.is_dir() else [root]
-        files = [file for file in found if file.name.endswith(SUFFIXES) and not _hidden(file, root)]
+        seen = [file for file in found if not re.search(r"(^|/)[._]", file.relative_to(root).as_posix())]
+        files = [file for file in seen if file.name.endswith(SUFFIXES)]
         if not files:
             raise Stop(f"{root} holds no file of rows: none ends with {', '.join(SUFFIXES)}.", INPUT)
         return cls(root, tuple(files), None if columns is None else tuple(dict.fromkeys(columns)))
@@ -97,10 +99,6 @@ class Source:
 
 def _is_csv(file: Path) -> bool:
     return file.name.endswith((".csv", ".csv.gz"))
-
-
-def _hidden(file: Path, root: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
 
 
 def _partitions(file: Path, root: Path) -> dict[str, int | str]:

@@ -60,14 +60,14 @@ def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
 
 def _deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_not_alone, args=[os.getppid()], daemon=True).start()
+    parent = os.getppid()
 
+    def not_alone() -> None:
+        while os.getppid() == parent:  # one that was killed could not say so
+            time.sleep(0.5)
+        os._exit(1)
 
-def _not_alone(parent: int) -> None:
-    """End with a parent that was killed, who could not say so."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+    threading.Thread(target=not_alone, daemon=True).start()
 
 
 @contextmanager

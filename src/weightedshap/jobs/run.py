@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -161,11 +162,16 @@ def run(job: Job, tell: Tell) -> dict[str, Any]:
         begun = kept.read_manifest(job.out)
         if begun is not None and not job.resume:
             raise Stop(f"{job.out} holds a run already. Go on with --resume, or give another --out.", MISMATCH)
-        manifest = _begin(job, tell) if begun is None else _go_on(job, begun)
+        if begun is not None:
+            kept.check_same(job.out, begun, job.identity())
+        manifest = begun or _begin(job, tell)
+        if hash_of(job.out / kept.EXPLAINER) != manifest["explainer"]:
+            raise Stop(f"{job.out / kept.EXPLAINER} changed since the run was begun. Give another --out.", MISMATCH)
         shared = manifest["shared"] and tuple(manifest["shared"])
         asked = replace(job.asked, columns=tuple(manifest["columns"]), shared=shared)
         worker = Worker(str((job.out / kept.EXPLAINER).resolve()), job.fit.model, asked)
-        known = Run(job.out.resolve(), worker, kept.fingerprint(manifest), job.skip, manifest["sample_every"])
+        fingerprint = sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+        known = Run(job.out.resolve(), worker, fingerprint, job.skip, manifest["sample_every"])
         malformed = _all_parts(job, known, manifest["part_rows"], tell)
         summary = summary_of(job.out)
         summary["skipped"] += malformed
@@ -197,13 +203,6 @@ def _begin(job: Job, tell: Tell) -> Manifest:
     return _as_read(manifest)
 
 
-def _go_on(job: Job, begun: Manifest) -> Manifest:
-    kept.check_same(job.out, begun, job.identity())
-    if hash_of(job.out / kept.EXPLAINER) != begun["explainer"]:
-        raise Stop(f"{job.out / kept.EXPLAINER} changed since the run was begun. Give another --out.", MISMATCH)
-    return begun
-
-
 def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> int:
     """Every part, by whoever works; they may come in any order. How many lines of the input were no rows."""
     source = Source.of(job.rows, (*known.worker.asked.key, *(known.worker.asked.columns or ())))
@@ -221,7 +220,7 @@ def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> int:
     with pool(job.engine, job.jobs, job.address) as (workers, many):
         waiting: set[Future[Sums | Stop]] = set()
         for count, rows in enumerate(source.batches(size, no_row if job.skip else None), 1):
-            part = Part.of(rows, count - 1, before)
+            part = Part(count - 1, rows.file, rows.first, before, rows.digest())
             before += rows.batch.num_rows
             if (old := kept.finished(job.out, part, known.fingerprint)) is not None:
                 done(old, new=False)

@@ -171,9 +171,8 @@ def _across(ax: Axes, column: pd.Series[Any]) -> FloatArray:
         codes, names = reading.levels_of(column)
         turned = 90 if sum(map(len, names)) > 45 else 0
         ax.set_xticks(range(len(names)), [drawing.in_lines(name) for name in names], rotation=turned, parse_math=False)
-        return _with_missing(ax, np.where(codes < 0, np.nan, codes), -1.0) + 0.5 * (
-            (np.arange(n) * 0.618034) % 1 - 0.5
-        )  # side by side
+        beside = 0.5 * ((np.arange(n) * 0.618034) % 1 - 0.5)
+        return _with_missing(ax, np.where(codes < 0, np.nan, codes), -1.0) + beside
     finite = numbers[np.isfinite(numbers)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     counts, edges = np.histogram(finite, bins=min(30, max(1, len(np.unique(finite)))))

@@ -189,14 +189,9 @@ def _facts(explanation: Explanation, n: int) -> list[list[str]]:
     apart = by_name | {"judge: ": explanation.judge_info}  # told with the name in front, unless they are one
     for of, info in ({"": own} if facts["judged by"] == "the same game" else apart).items():
         told = {key: value for key, value in info.items() if isinstance(value, FACTS) and key not in NAMED}
-        facts |= {of + WORDS.get(key, str(key).replace("_", " ")): _fact(value) for key, value in told.items()}
+        texts = {key: str(v) if isinstance(v, (str, bool, np.bool_)) else number(float(v)) for key, v in told.items()}
+        facts |= {of + WORDS.get(key, str(key).replace("_", " ")): text for key, text in texts.items()}
     return [[name, text] for name, text in facts.items()]
-
-
-def _fact(value: object) -> str:
-    if isinstance(value, (float, np.floating)):
-        return number(float(value))
-    return f"{value:,}" if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else str(value)
 
 
 def summary(one: Explanation, sums: Sums) -> dict[str, Any]:
