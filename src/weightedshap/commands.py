@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,6 @@ WRITTEN = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
-Command = Callable[..., Any]
-Option = Callable[[Any], Any]
-
 
 def _from_toml(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
     """Options of a file as defaults; what stands on the command line wins."""
@@ -54,15 +51,6 @@ def _listed(context: click.Context, parameter: click.Parameter, text: str | list
     if text is None or isinstance(text, (list, tuple)):
         return None if text is None else tuple(text)
     return tuple(name.strip() for name in text.split(","))
-
-
-def _options(*groups: Sequence[Option]) -> Callable[[Command], Command]:
-    def add(command: Command) -> Command:
-        for option in reversed([option for group in groups for option in group]):
-            command = option(command)
-        return command
-
-    return add
 
 
 FILES = {
@@ -89,22 +77,22 @@ KINDS = "LightGBM .txt, XGBoost .json or .ubj, CatBoost .cbm, .onnx, .skops, or 
 PICKLE = "Open a .pkl, .pickle or .joblib file. It can run any code of whoever wrote it: only for files of your own."
 
 
-def _each(told: Mapping[str, str], **look: Any) -> list[Option]:
-    return [click.option(f"--{name}", help=what, **look) for name, what in told.items()]
+def _each(told: Mapping[str, str], **look: Any) -> list[click.Option]:
+    return [click.Option([f"--{name}"], help=what, **look) for name, what in told.items()]
 
 
 FITTING = [
     *_each({"config": "Options as TOML."}, type=THERE, is_eager=True, expose_value=False, callback=_from_toml),
-    click.option("--model", required=True, help=KINDS),
-    click.option("--trust-pickle", is_flag=True, help=PICKLE),
-    click.option("--trust-type", multiple=True, metavar="TYPE", help="A type that a .skops file may hold."),
+    click.Option(["--model"], required=True, help=KINDS),
+    click.Option(["--trust-pickle"], is_flag=True, help=PICKLE),
+    click.Option(["--trust-type"], multiple=True, metavar="TYPE", help="A type that a .skops file may hold."),
     *_each(FILES, type=THERE),
-    click.option("--target", metavar="COLUMN", help="The column of the answers, which is no feature."),
+    click.Option(["--target"], metavar="COLUMN", help="The column of the answers, which is no feature."),
     *_each({**COLUMNS, **LISTED}, callback=_listed, type=click.UNPROCESSED, metavar="NAME[,…]"),
     *_each(NAMED),
     *_each(COUNTED, type=click.IntRange(0)),
-    click.option("--quiet", is_flag=True, help="Say nothing but errors."),
-    click.option("--json", "as_json", is_flag=True, help="One JSON object per line on standard output, and no bar."),
+    click.Option(["--quiet"], is_flag=True, help="Say nothing but errors."),
+    click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line on standard output, and no bar."),
 ]
 ROWS = {"rows": "Rows to explain: CSV or Parquet, a file or a folder, Hive partitions."}
 EXPLAINING = [
@@ -118,7 +106,7 @@ EXPLAINING = [
     *_each({"engine": "Who works."}, type=click.Choice(["local", "dask", "ray", "spark"]), default="local"),
     *_each({"address": "Of a running cluster; without it one is started here."}),
     *_each({"jobs": "Processes, where no cluster is running."}, type=click.IntRange(1), default=1),
-    click.option("--resume", is_flag=True, help="Go on with what is in --out; on a new folder, begin."),
+    click.Option(["--resume"], is_flag=True, help="Go on with what is in --out; on a new folder, begin."),
 ]
 
 
@@ -212,8 +200,7 @@ def _groups(path: Path | None) -> dict[str, list[str]] | None:
     return found
 
 
-@click.command(epilog=CODES)
-@_options(FITTING)
+@click.command(epilog=CODES, params=[*FITTING])
 @click.option("--out", type=FOLDER, required=True, help="Where the explainer is kept.")
 def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
     """Fit the games once and keep the explainer, for `explain --explainer` and the engines.
@@ -229,8 +216,7 @@ def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
         tell.say(f"Explainer: {out}    explains {', '.join(explainer.fits.names)}, {explainer.background.d} features")
 
 
-@click.command(epilog=CODES)
-@_options(FITTING, EXPLAINING)
+@click.command(epilog=CODES, params=[*FITTING, *EXPLAINING])
 def explain(quiet: bool, as_json: bool, **options: Any) -> None:
     """Explain files of rows of any length, in flat memory, part by part; safe against being killed.
 
@@ -258,8 +244,7 @@ def explain(quiet: bool, as_json: bool, **options: Any) -> None:
         raise _failure(told, SKIPPED)
 
 
-@click.command(epilog=CODES)
-@_options(FITTING)
+@click.command(epilog=CODES, params=[*FITTING])
 @click.option("--rows", type=THERE, required=True, help="Rows to compare rankings on: CSV or Parquet.")
 @click.option(
     "--sample", type=click.IntRange(2), default=200, show_default=True, help="How many of them, evenly spread."

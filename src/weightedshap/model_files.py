@@ -18,15 +18,6 @@ from weightedshap.inputs.columns import UserModel
 
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function
 PICKLES = (".pkl", ".pickle", ".joblib")
-STARTS: Mapping[str, tuple[bytes, ...]] = {
-    ".txt": (b"tree\n",),
-    ".json": (b"{",),
-    ".ubj": (b"{",),
-    ".cbm": (b"CBM1",),
-    ".onnx": (b"\x08",),  # the first field of a model, the version of the format
-    ".skops": (b"PK\x03\x04",),
-}
-"""What the files of each kind begin with."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +44,18 @@ class ModelFile:
         kind = path.suffix.lower()
         if kind in PICKLES:
             return self._unpickled()
-        if kind not in STARTS:
-            known = ", ".join((*STARTS, *PICKLES))
+        if kind not in KINDS:
+            known = ", ".join((*KINDS, *PICKLES))
             raise ValueError(f"{self.path!r} is no kind of model that is known. Known: {known}, or module:function.")
+        begin, read = KINDS[kind]
         with path.open("rb") as file:
             start = file.read(8)
-        if not start.startswith(STARTS[kind]):
+        if not start.startswith(begin):
             like = "like a pickle" if start[:1] == b"\x80" else f"with {start!r}"
             said = f"{self.path!r} does not begin like a {kind} model, so it was not opened."
             raise ValueError(f"{said} It begins {like}.")
         try:
-            return self._skops() if kind == ".skops" else LOADERS[kind](self.path)
+            return read(self)
         except (ImportError, MemoryError, Refused):
             raise
         except Exception as error:  # each library has errors of its own
@@ -76,14 +68,6 @@ class ModelFile:
         import joblib
 
         return joblib.load(self.path)
-
-    def _skops(self) -> UserModel:
-        skops = require("skops.io", "skops")
-        unknown = [name for name in skops.get_untrusted_types(file=self.path) if name not in self.trusted]
-        if unknown:
-            said = f"{self.path!r} holds types that skops does not trust: {', '.join(unknown)}."
-            raise Refused(f"{said} If you know them, allow each by name: --trust-type {unknown[0]}.")
-        return skops.load(self.path, trusted=list(self.trusted))
 
 
 def hash_of(path: Path) -> str:
@@ -119,21 +103,40 @@ def _function(reference: str) -> UserModel:
     return found
 
 
-def _xgboost(path: str) -> UserModel:
-    return require("xgboost", "xgboost").Booster(model_file=path)
+def _xgboost(file: ModelFile) -> UserModel:
+    return require("xgboost", "xgboost").Booster(model_file=file.path)
 
 
-def _lightgbm(path: str) -> UserModel:
-    text = Path(path).read_text(encoding="utf-8")
+def _catboost(file: ModelFile) -> UserModel:
+    return require("catboost", "catboost").CatBoost().load_model(file.path, format="cbm")
+
+
+def _onnx(file: ModelFile) -> UserModel:
+    return require("onnxruntime", "onnx").InferenceSession(file.path, providers=["CPUExecutionProvider"])
+
+
+def _lightgbm(file: ModelFile) -> UserModel:
+    text = Path(file.path).read_text(encoding="utf-8")
     if "\0" in text or "\nend of trees\n" not in text:  # on some such files LightGBM never comes back
         raise ValueError("it is cut off, or no text.")
     return require("lightgbm", "lightgbm").Booster(model_str=text)
 
 
-LOADERS: Mapping[str, Callable[[str], UserModel]] = {
-    ".txt": _lightgbm,
-    ".json": _xgboost,
-    ".ubj": _xgboost,
-    ".cbm": lambda path: require("catboost", "catboost").CatBoost().load_model(path, format="cbm"),
-    ".onnx": lambda path: require("onnxruntime", "onnx").InferenceSession(path, providers=["CPUExecutionProvider"]),
+def _skops(file: ModelFile) -> UserModel:
+    skops = require("skops.io", "skops")
+    unknown = [name for name in skops.get_untrusted_types(file=file.path) if name not in file.trusted]
+    if unknown:
+        said = f"{file.path!r} holds types that skops does not trust: {', '.join(unknown)}."
+        raise Refused(f"{said} If you know them, allow each by name: --trust-type {unknown[0]}.")
+    return skops.load(file.path, trusted=list(file.trusted))
+
+
+KINDS: Mapping[str, tuple[bytes, Callable[[ModelFile], UserModel]]] = {
+    ".txt": (b"tree\n", _lightgbm),
+    ".json": (b"{", _xgboost),
+    ".ubj": (b"{", _xgboost),
+    ".cbm": (b"CBM1", _catboost),
+    ".onnx": (b"\x08", _onnx),  # the first field of a model, the version of the format
+    ".skops": (b"PK\x03\x04", _skops),
 }
+"""What the files of each kind begin with, and who reads them."""

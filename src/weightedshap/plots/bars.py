@@ -73,9 +73,7 @@ def compare(
     theirs = _other_values(explanation, other, place_of(explanation, output))
     ax, top = _beside(ax, one, {names[0]: (one.values, None), names[1]: (theirs, None)}, row, max_display, order)
     if row is None and len(one) > 2:
-        for place, i in zip(ax.get_yticks(), top):
-            told = _rank_correlation(one.values[:, i], theirs[:, i])
-            ax.text(1.02, place, told, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
+        drawing.at_side(ax, ax.get_yticks(), [_rank_correlation(one.values[:, i], theirs[:, i]) for i in top])
         ax.set_xlabel(ax.get_xlabel() + "\nat the right: rank correlation r over the rows")
     return drawing.finished(ax, title)
 

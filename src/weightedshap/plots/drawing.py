@@ -103,7 +103,7 @@ def numeral(value: float, _: float | None = None) -> str:
 def few_ticks(ax: Axes, *lines: str) -> None:
     """An x axis with no more ticks than fit beside long names, and its label, wrapped where it is long."""
     ax.set_xlabel("\n".join(in_lines(line, 58) for line in lines), parse_math=False, fontsize="small")
-    ax.xaxis.set_major_locator(MaxNLocator(4))
+    ax.xaxis.set_major_locator(MaxNLocator(4, min_n_ticks=3))
     ax.xaxis.set_major_formatter(numeral)
 
 
@@ -140,6 +140,12 @@ def error_lines(ax: Axes, ends: FloatArray, places: FloatArray, errors: FloatArr
     """± one standard error at the ends of horizontal bars, dark on white so that it is seen on any colour."""
     for colour, width in (("white", 3.2), (style.INK, 1.3)):
         ax.errorbar(ends, places, xerr=errors, fmt="none", ecolor=colour, elinewidth=width, zorder=3)
+
+
+def at_side(ax: Axes, places: Iterable[float], texts: Iterable[str]) -> None:
+    """Texts beside horizontal bars, at the right of the Axes."""
+    for place, told in zip(places, texts, strict=False):
+        ax.text(1.02, place, told, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
 
 
 def numbers_at(ax: Axes, ends: Iterable[float], places: Iterable[float], numbers: Iterable[str]) -> None:

@@ -48,20 +48,18 @@ def waterfall(explanation: Explanation, row: int, output: Output = 0, max_displa
     explanation, title = reading.one_output(explanation, output)
     factor = float(reading.factors(explanation)[row])
     steps = _steps(explanation, row, max_display, factor)
+    ends = float(explanation.base_values[row]), float(explanation.predictions[row])
     if math.isnan(factor):
-        said = "φ* does not add up to f(x): bars from 0, the rest apart"
-        ax = _side_by_side(ax, steps)
+        ax, said = _side_by_side(ax, steps), "φ* does not add up to f(x): bars from 0, the rest apart"
     else:
-        said = "" if factor == 1 else f"φ* × {number(factor, 2)}, so that it adds up to f(x)"
-        ax = _running(ax, steps, float(explanation.base_values[row]), float(explanation.predictions[row]))
+        ax, said = _running(ax, steps, *ends), f"φ* × {number(factor, 2)}, so that it adds up to f(x)"
     signs = [Patch(color=style.RAISES), Patch(color=style.LOWERS)]
     drawing.legend_on_top(ax, signs, ["raises the prediction", "lowers it"])
     f_x, *others = (f"{scale} {number(value)}" for scale, value in reading.predicted(explanation, row).items())
-    base = f"base {number(float(explanation.base_values[row]))}, f(x) {f_x.split()[-1]}"
-    base += "".join(f" ({other})" for other in others)
+    base = f"base {number(ends[0])}, f(x) {f_x.split()[-1]}" + "".join(f" ({other})" for other in others)
     weight = f"{reading.game_shown(explanation, row)}; weight: {reading.chosen_weight(explanation, row)}"
     drawing.few_ticks(ax, f"{reading.row_name(explanation, row)}: {base}", weight)
-    return drawing.finished(ax, title, said)
+    return drawing.finished(ax, title, "" if factor == 1 else said)
 
 
 def _running(ax: Canvas, steps: Sequence[Step], base: float, prediction: float) -> Axes:
@@ -72,7 +70,7 @@ def _running(ax: Canvas, steps: Sequence[Step], base: float, prediction: float) 
     _draw_steps(ax, steps, places[1:-1], levels[:-1])
     ax.vlines(levels, places[:-1], places[1:], color=style.DARK_GREY, linewidth=0.7, zorder=0)
     ax.plot([base, prediction], places[[0, -1]], "D", color="black", markersize=5)
-    _numbers_at_side(ax, places, [number(base), *(step.number for step in steps), number(prediction)])
+    drawing.at_side(ax, places[[0, -1]], [number(base), number(prediction)])
     return ax
 
 
@@ -82,7 +80,6 @@ def _side_by_side(ax: Canvas, steps: Sequence[Step]) -> Axes:
     _draw_steps(ax, steps, places, np.zeros(len(steps)))
     ax.axhline(places[-2:].mean(), color=style.DARK_GREY, linewidth=0.8, linestyle=":")
     ax.axvline(0, color="black", linewidth=0.8)
-    _numbers_at_side(ax, places, [step.number for step in steps])
     return ax
 
 
@@ -93,12 +90,8 @@ def _draw_steps(ax: Axes, steps: Sequence[Step], places: FloatArray, starts: Flo
     errors = np.array([step.error for step in steps])
     if errors.any():
         drawing.error_lines(ax, starts + [step.length for step in steps], places, errors)
+    drawing.at_side(ax, places, [step.number for step in steps])
     ax.use_sticky_edges = False  # bars would stand at the edge
-
-
-def _numbers_at_side(ax: Axes, places: FloatArray, numbers: Sequence[str]) -> None:
-    for place, told in zip(places, numbers, strict=True):
-        ax.text(1.02, place, told, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
 
 
 def _steps(explanation: Explanation, row: int, max_display: int, factor: float) -> list[Step]:

@@ -12,7 +12,7 @@ import pandas as pd
 from weightedshap.checks import FloatArray, IntArray, look_up, one_of, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
-from weightedshap.explanation.export import LARGEST_FACTOR, LEAST_FACTOR, place_of
+from weightedshap.explanation.export import place_of, scale_factors
 from weightedshap.explanation.export import row_position as row_position
 from weightedshap.explanation.result import named, scale_of
 from weightedshap.explanation.slicing import AXES
@@ -158,13 +158,10 @@ def factors(explanation: Explanation) -> FloatArray:
 
     That is: a factor outside (0.1, 10), features left out, or probabilities whose running totals leave [0, 1].
     """
-    phi, base = explanation.values, explanation.base_values
-    total, sums, gap = explanation.predictions - base, phi.sum(axis=1), np.abs(explanation.efficiency_gap)
+    phi, base, gap = explanation.values, explanation.base_values, np.abs(explanation.efficiency_gap)
     adds_up = gap <= 1e-9 * (np.abs(phi).sum(axis=1) + np.abs(explanation.predictions))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.where(adds_up, 1.0, total / sums)
-    fits = (factor > LEAST_FACTOR) & (factor < LARGEST_FACTOR)
-    fits &= adds_up | (phi.shape[1] == explanation.family.d)
+    factor = np.where(adds_up, 1.0, scale_factors(explanation))
+    fits = adds_up | (phi.shape[1] == explanation.family.d)
     if scale_of(explanation.game_info) == "probability":
         steps = np.take_along_axis(phi, order_of(phi), axis=1) * factor[:, None]
         levels = base[:, None] + np.cumsum(steps, axis=1)
