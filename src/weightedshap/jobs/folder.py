@@ -68,7 +68,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _sweep(folder: Path) -> None:
     """Remove unfinished parts."""
-    for unfinished in folder.glob(".part-*"):
+    for unfinished in folder.rglob(".part-*"):
         with suppress(OSError):  # what cannot be removed does no harm
             unfinished.unlink()
 

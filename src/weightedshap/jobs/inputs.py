@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,8 +55,8 @@ class Source:
         if not root.exists():
             raise Stop(f"{root} is not there.", INPUT)
         found = sorted(root.rglob("*")) if root.is_dir() else [root]
-        seen = [file for file in found if not re.search(r"(^|/)[._]", file.relative_to(root).as_posix())]
-        files = [file for file in seen if file.name.endswith(SUFFIXES)]
+        hidden = [any(part.startswith((".", "_")) for part in file.relative_to(root).parts) for file in found]
+        files = [file for file, left in zip(found, hidden) if file.name.endswith(SUFFIXES) and not left]
         if not files:
             raise Stop(f"{root} holds no file of rows: none ends with {', '.join(SUFFIXES)}.", INPUT)
         return cls(root, tuple(files), None if columns is None else tuple(dict.fromkeys(columns)))
