@@ -185,7 +185,6 @@ def test_the_frame_has_a_line_for_each_judge_method_and_metric(evaluation):
     assert len(frame) == 2 * len(evaluation.methods) * 4
     assert (frame["low"] <= frame["mean"]).all()
     assert (frame["mean"] <= frame["high"]).all()
-    assert "WeightedSHAP" in evaluation._repr_html_()
 
 
 def test_the_same_call_gives_the_same_numbers(explainer, evaluation):

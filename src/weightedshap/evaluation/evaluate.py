@@ -6,7 +6,6 @@ fits the games, explains every row, and is judged on games of the other half, wh
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -128,17 +127,12 @@ class Evaluation:
         return found
 
     def __repr__(self) -> str:
-        return "\n".join(
-            [told.verdict(self), "", self.summary(), told.LEGEND, *(f"note: {note}" for note in self.notes)]
-        )
+        notes = (f"note: {note}" for note in self.notes)
+        return "\n".join([told.verdict(self), "", self.summary(), told.LEGEND, *notes])
 
     def summary(self, metric: str = "recovery") -> str:
         """Methods × judges: one metric in percent of Shapley's, with the best attribution marked."""
         return told.summary(self, one_of("metric", metric, self.metrics))
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the same as printed."""
-        return f"<pre>{html.escape(repr(self))}</pre>"
 
     def _points(self, judge: str, metric: str) -> FloatArray:
         return self.points[one_of("judge", judge, self.judges)][one_of("metric", metric, self.metrics)]
@@ -217,10 +211,8 @@ def evaluate(
         labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
         shared, notes = _of_model(first[0], setting, chosen)
         kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
-        known = [
-            {one: step(shared[one] if one in shared else METHODS[one].rank(side)) for one in kept} for side in first
-        ]
-        ranked = [np.stack([*of.values()], axis=1) for of in known]  # (n, M, d, k) each
+        known = [[step(shared[one] if one in shared else METHODS[one].rank(side)) for one in kept] for side in first]
+        ranked = [np.stack(of_side, axis=1) for of_side in known]  # (n, M, d, k) each
         if isinstance(explainer, Mapping):
             kept, ranked = _with_others(kept, ranked, sides)
         performance = labels if "performance" in costly else None

@@ -12,7 +12,7 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.font_manager import fontManager, get_font
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -21,8 +21,9 @@ from weightedshap.checks import FloatArray
 from weightedshap.plots import style
 from weightedshap.wording import number
 
-Canvas = Axes | None
-"""What is drawn on; None for a new figure."""
+Canvas = Axes | None  # what is drawn on; None for a new figure
+LOW_TO_HIGH = LinearSegmentedColormap.from_list("low to high", style.LOW_TO_HIGH).with_extremes(bad=style.UNKNOWN)
+SIGNED = LinearSegmentedColormap.from_list("signed", style.SIGNED)
 AT_SIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}  # a legend to the right of the Axes
 BREAKABLE = r"[^\s_/-]*[\s_/-]?"  # a word and the sign behind it
 DASHES: dict[str, Any] = {
@@ -32,18 +33,7 @@ DASHES: dict[str, Any] = {
     "dashdot": "-.",
     "longdash": (0, (8, 2)),
     "longdashdot": (0, (5, 1, 1, 1, 1, 1)),
-}
-"""The dashes of the style sheet, as matplotlib wants them."""
-
-
-def low_to_high() -> Colormap:
-    """Colours of low and high values; unknown is grey."""
-    return LinearSegmentedColormap.from_list("low to high", style.LOW_TO_HIGH).with_extremes(bad=style.UNKNOWN)
-
-
-def signed() -> Colormap:
-    """Colours of what lowers and raises a prediction; white is nothing."""
-    return LinearSegmentedColormap.from_list("signed", style.SIGNED)
+}  # the dashes of the style sheet, as matplotlib wants them
 
 
 def axes(ax: Canvas, height: float = style.HEIGHT) -> Axes:

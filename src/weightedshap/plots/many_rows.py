@@ -71,7 +71,7 @@ def _dots(
     levels = reading.as_levels(column)
     if levels is not None:
         return ax.scatter(x, y, color=_level_colours(*levels)[levels[0]], **looks), levels
-    numbers: dict[str, Any] = {"cmap": drawing.low_to_high(), "vmin": 0, "vmax": 1, "plotnonfinite": True}
+    numbers: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "vmin": 0, "vmax": 1, "plotnonfinite": True}
     return ax.scatter(x, y, c=_relative(column, len(x)), **numbers, **looks), None
 
 
@@ -247,7 +247,7 @@ def heatmap(
     names = [explanation.feature_names[i] for i in top]
     ax, slots = drawing.bar_axes(ax, names, slot=0.28, head=0.9, total=explanation.values.shape[1])
     edges = np.array([-0.5, *(slots[1:] + slots[:-1]) / 2, ax.get_ylim()[0] - 0.1])
-    colours: dict[str, Any] = {"cmap": drawing.signed(), "vmin": -limit, "vmax": limit}
+    colours: dict[str, Any] = {"cmap": drawing.SIGNED, "vmin": -limit, "vmax": limit}
     cells = ax.pcolormesh(np.arange(len(places) + 1) - 0.5, edges, shown, rasterized=True, **colours)
     ax.set_ylim(edges[-1], edges[0])
     above = ax.inset_axes((0, 1.02, 1, 0.16), sharex=ax)
@@ -281,8 +281,8 @@ def _row_order(explanation: Explanation, rows: str | npt.ArrayLike) -> tuple[Int
         "table": lambda: np.arange(len(some)),
     }
     way = look_up("order of rows", rows, ways)
-    words = {"similarity": "like ones side by side", "prediction": "by f(x)", "table": "as in the table"}
-    return some[way()] if len(some) > 1 else some, words[rows]
+    words = {"similarity": "like ones side by side", "prediction": "by f(x)", "table": "as in the table"}[rows]
+    return some[way()] if len(some) > 1 else some, words
 
 
 def decision(
@@ -314,7 +314,7 @@ def decision(
     ax, slots = drawing.bar_axes(ax, names)
     levels = np.column_stack([base, base[:, None] + np.cumsum(steps, axis=1)])  # (rows, steps + 1)
     heights = np.concatenate([[slots[-1] + 0.5], (slots[1:] + slots[:-1])[::-1] / 2, [-0.5]])
-    looks: dict[str, Any] = {"cmap": drawing.low_to_high(), "linewidths": 1.2 if len(places) <= 30 else 0.7}
+    looks: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "linewidths": 1.2 if len(places) <= 30 else 0.7}
     lines = LineCollection([np.column_stack([line, heights]) for line in levels], array=f_x, alpha=0.8, **looks)
     ax.add_collection(lines)
     ax.hlines(heights[1:-1], *_padded(levels), color=style.GREY, linewidth=0.6, zorder=0)

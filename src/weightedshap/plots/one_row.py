@@ -176,7 +176,7 @@ def image(
     span = (high - low) or 1.0  # drawn from mid-grey to light grey, so that colours stand out
     ax.imshow(grey, cmap="gray", vmin=low - 0.9 * span, vmax=high + 0.2 * span)
     attribution = np.append(phi, 0.0)[players]
-    colours: dict[str, Any] = {"vmin": -limit, "vmax": limit, "cmap": drawing.signed()}
+    colours: dict[str, Any] = {"vmin": -limit, "vmax": limit, "cmap": drawing.SIGNED}
     drawn = ax.imshow(attribution, alpha=strength, interpolation="nearest", **colours)
     shown = f"{values} of {reading.game_shown(explanation, row, values)}"
     under = f"{reading.row_name(explanation, row)}, φ" + ("" if top is None else f" of the top {percent(top)}")

@@ -153,7 +153,7 @@ def _draw_vector(ax: Axes, vector: FloatArray, often: float) -> Line2D:
     """The weights above 0; a weight of one size is a dot."""
     j = np.flatnonzero(vector) + 1
     looks: dict[str, Any] = {"linewidth": 1 + 2 * often, "alpha": 0.6 + 0.4 * often, "markersize": 4 + 3 * often}
-    looks["color"] = drawing.low_to_high()(float(vector @ np.linspace(0, 1, len(vector))))
+    looks["color"] = drawing.LOW_TO_HIGH(float(vector @ np.linspace(0, 1, len(vector))))
     looks["marker"] = "o" if len(vector) <= 15 or len(j) == 1 else None
     return ax.plot(j, len(vector) * vector[j - 1], clip_on=len(j) > 1, **looks)[0]
 
@@ -211,12 +211,9 @@ def _draw_refits(ax: Canvas, explanation: Explanation, orders: Sequence[IntArray
     """How often the order, and the set, of the first k features changes; a line for the mean, a dot for each fit."""
     ax = drawing.axes(ax)
     sizes = _stability_axes(ax, explanation, "rows in which the first k change\nwhen the judge is fitted again, %")
-    ordered = [[(one[:, :k] != explanation.orders[:, :k]).any(axis=1).mean() for k in sizes] for one in orders]
-    alike = [
-        [(np.sort(a[:, :k]) != np.sort(explanation.orders[:, :k])).any(axis=1).mean() for k in sizes] for a in orders
-    ]
-    lines = []
-    for changed, colour, dashes in ((ordered, style.BLUE, "-"), (alike, style.VERMILION, "--")):
+    lines, own = [], explanation.orders
+    for of, colour, dashes in ((np.asarray, style.BLUE, "-"), (np.sort, style.VERMILION, "--")):
+        changed = [[(of(one[:, :k]) != of(own[:, :k])).any(axis=1).mean() for k in sizes] for one in orders]
         share = 100 * np.array(changed)  # (fits, sizes)
         lines += ax.plot(sizes, share.mean(axis=0), color=colour, linestyle=dashes, linewidth=2)
         ax.scatter(np.tile(sizes, len(share)), share.ravel(), s=14, color=colour, alpha=0.5, linewidths=0)

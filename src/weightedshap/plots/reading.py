@@ -21,9 +21,7 @@ from weightedshap.utilities import UTILITIES
 from weightedshap.weights import WeightFamily, shapley
 from weightedshap.wording import number, plural
 
-Output = int | str
-"""An output, by position or name."""
-
+Output = int | str  # by position or name
 Order = str | Sequence[int | str]
 """How features are ordered: by mean |φ*| ("importance"), by max |φ*| ("max"), as in the "table", or as listed."""
 
@@ -37,8 +35,7 @@ KNOWN_OTHERS = {
     0.7: "more with many others known",
     0.98: "mostly with all others known",
     1.0: "with all others known",
-}
-"""Weights in words, by the mean share of the other features that are known."""
+}  # weights in words, by the mean share of the other features that are known
 
 
 def one_output(explanation: Explanation, output: Output) -> tuple[Explanation, str | None]:

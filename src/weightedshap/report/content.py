@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -42,16 +41,11 @@ SELECTIONS = {
 DRAWN = ("WeightedSHAP", "refined", "Shapley", "first", "last", "greedy", "optimum")
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(NamedTuple):
     """What the page tells of all rows, where only a sample of them can be explored, as of a folder of results."""
 
     outputs: Sequence[Sums]  # of all rows, see `weightedshap.sums.of_output`
     positions: Sequence[int]  # of the rows of the sample among all
-
-    @property
-    def n(self) -> int:
-        return int(self.outputs[0]["own"]["rows"])
 
 
 def contents(
@@ -72,11 +66,12 @@ def contents(
     learned, variance = judge.get("held_out_error_by_size"), judge.get("variance", np.nan)
     rows = _explored(outputs, cells)
     summed = [of_output(one) for one in outputs] if whole is None else whole.outputs
+    n = summed[0]["own"]["rows"]
     arrays = [_explored_arrays(one, rows) for one in outputs]
     places, numbers = _joined({name: np.stack([each[name] for each in arrays], axis=1) for name in arrays[0]})
     head = {
         "version": __version__,
-        "n": len(explanation) if whole is None else whole.n,
+        "n": n,
         "features": list(features),
         "outputs": list(explanation.output_names[: len(outputs)]) or ["output"],
         "rows": rows if whole is None else [whole.positions[row] for row in rows],
@@ -94,7 +89,7 @@ def contents(
         "stopped": [[reason, count] for reason, count in Counter(explanation.stopped).most_common()],
         "utility": explanation.utility,
         "scored": reading.scored_on(explanation),
-        "facts": _facts(explanation, len(explanation) if whole is None else whole.n),
+        "facts": _facts(explanation, n),
         "notes": [*explanation.notes, *(() if evaluation is None else evaluation.notes)],
         "held_out": None if learned is None else {"errors": _numbers(learned), "variance": _numbers(variance)},
         "summaries": [summary(one, sums) for one, sums in zip(outputs, summed, strict=True)],
