@@ -11,10 +11,8 @@ from weightedshap.curves import area
 from weightedshap.explanation import Explanation
 from weightedshap.lazily import special
 
-Sums = dict[str, Any]
-"""Counts and sums over rows, as JSON holds them."""
-Curves = Mapping[str, FloatArray]
-"""(n, d + 1) recovery curves by method."""
+Sums = dict[str, Any]  # counts and sums over rows, as JSON holds them
+Curves = Mapping[str, FloatArray]  # (n, d + 1) recovery curves by method
 
 
 def own_curves(one: Explanation) -> dict[str, FloatArray]:

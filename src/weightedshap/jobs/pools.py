@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -30,20 +30,17 @@ class Here(Executor):
         return done
 
 
-@contextmanager
-def pool(engine: str, jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+def pool(engine: str, jobs: int, address: str | None) -> AbstractContextManager[tuple[Executor, int]]:
     """An executor and how many tasks it works on at once."""
-    if engine != "local":
-        with {"dask": _dask, "ray": _ray, "spark": _spark}[engine](jobs, address) as made:
-            yield made
-    elif jobs == 1:
+    return {"local": _local, "dask": _dask, "ray": _ray, "spark": _spark}[engine](jobs, address)
+
+
+@contextmanager
+def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
+    """This process, or processes of joblib's loky; an interrupt is for their parent, who ends them."""
+    if jobs == 1:
         yield Here(), 1
-    else:
-        yield from _processes(jobs)
-
-
-def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
-    """Processes of joblib's loky; an interrupt is for their parent, who ends them."""
+        return
     from joblib.externals.loky import ProcessPoolExecutor
 
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
