@@ -1,6 +1,7 @@
 """`evaluate`: every ranking on the game that made it and on an independent one."""
 
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -403,7 +404,7 @@ def test_all_of_an_evaluation_is_one_bar(monkeypatch):
         shown.append((description, progress))
         return bar(total, description, False, unit)
 
-    monkeypatch.setattr("weightedshap.evaluation.evaluate.bar", noted)
+    monkeypatch.setattr(sys.modules["weightedshap.evaluation.evaluate"], "bar", noted)
     monkeypatch.setattr("weightedshap.parallel.bar", noted)
     ws.evaluate(explainer, X[200:204])
     assert [description for description, progress in shown if progress] == ["evaluating"]

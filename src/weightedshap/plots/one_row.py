@@ -70,7 +70,7 @@ def _running(ax: Canvas, steps: Sequence[Step], base: float, prediction: float) 
     _draw_steps(ax, steps, places[1:-1], levels[:-1])
     ax.vlines(levels, places[:-1], places[1:], color=style.DARK_GREY, linewidth=0.7, zorder=0)
     ax.plot([base, prediction], places[[0, -1]], "D", color="black", markersize=5)
-    drawing.at_side(ax, places[[0, -1]], [number(base), number(prediction)])
+    drawing.at_side(ax, places, [number(base), *(step.number for step in steps), number(prediction)])
     return ax
 
 
@@ -80,6 +80,7 @@ def _side_by_side(ax: Canvas, steps: Sequence[Step]) -> Axes:
     _draw_steps(ax, steps, places, np.zeros(len(steps)))
     ax.axhline(places[-2:].mean(), color=style.DARK_GREY, linewidth=0.8, linestyle=":")
     ax.axvline(0, color="black", linewidth=0.8)
+    drawing.at_side(ax, places, [step.number for step in steps])
     return ax
 
 
@@ -90,7 +91,6 @@ def _draw_steps(ax: Axes, steps: Sequence[Step], places: FloatArray, starts: Flo
     errors = np.array([step.error for step in steps])
     if errors.any():
         drawing.error_lines(ax, starts + [step.length for step in steps], places, errors)
-    drawing.at_side(ax, places, [step.number for step in steps])
     ax.use_sticky_edges = False  # bars would stand at the edge
 
 
