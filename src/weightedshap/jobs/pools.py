@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -91,6 +92,7 @@ def _ray(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
 @contextmanager
 def _spark(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
     sql = require("pyspark.sql", "spark")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the python3 that it finds first
     master = address or f"local[{jobs},{RETRIES + 1}]"
     session = sql.SparkSession.builder.master(master).appName("weightedshap").getOrCreate()
     context = session.sparkContext
