@@ -30,7 +30,9 @@ ROWS, MOST_KEPT = 120, 2**29  # rows explained; bytes of Δ
 
 def table(n: int, d: int, rng: np.random.Generator) -> pd.DataFrame:
     """Rows of d columns: a category, one with missing values, one in hundreds of thousands."""
-    X = pd.DataFrame(rng.normal(size=(n, d)), columns=[*NAMES, *(f"x{i}" for i in range(5, d))][:d])
+    X = pd.DataFrame(
+        rng.normal(size=(n, d)), columns=[*NAMES, *(f"x{i}" if i != 7 else "価格 7" for i in range(5, d))][:d]
+    )
     X["income per year"] = (40_000 * np.exp(0.6 * X["income per year"])).round()
     X["district"] = pd.Categorical(rng.choice(["Altstadt", "Hafen", "Neustadt", "am Wald"], n, p=[0.4, 0.3, 0.2, 0.1]))
     X.loc[rng.random(n) < 0.1, "age"] = np.nan
@@ -114,7 +116,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="words that a figure's name must hold one of")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    warnings.filterwarnings("ignore", "Glyph")
+    warnings.simplefilter("error")  # also of letters that no font has
     for d in asked.d:
         for classes in asked.classes:
             explainer, X, found = explained(d, classes)

@@ -1,6 +1,6 @@
 """Rows at scale: speed and memory of `weightedshap explain`, its cost over the bare kernel, kills, and engines.
 
-    python benchmarks/scale.py speed --rows 1000000     # rows/s and peak memory, against 10,000 rows
+    python benchmarks/scale.py speed --rows 1000000     # rows/s, CPU time and peak memory, against 10,000 rows
     python benchmarks/scale.py overhead                 # CPU time of the command over that of the kernel, per row
     python benchmarks/scale.py kills                    # twenty kills -9 at random moments, and the bytes afterwards
     python benchmarks/scale.py engines --rows 40000     # two workers against one on local processes, Dask, Ray, Spark
@@ -64,16 +64,7 @@ def rows_of(home, n):
 
 
 def command(home, n, out, *more):
-    given = [
-        "--model",
-        home / "model.txt",
-        "--explainer",
-        home / "explainer",
-        "--rows",
-        rows_of(home, n),
-        "--key",
-        "id",
-    ]
+    given = "--model", home / "model.txt", "--explainer", home / "explainer", "--rows", rows_of(home, n), "--key", "id"
     return [*COMMAND, "explain", *map(str, given), "--out", str(out), "--json", *map(str, more)]
 
 
@@ -91,9 +82,15 @@ def memory(pid):
     return total
 
 
+def cpu():
+    """Seconds of CPU of all that was started and ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def timed(home, n, *more):
-    """Seconds and rows from the first finished part to the last, and the peak of memory."""
-    out = Path(tempfile.mkdtemp(dir=home)) / "out"
+    """Seconds and rows from the first finished part to the last, the peak of memory, and CPU time in all."""
+    out, before = Path(tempfile.mkdtemp(dir=home)) / "out", cpu()
     process = subprocess.Popen(command(home, n, out, *more), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     times, rows, peak = [], [], 0
     for line in process.stdout:
@@ -106,14 +103,16 @@ def timed(home, n, *more):
             sys.exit(event["message"])
     process.wait()
     shutil.rmtree(out.parent)
-    return times[-1] - times[0], sum(rows[1:]), peak
+    return times[-1] - times[0], sum(rows[1:]), peak, cpu() - before
 
 
 def speed(home, arguments):
     small, large = (timed(home, n, "--jobs", 2, "--part-rows", 2_000) for n in (10_000, arguments.rows))
-    for n, (seconds, rows, peak) in zip((10_000, arguments.rows), (small, large)):
+    for n, (seconds, rows, peak, _) in zip((10_000, arguments.rows), (small, large)):
         print(f"{n:>10,} rows, 2 processes: {rows / seconds:8,.0f} rows/s, peak {peak / 1e6:,.0f} MB in all")
-    print(f"peak memory differs by {abs(large[2] - small[2]) / 1e6:,.0f} MB")
+    each = (large[3] - small[3]) / (arguments.rows - 10_000)
+    print(f"peak memory differs by {abs(large[2] - small[2]) / 1e6:,.0f} MB; {each * 1e6:,.0f} µs of CPU for a row")
+    print(f"load of the machine at the end: {os.getloadavg()[0]:.1f}, of which this run is 2")
 
 
 def overhead(home, arguments):
@@ -129,10 +128,9 @@ def overhead(home, arguments):
     used = []
     for n in (10_000, 10_000 + arguments.rows):
         out = Path(tempfile.mkdtemp(dir=home)) / "out"
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before = cpu()
         subprocess.run(command(home, n, out), check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        used.append(cpu() - before)
     own = (used[1] - used[0]) / arguments.rows
     print(f"kernel {kernel * 1e6:.0f} µs of CPU for a row, command {own * 1e6:.0f} µs: {own / kernel - 1:+.0%}")
 
@@ -146,12 +144,16 @@ def contents(out):
 
 
 def kills(home, arguments):
-    """One run, killed twenty times, each time a random while after a part or two more were finished."""
-    rng, out, options = np.random.default_rng(arguments.seed), home / "killed", ["--part-rows", 200, "--jobs", 2]
+    """One run of a hundred parts, killed twenty times, each time a random while after a few more were finished."""
+    rng, out, options = (
+        np.random.default_rng(arguments.seed),
+        home / "killed",
+        ["--part-rows", arguments.rows // 100, "--jobs", 2],
+    )
     again = [*command(home, arguments.rows, out, *options), "--resume"]
     for kill in range(20):
         process = subprocess.Popen(again, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
-        more = int(rng.integers(0, 3))
+        more = int(rng.integers(0, 9))
         for line in process.stdout:
             event = json.loads(line)
             more -= event["event"] == "part" and event["new"]
@@ -169,13 +171,17 @@ def kills(home, arguments):
 
 
 def engines(home, arguments):
-    for engine in ("local", "dask", "ray", "spark"):
+    for engine in arguments.only or ("local", "dask", "ray", "spark"):
         found = []
         for jobs in (1, 2):
-            seconds, rows, _ = timed(home, arguments.rows, "--engine", engine, "--jobs", jobs, "--part-rows", 1_000)
+            seconds, rows, *_ = timed(home, arguments.rows, "--engine", engine, "--jobs", jobs, "--part-rows", 1_000)
             found.append(rows / seconds)
         one, two = found
-        print(f"{engine:>6}: {one:7,.0f} rows/s with one worker, {two:7,.0f} with two: {two / one:.2f}")
+        load = f"load {os.getloadavg()[0]:.1f}"
+        print(
+            f"{engine:>6}: {one:7,.0f} rows/s with one worker, {two:7,.0f} with two: {two / one:.2f}; {load}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
@@ -183,6 +189,7 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=["speed", "overhead", "kills", "engines"])
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", help="some of the engines")
     parser.add_argument("--home", type=Path, help="where files are kept between runs")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as fresh:

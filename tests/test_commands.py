@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -12,6 +13,9 @@ import weightedshap as ws
 from tests import night
 from weightedshap import cli
 from weightedshap.jobs import stops
+from weightedshap.jobs.run import sample_of
+from weightedshap.report import Whole
+from weightedshap.report.content import contents
 
 
 def run(*arguments):
@@ -101,21 +105,30 @@ def test_report_of_a_run_shows_some_rows_and_tells_of_all(home, tmp_path):
     pytest.importorskip("plotly")
     result = run("report", home / "out", "-o", tmp_path / "page.html")
     assert result.exit_code == 0, result.output
-    from weightedshap.commands import _sampled
-
-    explanation = _sampled(home / "out")
-    assert explanation.notes[0].startswith("The pictures show 150 of 150 rows, evenly spread. Of all rows: mean |φ*|: ")
+    sample, outputs = sample_of(home / "out")
+    found = night.table(home / "out")
+    assert sample.data.index.tolist() == list(range(150))
+    mean = np.abs(np.array(found["phi_f0"])).mean()
+    place = sample.feature_names.index("f0")
+    whole = contents(sample, whole=Whole(outputs, range(150)))[0]["summaries"][0]
+    assert dict(zip(whole["importance"]["features"], whole["importance"]["chosen"]))[place] == pytest.approx(
+        mean, rel=1e-5
+    )
+    assert whole["own"]["areas"][0][1] == pytest.approx(-np.mean(found["score"]), rel=1e-5)
+    assert whole["weights"] == contents(sample)[0]["summaries"][0]["weights"]
     assert (tmp_path / "page.html").stat().st_size > 1e6
 
 
 def test_pictures_of_many_rows_show_some_of_them(home, tmp_path, monkeypatch):
-    from weightedshap.commands import _sampled
-
     monkeypatch.setattr("weightedshap.jobs.run.PICTURED", 20)
     assert night.explain(home, tmp_path / "out").exit_code == 0
-    explanation, found = _sampled(tmp_path / "out"), night.table(home / "out")
-    assert explanation.values[:, 0].tolist() == found["phi_f0"].to_pylist()[::8]
-    assert "show 19 of 150 rows" in explanation.notes[0]
+    (sample, outputs), found = sample_of(tmp_path / "out"), night.table(home / "out")
+    assert sample.data.index.tolist() == list(range(0, 150, 8))
+    assert sample.values[:, 0].tolist() == found["phi_f0"].to_pylist()[::8]
+    head = contents(sample, whole=Whole(outputs, sample.data.index.tolist()))[0]
+    assert head["n"] == 150
+    assert head["summaries"][0]["own"]["rows"] == 150
+    assert head["summaries"][0]["own"]["areas"][1][1] == pytest.approx(-np.mean(found["shapley_score"]), rel=1e-5)
 
 
 def test_show_says_what_there_is(home, tmp_path):
@@ -139,7 +152,7 @@ def test_show_of_a_run_that_was_stopped(home, tmp_path):
     night.parts(tmp_path / "out")[1].unlink()
     (tmp_path / "out" / "summary.json").unlink()
     told = run("show", tmp_path / "out").output
-    assert "1 parts, unfinished: go on with --resume" in told
+    assert "1 part, unfinished: go on with --resume" in told
     assert "100 rows explained" in told
 
 

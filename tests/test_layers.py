@@ -12,7 +12,7 @@ LAYERS = [
     *("lazily", "wording", "checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network"),
     *("weights", "games"),
     *("curves", "estimators", "utilities", "selection", "choices"),
-    *("weighing", "files", "explanation", "streaming", "explainer"),
+    *("weighing", "files", "explanation", "sums", "streaming", "explainer"),
     *("evaluation", "model_files", "engines", "plots", "report", "jobs", "commands", "cli"),
 ]
 

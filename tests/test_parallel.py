@@ -1,6 +1,7 @@
 """Results come back in order and never depend on how the work is spread."""
 
 import os
+import sys
 
 import joblib
 import numpy as np
@@ -47,3 +48,9 @@ def test_the_bar_is_hidden_unless_asked_for_or_on_a_terminal(progress, hidden, c
     with bar(3, "explaining", progress) as shown:
         shown.update(3)
     assert (capsys.readouterr().err == "") is hidden
+
+
+def test_notebooks_see_the_bar_without_asking(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    with bar(3, "explaining", "auto") as shown:
+        assert not shown.disable

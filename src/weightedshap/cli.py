@@ -13,13 +13,13 @@ from weightedshap.commands import COMMANDS
 from weightedshap.curves import area, order_of
 from weightedshap.inputs import Data
 from weightedshap.plots import recovery, weights
-from weightedshap.plots.reading import predicted, scored_on, shares_by_game
+from weightedshap.plots.reading import chosen_shares, predicted, scored_on, shares_by_game
+from weightedshap.wording import number, percents
 from weightedshap_paper.command import reproduce
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 TOP = 6  # features of a row that the demo prints
 BLOCKS = "█▒▓░"  # of games that compete
-ASK_ANOTHER = "\n  WeightedSHAP cannot look worse on the judge that chose; ws.evaluate(explainer, X) asks another."
 
 
 @click.group()
@@ -51,9 +51,9 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
     figure.savefig(output, dpi=150)
     if not quiet:
         click.echo("WeightedSHAP on the breast cancer data of scikit-learn, LightGBM classifier")
-        for text in (repr(explanation) + ASK_ANOTHER, shares(explanation), _one_row(explanation)):
+        for text in (repr(explanation), shares(explanation), _one_row(explanation)):
             click.echo(text + "\n")
-        click.echo(f"Figure: {output}    ({time.monotonic() - started:.0f} s in all)")
+        click.echo(f"Figure: {output}    ({number(time.monotonic() - started, 2)} s in all)")
 
 
 def _check_output(output: Path) -> None:
@@ -79,20 +79,22 @@ def _trained_model(rows: int, seed: int) -> tuple[object, Data, Data]:
 
 def shares(explanation: ws.Explanation) -> str:
     """The share of the rows that chose each weight as bars, with a part for each game where several compete."""
-    games, family, parts = shares_by_game(explanation)  # (G, M)
+    games, family, parts = shares_by_game(explanation.family, chosen_shares(explanation))  # (G, M)
     title = f"Rows that chose each weight, from small coalitions to large; {scored_on(explanation)}"
-    told = [f"  {block} {game} {part.sum():.0%}" for game, part, block in zip(games, parts, cycle(BLOCKS))]
-    for label, of_games in zip(family.labels, parts.T, strict=True):
+    told = [
+        f"  {block} {game} {share}" for game, share, block in zip(games, percents(parts.sum(axis=1)), cycle(BLOCKS))
+    ]
+    for label, of_games, share in zip(family.labels, parts.T, percents(parts.sum(axis=0)), strict=True):
         name = f"{label} = Shapley" if label == "Beta(1,1)" else label
-        bar = "".join(block * round(40 * share) for block, share in zip(cycle(BLOCKS), of_games))
-        told.append(f"  {name:<20}{of_games.sum():>6.0%}  {bar}".rstrip())
+        bar = "".join(block * round(40 * part) for block, part in zip(cycle(BLOCKS), of_games))
+        told.append(f"  {name:<20}{share:>6}  {bar}".rstrip())
     return "\n".join([title, *told])
 
 
 def _one_row(explanation: ws.Explanation) -> str:
     """The row whose areas differ most: WeightedSHAP's ranking beside Shapley's, and the few features that suffice."""
     row = int((area(explanation.reference_curves["shapley"]) - area(explanation.curves)).argmax())
-    f_x = ", ".join(f"{scale} {value:.3f}" for scale, value in predicted(explanation, row).items())
+    f_x = ", ".join(f"{scale} {number(value)}" for scale, value in predicted(explanation, row).items())
     one, other = (_ranked(explanation, phi[row]) for phi in (explanation.values, explanation.shapley))
     lines = list(zip((f"WeightedSHAP, {explanation.weight_labels[row]}", *one), ("Shapley", *other), strict=True))
     width = max(len(left) for left, _ in lines) + 4
@@ -104,4 +106,4 @@ def _one_row(explanation: ws.Explanation) -> str:
 def _ranked(explanation: ws.Explanation, phi: FloatArray) -> list[str]:
     top = order_of(phi)[:TOP]
     width = max(len(explanation.feature_names[i]) for i in top)
-    return [f"{explanation.feature_names[i]:<{width}}  {phi[i]:+.4f}" for i in top]
+    return [f"{explanation.feature_names[i]:<{width}}  {number(phi[i], 3, sign=True)}" for i in top]

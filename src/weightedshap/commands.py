@@ -8,9 +8,8 @@ import signal
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,13 @@ from weightedshap.files.archive import UnreadableFile
 from weightedshap.jobs.stops import EXIT_CODES, FAILED, INPUT, INTERRUPTED, SKIPPED, Stop
 from weightedshap.model_files import as_model_file
 from weightedshap.parallel import bar
+from weightedshap.report import Whole, write
+from weightedshap.wording import number, plural
 
 THERE = click.Path(exists=True, path_type=Path)
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
-
-Command = Callable[..., Any]
-Option = Callable[[Any], Any]
 
 
 def _from_toml(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
@@ -40,7 +38,7 @@ def _from_toml(context: click.Context, parameter: click.Parameter, path: Path | 
         return
     try:
         found = {name.replace("-", "_"): value for name, value in tomllib.loads(path.read_text("utf-8")).items()}
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise click.BadParameter(f"{path} cannot be read: {error}") from error
     known = [str(one.name) for one in context.command.params]
     if unknown := [name for name in found if name not in known]:
@@ -53,15 +51,6 @@ def _listed(context: click.Context, parameter: click.Parameter, text: str | list
     if text is None or isinstance(text, (list, tuple)):
         return None if text is None else tuple(text)
     return tuple(name.strip() for name in text.split(","))
-
-
-def _options(*groups: Sequence[Option]) -> Callable[[Command], Command]:
-    def add(command: Command) -> Command:
-        for option in reversed([option for group in groups for option in group]):
-            command = option(command)
-        return command
-
-    return add
 
 
 FILES = {
@@ -88,27 +77,26 @@ KINDS = "LightGBM .txt, XGBoost .json or .ubj, CatBoost .cbm, .onnx, .skops, or 
 PICKLE = "Open a .pkl, .pickle or .joblib file. It can run any code of whoever wrote it: only for files of your own."
 
 
-def _each(told: Mapping[str, str], **look: Any) -> list[Option]:
-    return [click.option(f"--{name}", help=what, **look) for name, what in told.items()]
+def _each(told: Mapping[str, str], **look: Any) -> list[click.Option]:
+    return [click.Option([f"--{name}"], help=what, **look) for name, what in told.items()]
 
 
 FITTING = [
     *_each({"config": "Options as TOML."}, type=THERE, is_eager=True, expose_value=False, callback=_from_toml),
-    click.option("--model", required=True, help=KINDS),
-    click.option("--trust-pickle", is_flag=True, help=PICKLE),
-    click.option("--trust-type", multiple=True, metavar="TYPE", help="A type that a .skops file may hold."),
+    click.Option(["--model"], required=True, help=KINDS),
+    click.Option(["--trust-pickle"], is_flag=True, help=PICKLE),
+    click.Option(["--trust-type"], multiple=True, metavar="TYPE", help="A type that a .skops file may hold."),
     *_each(FILES, type=THERE),
-    click.option("--target", metavar="COLUMN", help="The column of the answers, which is no feature."),
+    click.Option(["--target"], metavar="COLUMN", help="The column of the answers, which is no feature."),
     *_each({**COLUMNS, **LISTED}, callback=_listed, type=click.UNPROCESSED, metavar="NAME[,…]"),
     *_each(NAMED),
     *_each(COUNTED, type=click.IntRange(0)),
-    click.option("--quiet", is_flag=True, help="Say nothing but errors."),
-    click.option("--json", "as_json", is_flag=True, help="One JSON object per line on standard output, and no bar."),
+    click.Option(["--quiet"], is_flag=True, help="Say nothing but errors."),
+    click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line on standard output, and no bar."),
 ]
+ROWS = {"rows": "Rows to explain: CSV or Parquet, a file or a folder, Hive partitions."}
 EXPLAINING = [
-    *_each(
-        {"rows": "Rows to explain: CSV or Parquet, a file or a folder, Hive partitions."}, type=THERE, required=True
-    ),
+    *_each(ROWS, type=THERE, required=True),
     *_each({"out": "A folder for parts, manifest and summary."}, type=FOLDER, required=True),
     *_each({"include": "More columns: shapley, errors, contributions."}, callback=_listed, type=click.UNPROCESSED),
     *_each({"layout": "φ as columns, or as lists."}, type=click.Choice(["columns", "lists"]), default="columns"),
@@ -118,7 +106,7 @@ EXPLAINING = [
     *_each({"engine": "Who works."}, type=click.Choice(["local", "dask", "ray", "spark"]), default="local"),
     *_each({"address": "Of a running cluster; without it one is started here."}),
     *_each({"jobs": "Processes, where no cluster is running."}, type=click.IntRange(1), default=1),
-    click.option("--resume", is_flag=True, help="Go on with what is in --out; on a new folder, begin."),
+    click.Option(["--resume"], is_flag=True, help="Go on with what is in --out; on a new folder, begin."),
 ]
 
 
@@ -132,31 +120,29 @@ def _failure(message: str, code: int) -> click.ClickException:
 class Teller:
     """Tells how far a run is: a bar with rows/s and time left, lines of JSON, or nothing."""
 
-    def __init__(self, quiet: bool, as_json: bool) -> None:
-        self.quiet, self.as_json, self.bar = quiet, as_json, None
-        self.started, self.total, self.done, self.new = time.monotonic(), 0, 0, 0
+    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
+        self.quiet, self.as_json, self.new = quiet, as_json, 0
+        self.bar, self.started = bar(0, "", False), time.monotonic()
 
     def __call__(self, event: str, **facts: Any) -> None:
         if event == "started":
-            self.total, self.started = facts["rows"], time.monotonic()
-            shown = False if self.quiet or self.as_json else "auto"
-            self.bar = bar(self.total, "explaining", shown)
+            self.bar = bar(facts["rows"], "explaining", False if self.quiet or self.as_json else "auto")
+            self.done, self.started = 0, time.monotonic()
         if event == "part":
             self.done += facts["rows"]
             self.new += facts["rows"] * facts["new"]
-            facts |= {"done": self.done, "of": max(self.total, self.done), **self._speed()}
-            if self.bar is not None:
-                self.bar.total = max(self.total, self.done)
-                self.bar.update(facts["rows"])
-        if event in ("finished", "error") and self.bar is not None:
+            self.bar.total = max(self.bar.total, self.done)
+            self.bar.update(facts["rows"])
+            facts |= {"done": self.done, "of": self.bar.total, **self._speed()}
+        if event in ("finished", "error"):
             self.bar.close()
         if self.as_json:
             click.echo(json.dumps({"event": event, **facts}, ensure_ascii=False))
 
     def _speed(self) -> dict[str, float | None]:
         speed = self.new / max(time.monotonic() - self.started, 1e-9)
-        left = max(self.total - self.done, 0)
-        return {"rows_per_second": round(speed, 1), "seconds_left": round(left / speed, 1) if speed else None}
+        left = round((self.bar.total - self.done) / speed, 1) if speed else None
+        return {"rows_per_second": round(speed, 1), "seconds_left": left}
 
     def say(self, *lines: str) -> None:
         if not (self.quiet or self.as_json):
@@ -193,7 +179,7 @@ def _fit_of(options: dict[str, Any]) -> Any:
     """How the explainer is made, from the options of a command."""
     from weightedshap.jobs.run import Fit
 
-    model = as_model_file(options["model"], options["trust_pickle"], tuple(options["trust_type"]))
+    model = as_model_file(options["model"], options["trust_pickle"], options["trust_type"])
     given = {name: options[name] for name in CHOICES if options[name] is not None}
     if "game" in given:
         given["game"] = given["game"][0] if len(given["game"]) == 1 else list(given["game"])
@@ -214,8 +200,7 @@ def _groups(path: Path | None) -> dict[str, list[str]] | None:
     return found
 
 
-@click.command(epilog=CODES)
-@_options(FITTING)
+@click.command(epilog=CODES, params=[*FITTING])
 @click.option("--out", type=FOLDER, required=True, help="Where the explainer is kept.")
 def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
     """Fit the games once and keep the explainer, for `explain --explainer` and the engines.
@@ -231,8 +216,7 @@ def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
         tell.say(f"Explainer: {out}    explains {', '.join(explainer.fits.names)}, {explainer.background.d} features")
 
 
-@click.command(epilog=CODES)
-@_options(FITTING, EXPLAINING)
+@click.command(epilog=CODES, params=[*FITTING, *EXPLAINING])
 def explain(quiet: bool, as_json: bool, **options: Any) -> None:
     """Explain files of rows of any length, in flat memory, part by part; safe against being killed.
 
@@ -253,14 +237,14 @@ def explain(quiet: bool, as_json: bool, **options: Any) -> None:
         asked = Asked.of(options["columns"], options["key"], options["include"] or (), **look)
         rest = {name: options[name] for name in ("rows", "out", "part_rows", "resume", "engine", "address", "jobs")}
         summary = run(Job(fit=made, asked=asked, skip=options["on_error"] == "skip", **rest), tell)
-        tell("finished", **summary)
+        tell("finished", **{name: value for name, value in summary.items() if name != "outputs"})
         tell.say(*in_words(summary), f"Parts: {options['out']}")
     if summary["skipped"]:
-        raise _failure(f"{summary['skipped']:,} rows were skipped; see {options['out'] / 'skipped'}.", SKIPPED)
+        told = f"{plural(summary['skipped'], 'row was', 'rows were')} skipped; see {options['out'] / 'skipped'}."
+        raise _failure(told, SKIPPED)
 
 
-@click.command(epilog=CODES)
-@_options(FITTING)
+@click.command(epilog=CODES, params=[*FITTING])
 @click.option("--rows", type=THERE, required=True, help="Rows to compare rankings on: CSV or Parquet.")
 @click.option(
     "--sample", type=click.IntRange(2), default=200, show_default=True, help="How many of them, evenly spread."
@@ -295,50 +279,40 @@ def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bo
 def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
     """Turn an EXPLANATION, a file that its `save` wrote or a folder of `explain`, into one HTML page.
 
-    Of a folder the pictures show rows that were kept on the way, evenly spread; the page says how many, and what is
-    true of all rows.
+    Of a folder the page tells what all rows sum up to; its pictures show rows that were kept on the way, evenly spread.
     """
-    with _guarded(Teller(False, False)):
-        judged = None if evaluation is None else ws.Evaluation.load(evaluation)
-        loaded = _sampled(explanation) if explanation.is_dir() else ws.Explanation.load(explanation)
-        loaded.report(output, judged)
-    click.echo(f"Explained: {named(loaded.game_info)}    judged by: {judge_named(loaded)}")
-    click.echo(f"Report: {output}    ({output.stat().st_size / 1e6:.1f} MB, opens in any browser)")
+    with _guarded(Teller()):
+        judged, whole = None if evaluation is None else ws.Evaluation.load(evaluation), None
+        if explanation.is_dir():
+            from weightedshap.jobs.run import sample_of
 
-
-def _sampled(folder: Path) -> ws.Explanation:
-    """The rows of a run that were kept for pictures, with a note on all of its rows."""
-    from weightedshap.jobs.summary import in_words
-
-    kept = sorted((folder / "samples").glob("*.npz"))
-    if not kept or not (folder / "summary.json").exists():
-        raise ValueError(f"{folder} holds no finished run of `weightedshap explain`.")
-    found = ws.Explanation.concatenate(map(ws.Explanation.load, kept))
-    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    said = f"The pictures show {len(found):,} of {summary['rows']:,} rows, evenly spread. Of all rows:"
-    return replace(found, _notes=(" ".join([said, " · ".join(in_words(summary)[1:])]), *found._notes))
+            shown, sums = sample_of(explanation)
+            whole = Whole(sums, shown.data.index.tolist())
+        else:
+            shown = ws.Explanation.load(explanation)
+        write(shown, output, judged, whole)
+    click.echo(f"Explained: {named(shown.game_info)}    judged by: {judge_named(shown)}")
+    click.echo(f"Report: {output}    ({number(output.stat().st_size / 1e6, 2)} MB, opens in any browser)")
 
 
 @click.command()
 @click.argument("path", type=THERE)
 def show(path: Path) -> None:
     """Say what PATH holds: a run, a part, an explainer, an explanation or an evaluation."""
-    with _guarded(Teller(False, False)):
+    with _guarded(Teller()):
         click.echo("\n".join(_shown(path)))
 
 
 def _shown(path: Path) -> list[str]:
     if path.is_dir():
-        return (
-            _shown_run(path)
-            if (path / "manifest.json").exists() and not (path / "explainer.npz").exists()
-            else _shown_explainer(path)
-        )
+        is_run = (path / "manifest.json").exists() and not (path / "explainer.npz").exists()
+        return _shown_run(path) if is_run else _shown_explainer(path)
     if path.suffix == ".parquet":
         from weightedshap.jobs.folder import told_by
 
         told = told_by(path) or {}
-        return [f"Part of a run: {told['facts']['rows']:,} rows of {told['file']}, from row {told['first']} on"]
+        rows = f"{plural(told['facts']['rows'], 'row')} of {told['file']}, from row {told['first']:,} on"
+        return [f"Part of a run: {rows}"]
     try:
         return [repr(ws.Explanation.load(path))]
     except UnreadableFile:
@@ -346,16 +320,16 @@ def _shown(path: Path) -> list[str]:
 
 
 def _shown_run(folder: Path) -> list[str]:
-    from weightedshap.jobs.folder import told_by
-    from weightedshap.jobs.summary import in_words, summed
+    from weightedshap.jobs.folder import SUMMARY, parts_of, read_manifest
+    from weightedshap.jobs.run import summary_of
+    from weightedshap.jobs.summary import in_words
 
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    parts = [told["facts"] for path in sorted(folder.glob("part-*.parquet")) if (told := told_by(path))]
-    state = "finished" if (folder / "summary.json").exists() else "unfinished: go on with --resume"
+    manifest = read_manifest(folder) or {}
+    state = "finished" if (folder / SUMMARY).exists() else "unfinished: go on with --resume"
     run = {name: value for name, value in manifest["run"].items() if value not in (None, {}, [])}
     return [
-        f"Run over {manifest['rows']}, {len(parts)} parts, {state}",
-        *in_words(summed(parts)),
+        f"Run over {manifest['rows']}, {plural(len(parts_of(folder)), 'part')}, {state}",
+        *in_words(summary_of(folder)),
         *(f"  {name}: {value}" for name, value in run.items()),
     ]
 
@@ -365,7 +339,8 @@ def _shown_explainer(folder: Path) -> list[str]:
 
     content = archive.read(folder / explainers.MAIN, "explainer", explainers.VERSION)
     table = content["background"]
-    head = f"Explainer of {len(table['player_names'])} features, {len(table['weights']):,} background rows"
+    told = plural(len(table["player_names"]), "feature"), plural(len(table["weights"]), "background row")
+    head = f"Explainer of {', '.join(told)}"
     return [head, *(f"  {name}: {value}" for name, value in content["choices"].items() if not isinstance(value, dict))]
 
 

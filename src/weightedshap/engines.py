@@ -46,8 +46,7 @@ class Worker:
         from weightedshap.streaming import Asked
 
         found = as_model_file(model) if isinstance(model, (str, os.PathLike)) else model
-        wanted = Asked.of(columns, key, asked.pop("include", ()), **asked)
-        first = cls(str(Path(folder).resolve()), found, wanted)
+        first = cls(str(Path(folder).resolve()), found, Asked.of(columns, key, asked.pop("include", ()), **asked))
         return cls(first.folder, first.model, first.stream().asked)
 
     def stream(self) -> Any:

@@ -9,8 +9,8 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weightedshap.checks import require
@@ -18,15 +18,6 @@ from weightedshap.inputs.columns import UserModel
 
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function
 PICKLES = (".pkl", ".pickle", ".joblib")
-STARTS: Mapping[str, tuple[bytes, ...]] = {
-    ".txt": (b"tree\n",),
-    ".json": (b"{",),
-    ".ubj": (b"{",),
-    ".cbm": (b"CBM1",),
-    ".onnx": (b"\x08",),  # the first field of a model, the version of the format
-    ".skops": (b"PK\x03\x04",),
-}
-"""What the files of each kind begin with."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +34,7 @@ class ModelFile:
 
     def fingerprint(self) -> str:
         """The hash of the file; of a function its name, as its code cannot be told."""
-        if self.is_function:
-            return self.path
-        return "sha256:" + hashlib.sha256(Path(self.path).read_bytes()).hexdigest()
+        return self.path if self.is_function else hash_of(Path(self.path))
 
     def load(self) -> UserModel:
         """The model; a ValueError where the file is not what its name says, or would run code."""
@@ -55,15 +44,18 @@ class ModelFile:
         kind = path.suffix.lower()
         if kind in PICKLES:
             return self._unpickled()
-        if kind not in STARTS:
-            known = ", ".join((*STARTS, *PICKLES))
+        if kind not in KINDS:
+            known = ", ".join((*KINDS, *PICKLES))
             raise ValueError(f"{self.path!r} is no kind of model that is known. Known: {known}, or module:function.")
+        begin, read = KINDS[kind]
         with path.open("rb") as file:
             start = file.read(8)
-        if not start.startswith(STARTS[kind]):
-            raise ValueError(f"{self.path!r} does not begin like a {kind} model, so it was not opened. {_guess(start)}")
+        if not start.startswith(begin):
+            like = "like a pickle" if start[:1] == b"\x80" else f"with {start!r}"
+            said = f"{self.path!r} does not begin like a {kind} model, so it was not opened."
+            raise ValueError(f"{said} It begins {like}.")
         try:
-            return self._skops() if kind == ".skops" else LOADERS[kind](self.path)
+            return read(self)
         except (ImportError, MemoryError, Refused):
             raise
         except Exception as error:  # each library has errors of its own
@@ -77,29 +69,27 @@ class ModelFile:
 
         return joblib.load(self.path)
 
-    def _skops(self) -> UserModel:
-        skops = require("skops.io", "skops")
-        unknown = [name for name in skops.get_untrusted_types(file=self.path) if name not in self.trusted]
-        if unknown:
-            said = f"{self.path!r} holds types that skops does not trust: {', '.join(unknown)}."
-            raise Refused(f"{said} If you know them, allow each by name: --trust-type {unknown[0]}.")
-        return skops.load(self.path, trusted=list(self.trusted))
+
+def hash_of(path: Path) -> str:
+    """A hash of a file, or of all files of a folder."""
+    found = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            with file.open("rb") as opened:
+                found.update(hashlib.file_digest(opened, "sha256").digest())
+    return "sha256:" + found.hexdigest()
 
 
 class Refused(ValueError):
     """A model that could run code, and was not allowed to."""
 
 
-def as_model_file(
-    model: str | os.PathLike[str], trust_pickle: bool = False, trusted: tuple[str, ...] = ()
-) -> ModelFile:
+def as_model_file(model: str | os.PathLike[str], trust_pickle: bool = False, trusted: Iterable[str] = ()) -> ModelFile:
     """Where a model is, checked to be there; workers in other folders find it too."""
-    path = os.fspath(model)
-    if Path(path).exists():
-        return ModelFile(str(Path(path).resolve()), trust_pickle, trusted)
-    if FUNCTION.fullmatch(path):
-        return ModelFile(path)
-    raise FileNotFoundError(2, "there is no such model; name a file, or module:function", path)
+    found = ModelFile(os.fspath(model), trust_pickle, tuple(trusted))
+    if not found.is_function and not Path(found.path).exists():
+        raise FileNotFoundError(2, "there is no such model; name a file, or module:function", found.path)
+    return found if found.is_function else replace(found, path=str(Path(found.path).resolve()))
 
 
 def _function(reference: str) -> UserModel:
@@ -113,35 +103,40 @@ def _function(reference: str) -> UserModel:
     return found
 
 
-def _guess(start: bytes) -> str:
-    if start[:1] == b"\x80":
-        return "It begins like a pickle."
-    return f"It begins with {start!r}."
+def _xgboost(file: ModelFile) -> UserModel:
+    return require("xgboost", "xgboost").Booster(model_file=file.path)
 
 
-def _xgboost(path: str) -> UserModel:
-    return require("xgboost", "xgboost").Booster(model_file=path)
+def _catboost(file: ModelFile) -> UserModel:
+    return require("catboost", "catboost").CatBoost().load_model(file.path, format="cbm")
 
 
-def _catboost(path: str) -> UserModel:
-    return require("catboost", "catboost").CatBoost().load_model(path, format="cbm")
+def _onnx(file: ModelFile) -> UserModel:
+    return require("onnxruntime", "onnx").InferenceSession(file.path, providers=["CPUExecutionProvider"])
 
 
-def _onnx(path: str) -> UserModel:
-    return require("onnxruntime", "onnx").InferenceSession(path, providers=["CPUExecutionProvider"])
-
-
-def _lightgbm(path: str) -> UserModel:
-    text = Path(path).read_text(encoding="utf-8")
+def _lightgbm(file: ModelFile) -> UserModel:
+    text = Path(file.path).read_text(encoding="utf-8")
     if "\0" in text or "\nend of trees\n" not in text:  # on some such files LightGBM never comes back
         raise ValueError("it is cut off, or no text.")
     return require("lightgbm", "lightgbm").Booster(model_str=text)
 
 
-LOADERS: Mapping[str, Callable[[str], UserModel]] = {
-    ".txt": _lightgbm,
-    ".json": _xgboost,
-    ".ubj": _xgboost,
-    ".cbm": _catboost,
-    ".onnx": _onnx,
+def _skops(file: ModelFile) -> UserModel:
+    skops = require("skops.io", "skops")
+    unknown = [name for name in skops.get_untrusted_types(file=file.path) if name not in file.trusted]
+    if unknown:
+        said = f"{file.path!r} holds types that skops does not trust: {', '.join(unknown)}."
+        raise Refused(f"{said} If you know them, allow each by name: --trust-type {unknown[0]}.")
+    return skops.load(file.path, trusted=list(file.trusted))
+
+
+KINDS: Mapping[str, tuple[bytes, Callable[[ModelFile], UserModel]]] = {
+    ".txt": (b"tree\n", _lightgbm),
+    ".json": (b"{", _xgboost),
+    ".ubj": (b"{", _xgboost),
+    ".cbm": (b"CBM1", _catboost),
+    ".onnx": (b"\x08", _onnx),  # the first field of a model, the version of the format
+    ".skops": (b"PK\x03\x04", _skops),
 }
+"""What the files of each kind begin with, and who reads them."""

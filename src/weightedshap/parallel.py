@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -49,8 +50,11 @@ def _by_several(work: Callable[[slice], Result], parts: Sequence[slice], n_jobs:
 
 
 def bar(total: int | None, description: str, progress: bool | str, unit: str = "row") -> Any:
-    """A progress bar on stderr: ``"auto"`` shows it in a terminal after a second, False never."""
-    from tqdm import tqdm
+    """A progress bar on stderr, or in a notebook: ``"auto"`` shows it after a second to who can see it, False never."""
+    with warnings.catch_warnings():  # it warns of notebooks without ipywidgets, which get the bar as text
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm
 
-    hidden = progress is False or (progress == "auto" and not sys.stderr.isatty())
+    seen = sys.stderr.isatty() or "ipykernel" in sys.modules
+    hidden = progress is False or (progress == "auto" and not seen)
     return tqdm(total=total, desc=description, unit=unit, disable=hidden, delay=1.0 if progress == "auto" else 0.0)

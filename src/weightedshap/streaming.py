@@ -238,19 +238,19 @@ class Stream:
     @cached_property
     def _held(self) -> tuple[str, ...]:
         """What each column of the background holds: "numbers", "booleans" or "text"."""
-        table = self.background
-        return tuple(
-            "booleans" if table.kind.is_boolean(table.data, c) else _numbers_or_text(table.column(c))
-            for c in range(len(table.names))
-        )
+        table, found = self.background, []
+        for c, column in enumerate(map(table.column, range(len(table.names)))):
+            known = (value for value in column if value is not None)
+            numbers = column.dtype != object or all(isinstance(value, (int, float)) for value in known)
+            found.append("booleans" if table.kind.is_boolean(table.data, c) else "numbers" if numbers else "text")
+        return tuple(found)
 
     @cached_property
     def _known(self) -> dict[str, set[object]]:
         """The categories in columns of text; those with a list of their own are checked when rows are aligned."""
         table = self.background
-        listed = [
-            str(dtype).startswith(("category", "Enum")) for dtype in (() if table.kind is ARRAYS else table.data.dtypes)
-        ]
+        types = () if table.kind is ARRAYS else table.data.dtypes
+        listed = [str(dtype).startswith(("category", "Enum")) for dtype in types]
         text = [c for c, held in enumerate(self._held) if held == "text" and not listed[c]]
         return {self.columns[c]: {None, *map(str, table.column(c))} for c in text}
 
@@ -268,12 +268,6 @@ def shared_weight(explainer: Explaining) -> tuple[int, ...]:
     some = np.unique(np.linspace(0, len(table) - 1, min(len(table), SAMPLE)).astype(np.intp))
     found = explainer(table.take(some))
     return tuple(found.family.labels.index(label) for label in np.atleast_1d(found.weight_labels[0]).tolist())
-
-
-def _numbers_or_text(column: Array) -> str:
-    """Categories may be whole numbers."""
-    numbers = column.dtype != object or all(isinstance(value, (int, float)) for value in column if value is not None)
-    return "numbers" if numbers else "text"
 
 
 def _read(column: Any, held: str, name: str) -> Any:

@@ -1,12 +1,13 @@
 """`evaluate`: every ranking on the game that made it and on an independent one."""
 
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from lightgbm import LGBMClassifier
+from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -14,9 +15,11 @@ import weightedshap as ws
 from weightedshap.checks import UnknownName
 from weightedshap.curves import area
 from weightedshap.evaluation import Evaluation, halves
+from weightedshap.evaluation.evaluate import _sides
 from weightedshap.evaluation.rankings import METHODS
 from weightedshap.evaluation.told import verdict
 from weightedshap.inputs import as_table
+from weightedshap.parallel import bar
 
 D = 5
 RNG = np.random.default_rng(0)
@@ -183,7 +186,6 @@ def test_the_frame_has_a_line_for_each_judge_method_and_metric(evaluation):
     assert len(frame) == 2 * len(evaluation.methods) * 4
     assert (frame["low"] <= frame["mean"]).all()
     assert (frame["mean"] <= frame["high"]).all()
-    assert "WeightedSHAP" in evaluation._repr_html_()
 
 
 def test_the_same_call_gives_the_same_numbers(explainer, evaluation):
@@ -377,3 +379,41 @@ def test_an_unknown_kind_of_judge_is_refused(explainer):
 def test_the_refined_ranking_is_better_than_the_one_it_starts_from(own):
     areas = own.areas("own")
     assert (areas[:, column(own, "refined")] <= areas[:, column(own, "WeightedSHAP")] + 1e-12).all()
+
+
+def tree_explainer():
+    trained = LGBMRegressor(n_estimators=10, n_jobs=1, verbose=-1).fit(X[:200], Y[:200])
+    return ws.Explainer(trained, X[:100], progress=True)
+
+
+def test_both_halves_take_the_contributions_of_the_models_paths_once():
+    setting = tree_explainer().setting
+    rows, walks = setting.background.align(X[200:206]), np.zeros((1, setting.background.d), dtype=np.intp)
+    fits = [setting.refit(half) for half in halves(setting.background, np.random.default_rng(0))]
+    _, second = _sides(fits, rows, walks)
+    alone = replace(second, twin=None).explanation
+    np.testing.assert_allclose(second.explanation.values, alone.values, rtol=1e-12)
+    assert second.explanation.weight_labels.tolist() == alone.weight_labels.tolist()
+    np.testing.assert_allclose(second.explanation.curves, alone.curves, rtol=1e-9)
+
+
+def test_all_of_an_evaluation_is_one_bar(monkeypatch):
+    explainer, shown = tree_explainer(), []
+
+    def noted(total, description, progress, unit="row"):
+        shown.append((description, progress))
+        return bar(total, description, False, unit)
+
+    monkeypatch.setattr(sys.modules["weightedshap.evaluation.evaluate"], "bar", noted)
+    monkeypatch.setattr("weightedshap.parallel.bar", noted)
+    ws.evaluate(explainer, X[200:204])
+    assert [description for description, progress in shown if progress] == ["evaluating"]
+
+
+def test_shared_weights_are_those_that_reweighing_finds():
+    setting = tree_explainer().setting
+    walks = np.zeros((1, setting.background.d), dtype=np.intp)
+    (side,) = _sides([(setting, setting.fit())], setting.background.align(X[200:206]), walks)
+    for how, name in (("shared", "WeightedSHAP shared"), ("one_standard_error", "WeightedSHAP one-SE")):
+        expected = side.explanation.reweight(None, "aup", how).orders
+        assert METHODS[name].rank(side)[..., 0].tolist() == expected.tolist()

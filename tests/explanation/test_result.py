@@ -587,6 +587,7 @@ def test_notebooks_show_names_as_text(model):
     assert "&lt;script&gt;" in page
     assert "a &amp; b" in page
     assert "Explanation of 2 rows × 4 features" in page
+    assert page.count("<polyline") == 2
 
 
 def test_notebooks_show_the_first_ten_features():

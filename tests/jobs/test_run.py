@@ -275,6 +275,15 @@ def test_after_a_kill_the_rest_is_the_same_to_the_bit(home, whole, tmp_path, par
     assert night.contents(out) == night.contents(whole)
 
 
+def test_what_a_kill_left_unfinished_is_swept_away(home, whole, tmp_path):
+    out = tmp_path / "out"
+    night.explain(home, out)
+    for left in (out / ".part-00000007.parquet.1.part", out / "samples" / ".part-00000007.npz.1.part"):
+        left.write_bytes(b"half")
+    assert night.explain(home, out, resume=True).exit_code == 0
+    assert night.contents(out) == night.contents(whole)
+
+
 def test_an_interrupt_stops_cleanly_and_says_how_to_go_on(home, whole, tmp_path):
     out = tmp_path / "out"
     process = started(home, out, jobs=2, **{"part-rows": 5})
@@ -284,7 +293,7 @@ def test_an_interrupt_stops_cleanly_and_says_how_to_go_on(home, whole, tmp_path)
     assert process.returncode == stops.INTERRUPTED
     assert "--resume" in errors
     assert "Traceback" not in errors
-    assert not list(out.glob(".part-*"))
+    assert not list(out.rglob(".part-*"))
 
 
 def interrupted(tasks):

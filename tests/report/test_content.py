@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import weightedshap as ws
 from tests.oracles import random_game
 from tests.test_plots import classifier, two_games
-from weightedshap import cli
+from weightedshap import cli, sums
 from weightedshap.curves import area, mean_interval
 from weightedshap.plots import reading
 from weightedshap.report import content, page
@@ -501,7 +501,7 @@ def test_evaluate_tells_the_features_it_ranked(tmp_path):
 
 def test_a_sample_of_many_rows_is_shown_beside_what_all_of_them_sum_up_to():
     every, sample = explained(n=40), explained(n=40)[::4]
-    whole = content.Whole(40, [content.summary(every)], range(0, 40, 4))
+    whole = content.Whole([sums.of_output(every)], range(0, 40, 4))
     head = contents(sample, whole=whole)[0]
     assert head["n"] == 40
     assert head["rows"] == list(range(0, 40, 4))

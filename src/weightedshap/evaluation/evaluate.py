@@ -6,7 +6,6 @@ fits the games, explains every row, and is judged on games of the other half, wh
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from weightedshap.checks import (
     positive_integer,
     stored_array,
 )
-from weightedshap.choices import JUDGES_STREAM, Setting
+from weightedshap.choices import JUDGES_STREAM, Fits, Setting
 from weightedshap.curves import mean_interval, misfit
 from weightedshap.evaluation import told
 from weightedshap.evaluation.metrics import Labels, as_labels, points
@@ -38,11 +37,12 @@ from weightedshap.games.rows import Rows
 from weightedshap.games.surrogate import copies_of
 from weightedshap.inputs import Data, Table
 from weightedshap.lazily import pd
+from weightedshap.parallel import Result, Workers, bar
 from weightedshap.utilities import masked_inclusion
 
 FILE_VERSION = 1
 COSTLY = ("exclusion", "masked_inclusion", "performance")
-UNASKED_OPTIMUM = 10  # features: beyond, it takes longer than everything else together
+UNASKED = 10  # features: beyond, a search over coalitions takes longer than everything else together
 
 Explained = Explainer | Setting
 Judge = str | Callable[[Any], Any]
@@ -134,17 +134,12 @@ class Evaluation:
         return found
 
     def __repr__(self) -> str:
-        return "\n".join(
-            [told.verdict(self), "", self.summary(), told.LEGEND, *(f"note: {note}" for note in self.notes)]
-        )
+        notes = (f"note: {note}" for note in self.notes)
+        return "\n".join([told.verdict(self), "", self.summary(), told.LEGEND, *notes])
 
     def summary(self, metric: str = "recovery") -> str:
         """Methods × judges: one metric in percent of Shapley's, with the best attribution marked."""
         return told.summary(self, one_of("metric", metric, self.metrics))
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the same as printed."""
-        return f"<pre>{html.escape(repr(self))}</pre>"
 
     def _points(self, judge: str, metric: str) -> FloatArray:
         return self.points[one_of("judge", judge, self.judges)][one_of("metric", metric, self.metrics)]
@@ -181,8 +176,8 @@ def evaluate(
     judges : one kind or a list of them. "anchored" is right when all features are known, "network" the same by a
         network; "surrogate" is the plain tree surrogate, misfit included; "independent" what the explainer itself is
         judged by. Or a function row → game that knows the truth; several by name in a dict
-    methods : some of `METHODS`; by default all that apply (TreeSHAP for tree ensembles, "optimum" up to 10 features; it
-        can be asked for up to 15)
+    methods : some of `METHODS`; by default all that apply (TreeSHAP for tree ensembles, "greedy" and "optimum" up to 10
+        features; the optimum can be asked for up to 15)
     metrics : some of "exclusion", "masked_inclusion" and "performance", which adds error or AUC to these two; the first
         two by default. Recovery, and inclusion where `y` is given, are always there
     walks : random orders in which the MCI looks for the largest contribution, above 10 features
@@ -196,48 +191,69 @@ def evaluate(
     """
     one_of("judge", against, ("independent", "own"))
     compared = dict(explainer) if isinstance(explainer, Mapping) else {"WeightedSHAP": explainer}
-    settings = _settings(compared)
+    settings = {name: one.but(progress=False) for name, one in _settings(compared).items()}
     setting = next(iter(settings.values()))
-    rows = setting.background.align(X)
-    chosen = _methods(methods, setting.background.d)
+    rows, chosen = setting.background.align(X), _methods(methods, setting.background.d)
     if not isinstance(metrics, (list, tuple, type(None))):
         raise TypeError(f"`metrics` must be a list of names; got {metrics!r}.")
     costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
     orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
     drawn = _rng(setting, 2).permuted(orders, axis=1)  # (m, d) at random
-    if against == "own":
-        own = {name: one.fit() if isinstance(one, Setting) else one.fits for name, one in compared.items()}
-        fitted = {name: [(settings[name], fits)] for name, fits in own.items()}
-    else:
-        cut = halves(setting.background, _rng(setting, 1))
-        fitted = {name: [one.refit(half) for half in cut] for name, one in settings.items()}
-    sides = {name: [Side.of(*fit, rows, drawn) for fit in fits] for name, fits in fitted.items()}
-    first = sides[next(iter(sides))]
-    labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
-    shared, notes = _of_model(replace(first[0], setting=setting), chosen)
-    kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
-    known = [{one: METHODS[one].rank(side) for one in kept if one not in shared} | shared for side in first]
-    ranked = [np.stack([of[method] for method in kept], axis=1) for of in known]  # (n, M, d, k) each
-    if isinstance(explainer, Mapping):
-        kept, ranked = _with_others(kept, ranked, sides)
-    performance = labels if "performance" in costly else None
-    pairs = zip(first, ranked, strict=True)
-    masked = [_masked(*pair, performance) if "masked_inclusion" in costly else {} for pair in pairs]
-    judging = {} if against == "own" else _judges(judges, first)
-    judging |= {} if len(compared) > 1 else {"own": [side.judge for side in first]}
-    scored = {}
-    for judge, games in judging.items():
-        both = []
-        for game, order, more in zip(games, ranked, masked, strict=True):
-            truth = labels if labels is None or labels.fits(game) else None
-            found = points(game, order, "recovery", truth, setting.method)
-            if "exclusion" in costly:
-                more_truth = None if truth is None else performance
-                found |= points(game, order, "exclusion", more_truth, setting.method, backwards=True)
-            both.append(found | more)
-        scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
+    named = {} if against == "own" else _named(judges)
+    cut = [setting.background] if against == "own" else halves(setting.background, _rng(setting, 1))
+    progress = _settings(compared)[next(iter(compared))].method.progress
+    with bar(len(cut) * (len(settings) + len(chosen) + len(named) + 2), "evaluating", progress, "step") as shown:
+
+        def step(result: Result) -> Result:
+            shown.update()
+            return result
+
+        if against == "own":
+            own = {name: one.fit() if isinstance(one, Setting) else one.fits for name, one in compared.items()}
+            fitted = {name: [step((settings[name], fits))] for name, fits in own.items()}
+        else:
+            fitted = {name: [step(one.refit(half)) for half in cut] for name, one in settings.items()}
+        sides = {name: _sides(fits, rows, drawn) for name, fits in fitted.items()}
+        first = sides[next(iter(sides))]
+        labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
+        shared, notes = _of_model(first[0], setting, chosen)
+        kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
+        known = [[step(shared[one] if one in shared else METHODS[one].rank(side)) for one in kept] for side in first]
+        ranked = [np.stack(of_side, axis=1) for of_side in known]  # (n, M, d, k) each
+        if isinstance(explainer, Mapping):
+            kept, ranked = _with_others(kept, ranked, sides)
+        performance = labels if "performance" in costly else None
+        pairs = zip(first, ranked, strict=True)
+        masked = [step(_masked(*pair, performance) if "masked_inclusion" in costly else {}) for pair in pairs]
+        judging = {name: [_judge(judge, other) for other in first[::-1]] for name, judge in named.items()}
+        judging |= {} if len(compared) > 1 else {"own": [side.judge for side in first]}
+        scored = {}
+        for judge, games in judging.items():
+            of_sides = zip(games, ranked, masked, strict=True)
+            both = [step(_scores(game, order, labels, costly, setting.method) | more) for game, order, more in of_sides]
+            scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
+        shown.update(shown.total - shown.n)
     common = [metric for metric in next(iter(scored.values())) if all(metric in of for of in scored.values())]
     return Evaluation(kept, tuple(common), tuple(judging), scored, notes, setting.background.player_names)
+
+
+def _sides(fitted: Sequence[tuple[Setting, Fits]], rows: Data, walks: IntArray) -> list[Side]:
+    """The halves on the rows to compare; the second takes Δ from the first where it is that of the model alone."""
+    first, *others = (Side.of(*fit, rows, walks) for fit in fitted)
+    alone = first.is_path and len(first.call.explained) == 1
+    return [first, *(replace(other, twin=first) if alone else other for other in others)]
+
+
+def _scores(
+    judge: Rows, orders: IntArray, labels: Labels | None, costly: Sequence[str], workers: Workers
+) -> dict[str, FloatArray]:
+    """What rankings (n, M, d, k) score on one judge, by metric."""
+    truth = labels if labels is None or labels.fits(judge) else None
+    found = points(judge, orders, "recovery", truth, workers)
+    if "exclusion" in costly:
+        truth = truth if "performance" in costly else None
+        found |= points(judge, orders, "exclusion", truth, workers, backwards=True)
+    return found
 
 
 def _settings(compared: Mapping[str, Explained]) -> dict[str, Setting]:
@@ -257,14 +273,11 @@ def _settings(compared: Mapping[str, Explained]) -> dict[str, Setting]:
     return settings
 
 
-def _judges(judges: Judges, sides: Sequence[Side]) -> dict[str, list[Rows]]:
-    """By kind, the games that judge each side: fitted to the other half, or given."""
+def _named(judges: Judges) -> dict[str, Judge]:
+    """Judges by name."""
     if isinstance(judges, Mapping):
-        named = dict(judges)
-    else:
-        listed = [judges] if isinstance(judges, str) or callable(judges) else list(judges)
-        named = {name_of(judge): judge for judge in listed}
-    return {name: [_judge(judge, other) for other in sides[::-1]] for name, judge in named.items()}
+        return dict(judges)
+    return {name_of(judge): judge for judge in ([judges] if isinstance(judges, str) or callable(judges) else judges)}
 
 
 def _judge(judge: Judge, other: Side) -> Rows:
@@ -302,16 +315,15 @@ def _rng(setting: Setting, stream: int) -> np.random.Generator:
     return np.random.default_rng([setting.choices.random_state, stream])
 
 
-def _of_model(side: Side, methods: Sequence[str]) -> tuple[dict[str, IntArray], tuple[str, ...]]:
-    """Rankings (n, d, k) by the model's own trees, and what the reader should know of them."""
-    setting, notes = side.setting, []
-    wanted = [method for method in methods if METHODS[method].of_model]
-    if "TreeSHAP interventional" in wanted and len(setting.background) > TREESHAP_ROWS:
-        some = _rng(setting, 3).permutation(len(setting.background))[:TREESHAP_ROWS]
-        side = replace(side, setting=replace(setting, background=setting.background.some(some)))
+def _of_model(side: Side, setting: Setting, methods: Sequence[str]) -> tuple[dict[str, IntArray], tuple[str, ...]]:
+    """Rankings (n, d, k) by the model's own trees on the whole background, and what the reader should know of them."""
+    wanted, table, notes = [method for method in methods if METHODS[method].of_model], setting.background, []
+    if "TreeSHAP interventional" in wanted and len(table) > TREESHAP_ROWS:
+        table = table.some(_rng(setting, 3).permutation(len(table))[:TREESHAP_ROWS])
         notes.append(f"TreeSHAP interventional looks at {TREESHAP_ROWS:,} background rows drawn at random.")
+    whole = replace(side, setting=replace(setting, background=table), twin=side if side.is_path else None)
     try:
-        return {method: METHODS[method].rank(side) for method in wanted}, tuple(notes)
+        return {method: METHODS[method].rank(whole) for method in wanted}, tuple(notes)
     except (TypeError, ValueError) as error:
         return {}, (f"TreeSHAP is left out, as trees of the model cannot be read: {error}",)
 
@@ -319,7 +331,7 @@ def _of_model(side: Side, methods: Sequence[str]) -> tuple[dict[str, IntArray], 
 def _methods(methods: Sequence[str] | None, d: int) -> tuple[str, ...]:
     """The methods asked for, or all that apply to d features."""
     if methods is None:
-        return tuple(method for method in METHODS if method != "optimum" or d <= UNASKED_OPTIMUM)
+        return tuple(method for method in METHODS if method not in ("greedy", "optimum") or d <= UNASKED)
     if not isinstance(methods, (list, tuple)) or not methods:
         raise ValueError(f"`methods` must be a list of names such as {list(METHODS)[:4]}; got {methods!r}.")
     if "optimum" in methods and d > MOST_PLAYERS:

@@ -20,6 +20,7 @@ from weightedshap.games.rows import Rows
 from weightedshap.games.wrappers import RowGame
 from weightedshap.inputs import Data
 from weightedshap.parallel import each_block, row_generator
+from weightedshap.selection import shared_index
 from weightedshap.weighing import Weighing
 
 MOST_PLAYERS = 15  # the optimum looks at 2^d subsets
@@ -34,6 +35,7 @@ class Side:
     setting: Setting  # the model, the background of the half, and the explainer's choices
     call: Call  # a weight for each row, Δ kept
     walks: IntArray  # (m, d) orders in which the MCI looks for the largest contribution
+    twin: Self | None = None  # the other half, where Δ is that of the model alone and so the same
 
     @classmethod
     def of(cls, setting: Setting, fits: Fits, rows: Data, walks: IntArray) -> Self:
@@ -55,18 +57,27 @@ class Side:
         """The rows under the game that chose the weights."""
         return self.call.weighing.judge
 
+    @property
+    def is_path(self) -> bool:
+        """Whether the game is that of the model's own paths, whatever the background."""
+        return self.call.weighing.names[0] == "tree_path"
+
     @cached_property
     def explanation(self) -> Explanation:
         """Every row explained, a weight for each."""
-        return self.call.explanation(None, self.setting.background.player_names)
+        if self.twin is None:
+            return self.call.explanation(None, self.setting.background.player_names)
+        known, method = self.twin.explanation, self.setting.method
+        chosen = self.call.weighing.weigh(np.asarray(known.contributions), None, None, method.utility, "per_row")
+        return replace(known, **chosen)
 
     @cached_property
     def delta(self) -> FloatArray:
-        """(n, d, d, k) Δ of the game that is explained, the first of several."""
+        """(n, G, d, d, k) Δ of the games that are explained."""
         weigher = self.explanation._weigher
         if isinstance(weigher, Weighing) and weigher.kept:
-            return weigher.kept["contributions"][:, 0]
-        return np.asarray(self.explanation.contributions).reshape(len(self.explained), self.d, self.d, -1)
+            return weigher.kept["contributions"]
+        return np.asarray(self.explanation.contributions).reshape(len(self.explained), 1, self.d, self.d, -1)
 
     @cached_property
     def mci(self) -> tuple[IntArray, IntArray]:
@@ -102,12 +113,18 @@ def _by(values: Callable[[Side], FloatArray]) -> Ranking:
 
 
 def _shared(side: Side, how: str) -> FloatArray:
-    """(n, d, k) under one weight for all rows."""
-    return side.explanation.reweight(None, side.setting.method.utility, how).values
+    """(n, d, k) under one weight for all rows, chosen by the scores that are known."""
+    one, delta = side.explanation, side.delta
+    n, G, *_, k = delta.shape
+    index = shared_index(one.scores.reshape(n, -1, k), one.family, how)  # (k,) of pairs, game by game
+    game = index * G // len(one.family)
+    return np.stack([one.family.vectors[index[o]] @ delta[:, game[o], ..., o] for o in range(k)], axis=-1)
 
 
 def _tree_shap(side: Side, removal: str) -> FloatArray:
     """(n, d, k) Shapley values of the model's own trees."""
+    if removal == "path" and side.is_path:
+        return (side.twin or side).explanation.shapley
     fitted = TreeModel(removal).fit(side.setting.model, side.setting.background)
     uniform, rows = np.full((1, side.d), 1 / side.d), replace(side.explained, fitted=fitted)
 
@@ -193,8 +210,8 @@ METHODS: Mapping[str, Ranking] = {
     "WeightedSHAP wide": _by(lambda side: side.explanation.reweight("wide", side.setting.method.utility).values),
     "refined": Ranking(lambda side: side.explanation.refined_orders().reshape(len(side.explained), side.d, -1)),
     "Shapley": _by(lambda side: side.explanation.shapley),
-    "first": _by(lambda side: side.delta[:, 0]),
-    "last": _by(lambda side: side.delta[:, -1]),
+    "first": _by(lambda side: side.delta[:, 0, 0]),
+    "last": _by(lambda side: side.delta[:, 0, -1]),
     "MCI": Ranking(lambda side: side.mci[0]),
     "MCI global": Ranking(lambda side: side.mci[1]),
     "TreeSHAP path": replace(_by(partial(_tree_shap, removal="path")), of_model=True),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -25,7 +24,6 @@ from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import as_utility
 from weightedshap.weighing import Weighing
 from weightedshap.weights import WeightFamily, as_family
-from weightedshap.wording import number
 
 if TYPE_CHECKING:
     from weightedshap.plots import PlotAccessor
@@ -252,12 +250,8 @@ class Explanation:
         return "\n".join(told.lines(self))
 
     def _repr_html_(self) -> str:
-        """For notebooks: the same lines, and the features that matter most."""
-        mean = [np.abs(values).mean(axis=(0, *range(2, values.ndim))) for values in (self.values, self.shapley)]
-        table = pd.DataFrame(np.transpose(mean), list(self.feature_names), ["mean |φ*|", "mean |Shapley|"])
-        first = table.sort_values("mean |φ*|", ascending=False, kind="stable").head(10)
-        more = f"<p>and {len(table) - 10} more</p>" if len(table) > 10 else ""
-        return f"<pre>{html.escape(repr(self))}</pre>{first.to_html(float_format=number)}{more}"
+        """For notebooks: the same lines, the features that matter most, and the recovery curve."""
+        return told.as_html(self)
 
 
 def field_names() -> tuple[str, ...]:

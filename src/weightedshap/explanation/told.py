@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from weightedshap.explanation.export import scale_factors
 from weightedshap.explanation.slicing import same
 from weightedshap.games.surrogate import missed, misses
 from weightedshap.inputs.groups import listed
+from weightedshap.lazily import pd
 from weightedshap.wording import compared, number, percent, plural
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 FEW_ROWS = 100  # of a background: games learned from so few miss 65 % of sd f and more
 LARGE_MISS = 1 / 3  # of sd f, with all features known
 MANY_SHIFTED = 0.1  # of the rows
+MOST_LISTED = 10  # features in a notebook
 
 
 def named(info: Mapping[str, Any]) -> str:
@@ -60,6 +63,28 @@ def lines(explanation: Explanation) -> list[str]:
         "    that is on the judge that chose the weights, ws.evaluate asks another",
         *(f"  note: {note}" for note in explanation.notes),
     ]
+
+
+def as_html(explanation: Explanation) -> str:
+    """For notebooks: the print, the features that matter most, and the mean recovery curve beside Shapley's."""
+    phi, shapley = (np.abs(of).mean(axis=(0, *range(2, of.ndim))) for of in (explanation.values, explanation.shapley))
+    table = pd.DataFrame({"mean |φ*|": phi, "mean |Shapley|": shapley}, list(explanation.feature_names))
+    first = table.sort_values("mean |φ*|", ascending=False, kind="stable").head(MOST_LISTED)
+    more = f"<p>and {len(table) - MOST_LISTED} more</p>" if len(table) > MOST_LISTED else ""
+    return f"<pre>{escape(repr(explanation))}</pre>{_sparkline(explanation)}{first.to_html(float_format=number)}{more}"
+
+
+def _sparkline(explanation: Explanation) -> str:
+    """Mean recovery curves of WeightedSHAP and Shapley, from no feature known to all, as SVG."""
+    both = explanation.curves, explanation.reference_curves["shapley"]
+    means = [curves.mean(axis=(0, *range(2, curves.ndim))) for curves in both]  # (d + 1,) each
+    x, top = np.linspace(2, 238, len(means[0])), max(map(np.max, means)) or 1.0
+    points = [" ".join(f"{at:.1f},{58 - 56 * y / top:.1f}" for at, y in zip(x, mean, strict=True)) for mean in means]
+    looks = 'stroke="#0072B2"', 'stroke="#D55E00" stroke-dasharray="5 3"'
+    lines = [f'<polyline fill="none" stroke-width="2" {look} points="{each}"/>' for look, each in zip(looks, points)]
+    told = "recovery error from no feature known to all: WeightedSHAP (solid) and Shapley (dashed)"
+    svg = f'<svg width="240" height="60" role="img" aria-label="{told}">{"".join(lines)}</svg>'
+    return f"<div>{svg}<br><small>{told}</small></div>"
 
 
 def unattributed(explanation: Explanation) -> str:
@@ -105,7 +130,5 @@ def notes_of_rows(explanation: Explanation) -> Iterator[str]:
     if len(used) == explanation.family.d:
         shifted = np.isnan(scale_factors(explanation))
         if shifted.mean() > MANY_SHIFTED:
-            said = (
-                f"In {shifted.sum()} of {plural(shifted.size, 'row')} the attributions add up to next to nothing, or to"
-            )
-            yield f"{said} the wrong side: there to_shap(normalize='scale') shifts instead of scaling."
+            said = f"In {shifted.sum()} of {plural(shifted.size, 'row')} the attributions add up to next to nothing, or"
+            yield f"{said} to the wrong side: there to_shap(normalize='scale') shifts instead of scaling."

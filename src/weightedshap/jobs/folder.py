@@ -6,10 +6,9 @@ holds the fingerprint of the run, a hash of the rows it was made of, and its sum
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,8 @@ from typing import Any
 
 from weightedshap.checks import require
 from weightedshap.files.atomic import replaced
-from weightedshap.jobs.inputs import Rows
 from weightedshap.jobs.stops import BUSY, MISMATCH, Stop, reading, writing
-from weightedshap.jobs.summary import Facts
+from weightedshap.sums import Sums
 
 pa, pq = require("pyarrow", "stream"), require("pyarrow.parquet", "stream")
 
@@ -37,10 +35,6 @@ class Part:
     first: int  # row of the file
     before: int  # rows of the input before it
     digest: str
-
-    @classmethod
-    def of(cls, rows: Rows, index: int, before: int) -> Part:
-        return cls(index, rows.file, rows.first, before, rows.digest())
 
     @property
     def name(self) -> str:
@@ -74,7 +68,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _sweep(folder: Path) -> None:
     """Remove unfinished parts."""
-    for unfinished in folder.glob(".part-*"):
+    for unfinished in folder.rglob(".part-*"):
         with suppress(OSError):  # what cannot be removed does no harm
             unfinished.unlink()
 
@@ -98,28 +92,35 @@ def _sync(path: Path) -> None:
         os.close(opened)
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """A small file, whole or not at all."""
-    with durable(path) as unfinished:
-        unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """A JSON object per line; no file for none."""
+def write_json(path: Path, *lines: Mapping[str, Any], indent: int | None = 1) -> None:
+    """Objects as JSON, whole or not at all; no file for none."""
     if lines:
         with durable(path) as unfinished:
-            told = [json.dumps(line, ensure_ascii=False, default=str) + "\n" for line in lines]
+            told = [json.dumps(line, ensure_ascii=False, indent=indent, default=str) + "\n" for line in lines]
             unfinished.write_text("".join(told), encoding="utf-8")
 
 
-def write_part(folder: Path, part: Part, run: str, table: Any, facts: Facts) -> None:
+def read_json(path: Path) -> dict[str, Any] | None:
+    """What `write_json` wrote; None where nothing was."""
+    if not path.exists():
+        return None
+    with reading(path):
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def write_part(folder: Path, part: Part, run: str, table: Any, facts: Sums) -> None:
     """Write a part of the run with the fingerprint `run`."""
     told = {"run": run, "digest": part.digest, "file": part.file, "first": part.first, "facts": facts}
     with durable(folder / f"{part.name}.parquet") as unfinished:
         pq.write_table(table.replace_schema_metadata({OWN: json.dumps(told)}), unfinished, compression="zstd")
 
 
-def finished(folder: Path, part: Part, run: str) -> Facts | None:
+def parts_of(folder: Path) -> list[Path]:
+    """All parts, in row order."""
+    return sorted(folder.glob("part-*.parquet"))
+
+
+def finished(folder: Path, part: Part, run: str) -> Sums | None:
     """The sums of a part that is there; None for one that is not; a Stop where it was made of other rows."""
     told = told_by(folder / f"{part.name}.parquet")
     if told is None:
@@ -132,37 +133,19 @@ def finished(folder: Path, part: Part, run: str) -> Facts | None:
 
 
 def told_by(path: Path) -> dict[str, Any] | None:
-    """What the footer of a part says."""
+    """What the footer of a part says; None where it is not there."""
     if not path.exists():
         return None
     with reading(path):
         return dict(json.loads(pq.read_metadata(path).metadata[OWN]))
 
 
-def fingerprint(content: Mapping[str, Any]) -> str:
-    """A hash of what JSON can hold."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def hash_of(path: Path) -> str:
-    """A hash of a file, or of all files of a folder."""
-    found = hashlib.sha256()
-    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        if file.is_file():
-            with file.open("rb") as opened:
-                found.update(hashlib.file_digest(opened, "sha256").digest())
-    return "sha256:" + found.hexdigest()
-
-
 def read_manifest(folder: Path) -> Manifest | None:
     """What was begun in a folder; None if nothing was."""
-    path = folder / MANIFEST
-    if path.exists():
-        with reading(path):
-            return dict(json.loads(path.read_text(encoding="utf-8")))
-    if any(folder.glob("*.parquet")):
+    found = read_json(folder / MANIFEST)
+    if found is None and any(folder.glob("*.parquet")):
         raise Stop(f"{folder} holds Parquet files that no run of this command wrote. Give another --out.", MISMATCH)
-    return None
+    return found
 
 
 def check_same(folder: Path, then: Manifest, now: Mapping[str, Any]) -> None:

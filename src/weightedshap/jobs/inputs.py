@@ -55,7 +55,8 @@ class Source:
         if not root.exists():
             raise Stop(f"{root} is not there.", INPUT)
         found = sorted(root.rglob("*")) if root.is_dir() else [root]
-        files = [file for file in found if file.name.endswith(SUFFIXES) and not _hidden(file, root)]
+        hidden = [any(part.startswith((".", "_")) for part in file.relative_to(root).parts) for file in found]
+        files = [file for file, left in zip(found, hidden) if file.name.endswith(SUFFIXES) and not left]
         if not files:
             raise Stop(f"{root} holds no file of rows: none ends with {', '.join(SUFFIXES)}.", INPUT)
         return cls(root, tuple(files), None if columns is None else tuple(dict.fromkeys(columns)))
@@ -80,31 +81,23 @@ class Source:
 
     def frame(self) -> pd.DataFrame:
         """All rows as a pandas frame; columns of CSV files get the types that their values have."""
-        tables = [self._whole(file) for file in self.files]
+        tables = [pa.Table.from_batches([batch]) for file in self.files for batch in self._read(file, None, typed=True)]
         with reading(self.root):
             return pd.DataFrame(pa.concat_tables(tables, promote_options="permissive").to_pandas())
 
-    def _whole(self, file: Path) -> Any:
-        if not file.name.endswith((".csv", ".csv.gz")):
-            return pa.Table.from_batches(self._read(file, None))
-        with reading(file):
-            table = csv.read_csv(file)
-            return table if self.columns is None else table.select(list(self.columns))
-
-    def _read(self, file: Path, bad: Line | None) -> Iterator[Batch]:
+    def _read(self, file: Path, bad: Line | None, typed: bool = False) -> Iterator[Batch]:
         """The batches of one file as they come, with the columns that its folders name."""
         fixed = _partitions(file, self.root)
         wanted = None if self.columns is None else [name for name in self.columns if name not in fixed]
-        is_csv = file.name.endswith((".csv", ".csv.gz"))
-        for batch in _csv_batches(file, wanted, bad) if is_csv else _parquet_batches(file, wanted):
+        for batch in _csv_batches(file, wanted, bad, typed) if _is_csv(file) else _parquet_batches(file, wanted):
             for name, value in fixed.items():
                 if self.columns is None or name in self.columns:
                     batch = batch.append_column(name, pa.repeat(pa.scalar(value), batch.num_rows))
             yield batch if self.columns is None else batch.select(list(self.columns))
 
 
-def _hidden(file: Path, root: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+def _is_csv(file: Path) -> bool:
+    return file.name.endswith((".csv", ".csv.gz"))
 
 
 def _partitions(file: Path, root: Path) -> dict[str, int | str]:
@@ -139,27 +132,26 @@ def _parquet_batches(file: Path, wanted: list[str] | None) -> Iterator[Batch]:
             first += rows
 
 
-def _csv_batches(file: Path, wanted: list[str] | None, bad: Line | None) -> Iterator[Batch]:
-    """Every column as text, which is turned into what the background holds where the row can be named."""
+def _csv_batches(file: Path, wanted: list[str] | None, bad: Line | None, typed: bool) -> Iterator[Batch]:
+    """Every column as text, which is turned into what the background holds where the row can be named; or `typed`."""
 
-    def handle(line: Any) -> str:
-        if bad is None:
-            return "error"
-        bad(file, line.text)
-        return "skip"
+    def told(line: Any) -> str:
+        if bad is not None:
+            bad(file, line.text)
+        return "error" if bad is None else "skip"
 
-    read = csv.ReadOptions(use_threads=False, block_size=BLOCK)
-    parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=handle)
+    def opened(way: Callable[..., Any], handler: Callable[[Any], str], **convert: Any) -> Any:
+        parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=handler)
+        return way(file, csv.ReadOptions(use_threads=False, block_size=BLOCK), parse, csv.ConvertOptions(**convert))
+
     with reading(file):
-        with csv.open_csv(
-            file, read, csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
-        ) as head:
-            names = head.schema.names
+        names = opened(csv.open_csv, lambda _: "skip").schema.names
         _check_columns(file, wanted, names)
-        types = dict.fromkeys(names, pa.string())
-        convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True, include_columns=wanted or [])
-        with csv.open_csv(file, read, parse, convert) as batches:
-            yield from batches
+        if typed:
+            yield from opened(csv.read_csv, told, include_columns=wanted).to_batches()
+        else:
+            text = dict.fromkeys(names, pa.string())
+            yield from opened(csv.open_csv, told, column_types=text, strings_can_be_null=True, include_columns=wanted)
 
 
 def _check_columns(file: Path, wanted: Iterable[str] | None, names: Sequence[str]) -> None:
@@ -182,7 +174,7 @@ def _cut(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
 
 def _rows_in(file: Path) -> int:
     with reading(file):
-        if not file.name.endswith((".csv", ".csv.gz")):
+        if not _is_csv(file):
             return int(pq.read_metadata(file).num_rows)
         with file.open("rb") as opened:
             head = opened.read(HEAD)

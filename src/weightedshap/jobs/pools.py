@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -30,20 +31,17 @@ class Here(Executor):
         return done
 
 
-@contextmanager
-def pool(engine: str, jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+def pool(engine: str, jobs: int, address: str | None) -> AbstractContextManager[tuple[Executor, int]]:
     """An executor and how many tasks it works on at once."""
-    if engine != "local":
-        with {"dask": _dask, "ray": _ray, "spark": _spark}[engine](jobs, address) as made:
-            yield made
-    elif jobs == 1:
+    return {"local": _local, "dask": _dask, "ray": _ray, "spark": _spark}[engine](jobs, address)
+
+
+@contextmanager
+def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
+    """This process, or processes of joblib's loky; an interrupt is for their parent, who ends them."""
+    if jobs == 1:
         yield Here(), 1
-    else:
-        yield from _processes(jobs)
-
-
-def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
-    """Processes of joblib's loky; an interrupt is for their parent, who ends them."""
+        return
     from joblib.externals.loky import ProcessPoolExecutor
 
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -60,14 +58,14 @@ def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
 
 def _deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_not_alone, args=[os.getppid()], daemon=True).start()
+    parent = os.getppid()
 
+    def not_alone() -> None:
+        while os.getppid() == parent:  # one that was killed could not say so
+            time.sleep(0.5)
+        os._exit(1)
 
-def _not_alone(parent: int) -> None:
-    """End with a parent that was killed, who could not say so."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+    threading.Thread(target=not_alone, daemon=True).start()
 
 
 @contextmanager
@@ -94,6 +92,7 @@ def _ray(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
 @contextmanager
 def _spark(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
     sql = require("pyspark.sql", "spark")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the python3 that it finds first
     master = address or f"local[{jobs},{RETRIES + 1}]"
     session = sql.SparkSession.builder.master(master).appName("weightedshap").getOrCreate()
     context = session.sparkContext

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from weightedshap.checks import require
 from weightedshap.engines import Worker
 from weightedshap.explainer import Explainer
 from weightedshap.explanation import Explanation
-from weightedshap.inputs import Groups, trained_columns
+from weightedshap.inputs import Groups, kind_of, trained_columns
 from weightedshap.inputs.calls import library_of
 from weightedshap.inputs.columns import UserModel
 from weightedshap.jobs import folder as kept
@@ -24,9 +25,10 @@ from weightedshap.jobs.folder import Manifest, Part
 from weightedshap.jobs.inputs import Batch, Source
 from weightedshap.jobs.pools import pool
 from weightedshap.jobs.stops import INPUT, MISMATCH, OUTPUT, Stop
-from weightedshap.jobs.summary import Facts, facts_of, summed
-from weightedshap.model_files import ModelFile
+from weightedshap.jobs.summary import summed
+from weightedshap.model_files import ModelFile, hash_of
 from weightedshap.streaming import Asked, RowError, Stream, is_sampled
+from weightedshap.sums import Sums, of_rows, plus
 
 pa = require("pyarrow", "stream")
 
@@ -51,10 +53,10 @@ class Fit:
 
     def identity(self) -> dict[str, Any]:
         """What the result depends on."""
-        background = None if self.background is None else kept.hash_of(self.background)
-        explainer = None if self.explainer is None else kept.hash_of(self.explainer)
+        files = {"background": self.background, "explainer": self.explainer}
+        hashes = {name: None if path is None else hash_of(path) for name, path in files.items()}
         rest = {"choices": dict(self.choices), "groups": self.groups, "target": self.target}
-        return {"model": self.model.fingerprint(), "background": background, "explainer": explainer, **rest}
+        return {"model": self.model.fingerprint(), **hashes, **rest}
 
     def made(self) -> Explainer:
         """The explainer."""
@@ -69,10 +71,8 @@ class Fit:
     def features(self, frame: pd.DataFrame, model: UserModel) -> pd.DataFrame:
         """The columns of a background that the model is given; text as categories where its library wants them."""
         own, others = trained_columns(model), {self.target, *self.key}
-        names = self.columns or [name for name in frame.columns if name not in others]
-        if self.columns is None and own is not None and set(own) <= set(frame.columns):
-            names = own
-        found = frame[list(names)]
+        known = own if own is not None and set(own) <= set(frame.columns) else None
+        found = frame[list(self.columns or known or [name for name in frame.columns if name not in others])]
         if library_of(model) in ("lightgbm", "xgboost"):
             text = [name for name in found if pd.api.types.is_string_dtype(found[name].dtype)]
             found = found.astype(dict.fromkeys(text, "category"))
@@ -98,7 +98,7 @@ class Job:
         """What must be the same for a run to be resumed. The rows are held against each part."""
         asked = {name: value for name, value in asdict(self.asked).items() if name != "shared"}
         own = {"part_rows": self.part_rows, "on_error": "skip" if self.skip else "stop", "version": __version__}
-        return dict(json.loads(json.dumps({**self.fit.identity(), "asked": asked, **own})))
+        return _as_read({**self.fit.identity(), "asked": asked, **own})
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Run:
     skip: bool
     every: int  # row of the input that is kept for pictures
 
-    def explain(self, part: Part, batch: Batch) -> Facts | Stop:
+    def explain(self, part: Part, batch: Batch) -> Sums | Stop:
         """Explain the rows of a part and write it. A Stop is told as a value: no engine is to try such rows again."""
         try:
             return self._explained(part, batch)
@@ -121,45 +121,60 @@ class Run:
         except Stop as stop:
             return stop
 
-    def _explained(self, part: Part, batch: Batch) -> Facts:
+    def _explained(self, part: Part, batch: Batch) -> Sums:
         """What a part tells beside is written first, so that a part is never alone."""
-        stream = self.worker.stream()
-        skipped: list[Facts] = []
+        stream, skipped = self.worker.stream(), []
 
         def skip(row: int, reason: str, piece: Batch) -> None:
             skipped.append({"file": part.file, "row": row, "reason": reason, "values": piece.to_pylist()[0]})
 
-        found = list(stream.explained(batch, part.first, skip if self.skip else None))
-        schema = stream.schema(batch.schema)
-        table = pa.Table.from_batches([stream.told(piece, one, schema) for _, piece, one in found], schema)
-        facts = facts_of((one for _, _, one in found), len(skipped))
-        kept.write_lines(self.folder / kept.SKIPPED / f"{part.name}.jsonl", skipped)
-        self._keep_some(part, [(start - part.first, one) for start, _, one in found])
-        kept.write_part(self.folder, part, self.fingerprint, table, facts)
+        schema, tables, samples, facts = stream.schema(batch.schema), [], [], Sums(rows=0)
+        for start, piece, found in stream.explained(batch, part.first, skip if self.skip else None):
+            tables.append(stream.told(piece, found, schema))
+            samples += self._some(found, part.before + start - part.first)
+            facts = plus(facts, of_rows(found) | {"features": list(found.feature_names)})
+        facts["skipped"] = len(skipped)
+        kept.write_json(self.folder / kept.SKIPPED / f"{part.name}.jsonl", *skipped, indent=None)
+        if samples:
+            with kept.durable(self.folder / kept.SAMPLES / f"{part.name}.npz") as unfinished:
+                Explanation.concatenate(samples).save(unfinished)
+        kept.write_part(self.folder, part, self.fingerprint, pa.Table.from_batches(tables, schema), facts)
         return facts
 
-    def _keep_some(self, part: Part, found: Sequence[tuple[int, Explanation]]) -> None:
-        """Every so manyth row of the input in full, for the report."""
-        pieces = [(one, range(-(part.before + start) % self.every, len(one), self.every)) for start, one in found]
-        some = [replace(one[list(rows)], contributions=None) for one, rows in pieces if rows]
-        if some:
-            with kept.durable(self.folder / kept.SAMPLES / f"{part.name}.npz") as unfinished:
-                Explanation.concatenate(some).save(unfinished)
+    def _some(self, found: Explanation, before: int) -> list[Explanation]:
+        """Every so manyth row of the input in full, for the report, with its position as index."""
+        rows = list(range(-before % self.every, len(found), self.every))
+        if not rows:
+            return []
+        some = found[rows]
+        data = kind_of(some.data).to_pandas(some.data).set_axis([before + row for row in rows], axis=0)
+        return [replace(some, contributions=None, data=data)]
 
 
-def run(job: Job, tell: Tell) -> Facts:
+def _as_read(content: Mapping[str, Any]) -> dict[str, Any]:
+    """As it will be read from JSON."""
+    return dict(json.loads(json.dumps(content)))
+
+
+def run(job: Job, tell: Tell) -> dict[str, Any]:
     """Explain all rows; what is finished already is only checked. The summary of all parts."""
     with kept.locked(job.out):
         begun = kept.read_manifest(job.out)
         if begun is not None and not job.resume:
             raise Stop(f"{job.out} holds a run already. Go on with --resume, or give another --out.", MISMATCH)
-        manifest = _begin(job, tell) if begun is None else _go_on(job, begun)
+        if begun is not None:
+            kept.check_same(job.out, begun, job.identity())
+        manifest = begun or _begin(job, tell)
+        if hash_of(job.out / kept.EXPLAINER) != manifest["explainer"]:
+            raise Stop(f"{job.out / kept.EXPLAINER} changed since the run was begun. Give another --out.", MISMATCH)
         shared = manifest["shared"] and tuple(manifest["shared"])
         asked = replace(job.asked, columns=tuple(manifest["columns"]), shared=shared)
         worker = Worker(str((job.out / kept.EXPLAINER).resolve()), job.fit.model, asked)
-        known = Run(job.out.resolve(), worker, kept.fingerprint(manifest), job.skip, manifest["sample_every"])
-        facts = _all_parts(job, known, manifest["part_rows"], tell)
-        summary = summed(facts)
+        fingerprint = sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+        known = Run(job.out.resolve(), worker, fingerprint, job.skip, manifest["sample_every"])
+        malformed = _all_parts(job, known, manifest["part_rows"], tell)
+        summary = summary_of(job.out)
+        summary["skipped"] += malformed
         kept.write_json(job.out / kept.SUMMARY, summary)
         return summary
 
@@ -182,24 +197,16 @@ def _begin(job: Job, tell: Tell) -> Manifest:
         "shared": stream.asked.shared,
         "part_rows": size,
         "sample_every": max(1, -(-len(source) // PICTURED)),
-        "explainer": kept.hash_of(job.out / kept.EXPLAINER),
+        "explainer": hash_of(job.out / kept.EXPLAINER),
     }
     kept.write_json(job.out / kept.MANIFEST, manifest)
-    return dict(json.loads(json.dumps(manifest)))
+    return _as_read(manifest)
 
 
-def _go_on(job: Job, begun: Manifest) -> Manifest:
-    kept.check_same(job.out, begun, job.identity())
-    if kept.hash_of(job.out / kept.EXPLAINER) != begun["explainer"]:
-        raise Stop(f"{job.out / kept.EXPLAINER} changed since the run was begun. Give another --out.", MISMATCH)
-    return begun
-
-
-def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> list[Facts]:
-    """Every part, by whoever works; they may come in any order."""
+def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> int:
+    """Every part, by whoever works; they may come in any order. How many lines of the input were no rows."""
     source = Source.of(job.rows, (*known.worker.asked.key, *(known.worker.asked.columns or ())))
-    facts: list[Facts] = []
-    malformed: list[Facts] = []
+    malformed: list[Sums] = []
     before, count = 0, 0
     tell("started", rows=len(source))
 
@@ -207,31 +214,44 @@ def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> list[Facts]:
         reason = "The line has another number of cells than the header."
         malformed.append({"file": str(file), "reason": reason, "line": line})
 
-    def done(futures: set[Future[Facts | Stop]]) -> None:
-        for future in futures:
-            facts.append(_result(future))
-            tell("part", rows=facts[-1]["rows"] + facts[-1]["skipped"], new=True)
+    def done(facts: Sums, new: bool) -> None:
+        tell("part", rows=facts["rows"] + facts["skipped"], new=new)
 
     with pool(job.engine, job.jobs, job.address) as (workers, many):
-        waiting: set[Future[Facts | Stop]] = set()
+        waiting: set[Future[Sums | Stop]] = set()
         for count, rows in enumerate(source.batches(size, no_row if job.skip else None), 1):
-            part = Part.of(rows, count - 1, before)
+            part = Part(count - 1, rows.file, rows.first, before, rows.digest())
             before += rows.batch.num_rows
             if (old := kept.finished(job.out, part, known.fingerprint)) is not None:
-                facts.append(old)
-                tell("part", rows=old["rows"] + old["skipped"], new=False)
+                done(old, new=False)
                 continue
             waiting.add(workers.submit(known.explain, part, rows.batch))
             if len(waiting) >= 2 * many:
                 ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                done(ready)
-        done(waiting)
+                for future in ready:
+                    done(_result(future), new=True)
+        for future in waiting:
+            done(_result(future), new=True)
     _check_no_more(job.out, count)
-    kept.write_lines(job.out / kept.SKIPPED / "lines.jsonl", malformed)  # no part's; found whenever a file is read
-    return [*facts, {"rows": 0, "skipped": len(malformed)}]
+    lines = job.out / kept.SKIPPED / "lines.jsonl"  # no part's; found whenever a file is read
+    kept.write_json(lines, *malformed, indent=None)
+    return len(malformed)
 
 
-def _result(future: Future[Facts | Stop]) -> Facts:
+def summary_of(folder: Path) -> dict[str, Any]:
+    """What the parts of a run that are there tell of their rows."""
+    return summed((kept.told_by(path) or {})["facts"] for path in kept.parts_of(folder))
+
+
+def sample_of(folder: Path) -> tuple[Explanation, list[Sums]]:
+    """The rows of a run that were kept for pictures, with their positions as index; and the sums of all rows."""
+    samples, summary = sorted((folder / kept.SAMPLES).glob("*.npz")), kept.read_json(folder / kept.SUMMARY)
+    if not samples or summary is None:
+        raise ValueError(f"{folder} holds no finished run of `weightedshap explain`.")
+    return Explanation.concatenate(map(Explanation.load, samples)), summary["outputs"]
+
+
+def _result(future: Future[Sums | Stop]) -> Sums:
     try:
         found = future.result()
     except Exception as error:
@@ -245,7 +265,7 @@ def _result(future: Future[Facts | Stop]) -> Facts:
 
 
 def _check_no_more(out: Path, count: int) -> None:
-    more = [path for path in sorted(out.glob("part-*.parquet")) if int(path.stem.removeprefix("part-")) >= count]
+    more = kept.parts_of(out)[count:]
     if more:
         said = f"{more[0]} and {len(more) - 1} more were made of rows that are no longer there"
         raise Stop(f"{said}: the input shrank. Give another --out.", MISMATCH)

@@ -16,7 +16,8 @@ from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_intege
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import coded, place_of
 from weightedshap.plots import drawing, reading, style
-from weightedshap.plots.reading import Order
+from weightedshap.plots.drawing import Canvas
+from weightedshap.plots.reading import Order, Output
 from weightedshap.wording import number, plural
 
 MOST_PARTS = 10  # outputs, or groups, that a figure tells apart
@@ -32,10 +33,10 @@ By = str | int | npt.ArrayLike | None
 def bar(
     explanation: Explanation,
     row: int | None = None,
-    output: int | str | None = None,
+    output: Output | None = None,
     max_display: int = 10,
     order: Order = "importance",
-    ax: Axes | None = None,
+    ax: Canvas = None,
 ) -> Axes:
     """WeightedSHAP beside Shapley: mean |φ| over all rows, or signed values of one `row`.
 
@@ -58,10 +59,10 @@ def compare(
     other: Any,
     names: tuple[str, str] = ("WeightedSHAP", "other"),
     row: int | None = None,
-    output: int | str = 0,
+    output: Output = 0,
     max_display: int = 10,
     order: Order = "importance",
-    ax: Axes | None = None,
+    ax: Canvas = None,
 ) -> Axes:
     """Two attributions of the same rows, feature by feature, drawn as in `bar`.
 
@@ -72,9 +73,7 @@ def compare(
     theirs = _other_values(explanation, other, place_of(explanation, output))
     ax, top = _beside(ax, one, {names[0]: (one.values, None), names[1]: (theirs, None)}, row, max_display, order)
     if row is None and len(one) > 2:
-        for place, i in zip(ax.get_yticks(), top):
-            told = _rank_correlation(one.values[:, i], theirs[:, i])
-            ax.text(1.02, place, told, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
+        drawing.at_side(ax, ax.get_yticks(), [_rank_correlation(one.values[:, i], theirs[:, i]) for i in top])
         ax.set_xlabel(ax.get_xlabel() + "\nat the right: rank correlation r over the rows")
     return drawing.finished(ax, title)
 
@@ -99,7 +98,7 @@ def _rank_correlation(one: FloatArray, other: FloatArray) -> str:
 
 
 def _beside(
-    ax: Axes | None,
+    ax: Canvas,
     explanation: Explanation,
     phis: Mapping[str, tuple[FloatArray, FloatArray | None]],
     row: int | None,
@@ -144,7 +143,7 @@ def _heights(phi: FloatArray, errors: FloatArray | None, row: int | None) -> tup
     return np.abs(phi).mean(axis=0), np.sqrt((errors**2).sum(axis=0)) / len(phi)
 
 
-def _all_outputs(explanation: Explanation, max_display: int, order: Order, ax: Axes | None) -> Axes:
+def _all_outputs(explanation: Explanation, max_display: int, order: Order, ax: Canvas) -> Axes:
     """Mean |φ*| of each output, in one bar for each feature; the outputs that matter least are one grey part."""
     means = np.abs(explanation.values).mean(axis=0)  # (d, k)
     top = reading.ranked(explanation, order, max_display, means.sum(axis=1)[None])
@@ -176,10 +175,10 @@ def _part_looks(count: int, rest: bool) -> list[dict[str, Any]]:
 def cohorts(
     explanation: Explanation,
     by: By = 2,
-    output: int | str = 0,
+    output: Output = 0,
     max_display: int = 10,
     order: Order = "importance",
-    ax: Axes | None = None,
+    ax: Canvas = None,
 ) -> Axes:
     """Mean |φ*| in groups of rows: which features matter to whom.
 

@@ -1,16 +1,19 @@
 """What the figures share: Axes, names, legends, numbers at bars and error lines, in the looks of the style sheet."""
 
-import textwrap
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import Colormap, LinearSegmentedColormap
-from matplotlib.font_manager import fontManager
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.font_manager import fontManager, get_font
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -18,7 +21,11 @@ from weightedshap.checks import FloatArray
 from weightedshap.plots import style
 from weightedshap.wording import number
 
+Canvas = Axes | None  # what is drawn on; None for a new figure
+LOW_TO_HIGH = LinearSegmentedColormap.from_list("low to high", style.LOW_TO_HIGH).with_extremes(bad=style.UNKNOWN)
+SIGNED = LinearSegmentedColormap.from_list("signed", style.SIGNED)
 AT_SIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}  # a legend to the right of the Axes
+BREAKABLE = r"[^\s_/-]*[\s_/-]?"  # a word and the sign behind it
 DASHES: dict[str, Any] = {
     "solid": "-",
     "dash": "--",
@@ -26,21 +33,10 @@ DASHES: dict[str, Any] = {
     "dashdot": "-.",
     "longdash": (0, (8, 2)),
     "longdashdot": (0, (5, 1, 1, 1, 1, 1)),
-}
-"""The dashes of the style sheet, as matplotlib wants them."""
+}  # the dashes of the style sheet, as matplotlib wants them
 
 
-def low_to_high() -> Colormap:
-    """Colours of low and high values; unknown is grey."""
-    return LinearSegmentedColormap.from_list("low to high", style.LOW_TO_HIGH).with_extremes(bad=style.UNKNOWN)
-
-
-def signed() -> Colormap:
-    """Colours of what lowers and raises a prediction; white is nothing."""
-    return LinearSegmentedColormap.from_list("signed", style.SIGNED)
-
-
-def axes(ax: Axes | None, height: float = style.HEIGHT) -> Axes:
+def axes(ax: Canvas, height: float = style.HEIGHT) -> Axes:
     """`ax`, or the Axes of a new figure of that height in inches."""
     if ax is not None:
         return ax
@@ -50,7 +46,7 @@ def axes(ax: Axes | None, height: float = style.HEIGHT) -> Axes:
 
 
 def bar_axes(
-    ax: Axes | None, names: Sequence[str], slot: float = 0.26, head: float = 0, total: int = 0
+    ax: Canvas, names: Sequence[str], slot: float = 0.26, head: float = 0, total: int = 0
 ) -> tuple[Axes, FloatArray]:
     """Axes with names, set in lines, for horizontal bars, the first on top; and where each stands: 0, 1, … if short."""
     texts = [in_lines(name) for name in names]
@@ -65,7 +61,7 @@ def bar_axes(
     return ax, places
 
 
-def legend_axes(ax: Axes | None, names: Sequence[str]) -> Axes:
+def legend_axes(ax: Canvas, names: Sequence[str]) -> Axes:
     """Axes with room for the names at their side, 0.15 inches for each line."""
     return axes(ax, max(style.HEIGHT, 0.5 + 0.15 * sum(in_lines(name).count("\n") + 1.4 for name in names)))
 
@@ -96,8 +92,8 @@ def numeral(value: float, _: float | None = None) -> str:
 
 def few_ticks(ax: Axes, *lines: str) -> None:
     """An x axis with no more ticks than fit beside long names, and its label, wrapped where it is long."""
-    ax.set_xlabel("\n".join(in_lines(line, 52) for line in lines), parse_math=False, fontsize="small")
-    ax.xaxis.set_major_locator(MaxNLocator(4))
+    ax.set_xlabel("\n".join(in_lines(line, 58) for line in lines), parse_math=False, fontsize="small")
+    ax.xaxis.set_major_locator(MaxNLocator(4, min_n_ticks=3))
     ax.xaxis.set_major_formatter(numeral)
 
 
@@ -136,6 +132,12 @@ def error_lines(ax: Axes, ends: FloatArray, places: FloatArray, errors: FloatArr
         ax.errorbar(ends, places, xerr=errors, fmt="none", ecolor=colour, elinewidth=width, zorder=3)
 
 
+def at_side(ax: Axes, places: Iterable[float], texts: Iterable[str]) -> None:
+    """Texts beside horizontal bars, at the right of the Axes."""
+    for place, told in zip(places, texts, strict=False):
+        ax.text(1.02, place, told, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
+
+
 def numbers_at(ax: Axes, ends: Iterable[float], places: Iterable[float], numbers: Iterable[str]) -> None:
     """Numbers beyond the ends of horizontal bars, on the side to which they point."""
     for end, place, told in zip(ends, places, numbers, strict=True):
@@ -145,6 +147,32 @@ def numbers_at(ax: Axes, ends: Iterable[float], places: Iterable[float], numbers
 
 
 def in_lines(name: str, width: int = style.NAME_WIDTH) -> str:
-    """A name in lines of at most `width` letters, all letters kept; wide ones, of East Asia, count twice."""
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in name)
-    return "\n".join(textwrap.wrap(name, max(1, width * len(name) // (len(name) + wide)))) if name.strip() else name
+    """A name in lines of at most `width` letters, cut behind spaces or signs if it can; wide letters count twice."""
+    lines = [""]
+    for word in re.findall(BREAKABLE, drawable(name)):
+        for piece in [word] if _breadth(word) <= width else word:
+            fits = _breadth((lines[-1] + piece).rstrip()) <= width
+            lines[-1:] = [lines[-1] + piece] if fits else [lines[-1], piece]
+    return "\n".join(line.strip() for line in lines if line.strip()) or name
+
+
+def _breadth(text: str) -> int:
+    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
+
+
+def drawable(text: str) -> str:
+    """Letters that no installed font has are told by their numbers, as Python does: 価 is \\u4fa1."""
+    if text.isascii():
+        return text
+    known = _letters((*rcParams["font.family"], *style.FONTS))
+    return "".join(each if ord(each) in known else each.encode("unicode_escape").decode() for each in text)
+
+
+@lru_cache(maxsize=8)
+def _letters(families: tuple[str, ...]) -> frozenset[int]:
+    """The letters that some of the families have, as far as they are installed."""
+    found: set[int] = {0xFE0F, 0x200D}  # these join letters
+    for family in families:
+        with suppress(ValueError):
+            found |= set(get_font(fontManager.findfont(family, fallback_to_default=False)).get_charmap())
+    return frozenset(found)

@@ -11,13 +11,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from weightedshap.checks import FloatArray, IntArray, look_up
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import coded
 from weightedshap.plots import drawing, reading, style
-from weightedshap.plots.reading import Order
+from weightedshap.plots.drawing import Canvas
+from weightedshap.plots.reading import Order, Output
 from weightedshap.wording import number, plural
 
 Levels = tuple[IntArray, list[str]]
@@ -25,14 +27,11 @@ MOST_COLOURED = 6  # levels of a category with a colour of their own
 MOST_CELLS, MOST_LINES = 1_000, 200  # rows of a heatmap, and of a decision plot
 MOST_NAMED_ROWS = 20
 LEAST_ROWS = 20  # for a partner to be looked for
+HALO = withStroke(linewidth=1.5, foreground="white")  # around letters that stand on dots
 
 
 def beeswarm(
-    explanation: Explanation,
-    output: int | str = 0,
-    max_display: int = 10,
-    order: Order = "importance",
-    ax: Axes | None = None,
+    explanation: Explanation, output: Output = 0, max_display: int = 10, order: Order = "importance", ax: Canvas = None
 ) -> Axes:
     """One dot for each row and feature at its φ*, coloured by the value of the feature.
 
@@ -72,7 +71,7 @@ def _dots(
     levels = reading.as_levels(column)
     if levels is not None:
         return ax.scatter(x, y, color=_level_colours(*levels)[levels[0]], **looks), levels
-    numbers: dict[str, Any] = {"cmap": drawing.low_to_high(), "vmin": 0, "vmax": 1, "plotnonfinite": True}
+    numbers: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "vmin": 0, "vmax": 1, "plotnonfinite": True}
     return ax.scatter(x, y, c=_relative(column, len(x)), **numbers, **looks), None
 
 
@@ -90,13 +89,14 @@ def _name_levels(ax: Axes, place: float, phi: FloatArray, levels: Levels, width:
     colours = _level_colours(*levels)
     taken: list[tuple[float, float, float]] = []  # middle, half width, above or below
     for level in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
-        middle, text = float(np.median(phi[codes == level])), names[level][:14]
+        middle, text = float(np.median(phi[codes == level])), drawing.drawable(names[level])[:14]
         half = 0.5 * width * len(text) * 3.6 / 220  # the letters are about 3.6 of 220 points wide
         for side, way in ((-0.3, "bottom"), (0.3, "top")):
             free = all(abs(middle - at) > half + room for at, room, other in taken if other == side)
             if colours[level] != style.UNKNOWN and free:
                 taken.append((middle, half, side))
-                ax.text(middle, place + side, text, color=colours[level], fontsize=6, ha="center", va=way, zorder=4)
+                looks: dict[str, Any] = {"color": colours[level], "fontsize": 6, "ha": "center", "va": way, "zorder": 4}
+                ax.text(middle, place + side, text, path_effects=[HALO], parse_math=False, **looks)
                 break
 
 
@@ -133,8 +133,8 @@ def scatter(
     explanation: Explanation,
     feature: int | str | None = None,
     color: int | str | None = None,
-    output: int | str = 0,
-    ax: Axes | None = None,
+    output: Output = 0,
+    ax: Canvas = None,
 ) -> Axes:
     """The value of a feature against its φ*, a dot for each row; the most influential feature if none is named.
 
@@ -157,7 +157,7 @@ def scatter(
         said = explanation.feature_names[partner] + (" (strongest partner)" if color is None else "")
         _shaded(ax, x, phi, shade, said)
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
-    ax.set_xlabel(drawing.in_lines(explanation.feature_names[i], 66), parse_math=False)
+    ax.set_xlabel(drawing.in_lines(explanation.feature_names[i], 66), parse_math=False, fontsize="medium")
     ax.set_ylabel(f"φ*\n{reading.game_shown(explanation)}")
     ax.yaxis.set_major_formatter(drawing.numeral)
     alone = color is None and partner is None and len(phi) >= LEAST_ROWS
@@ -171,9 +171,8 @@ def _across(ax: Axes, column: pd.Series[Any]) -> FloatArray:
         codes, names = reading.levels_of(column)
         turned = 90 if sum(map(len, names)) > 45 else 0
         ax.set_xticks(range(len(names)), [drawing.in_lines(name) for name in names], rotation=turned, parse_math=False)
-        return _with_missing(ax, np.where(codes < 0, np.nan, codes), -1.0) + 0.5 * (
-            (np.arange(n) * 0.618034) % 1 - 0.5
-        )  # side by side
+        beside = 0.5 * ((np.arange(n) * 0.618034) % 1 - 0.5)
+        return _with_missing(ax, np.where(codes < 0, np.nan, codes), -1.0) + beside
     finite = numbers[np.isfinite(numbers)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     counts, edges = np.histogram(finite, bins=min(30, max(1, len(np.unique(finite)))))
@@ -229,11 +228,11 @@ def strongest_partner(explanation: Explanation, i: int) -> int | None:
 
 def heatmap(
     explanation: Explanation,
-    output: int | str = 0,
+    output: Output = 0,
     max_display: int = 10,
     order: Order = "importance",
     rows: str | npt.ArrayLike = "similarity",
-    ax: Axes | None = None,
+    ax: Canvas = None,
 ) -> Axes:
     """φ* of every row and feature as a colour, rows side by side, with f(x) above.
 
@@ -248,7 +247,7 @@ def heatmap(
     names = [explanation.feature_names[i] for i in top]
     ax, slots = drawing.bar_axes(ax, names, slot=0.28, head=0.9, total=explanation.values.shape[1])
     edges = np.array([-0.5, *(slots[1:] + slots[:-1]) / 2, ax.get_ylim()[0] - 0.1])
-    colours: dict[str, Any] = {"cmap": drawing.signed(), "vmin": -limit, "vmax": limit}
+    colours: dict[str, Any] = {"cmap": drawing.SIGNED, "vmin": -limit, "vmax": limit}
     cells = ax.pcolormesh(np.arange(len(places) + 1) - 0.5, edges, shown, rasterized=True, **colours)
     ax.set_ylim(edges[-1], edges[0])
     above = ax.inset_axes((0, 1.02, 1, 0.16), sharex=ax)
@@ -259,10 +258,11 @@ def heatmap(
     above.locator_params(axis="y", nbins=2)
     above.spines[["top", "right", "bottom"]].set_visible(False)
     if len(places) <= MOST_NAMED_ROWS:
-        texts = [reading.row_name(explanation, row).removeprefix("row ") for row in places]
+        texts = [drawing.drawable(reading.row_name(explanation, row)).removeprefix("row ") for row in places]
         ax.set_xticks(range(len(places)), texts, rotation=90, parse_math=False, fontsize="small")
     drawing.colour_bar(ax, cells, "φ* (orange raises, blue lowers f(x))")
-    ax.set_xlabel(f"{reading.told_rows(len(places), len(explanation))}, {ordered}\n{reading.game_shown(explanation)}")
+    said = f"{reading.told_rows(len(places), len(explanation))}, {ordered}\n{reading.game_shown(explanation)}"
+    ax.set_xlabel(said, fontsize="small")
     drawing.finished(ax, title)
     ax.title.set_y(1.2)
     return ax
@@ -281,17 +281,17 @@ def _row_order(explanation: Explanation, rows: str | npt.ArrayLike) -> tuple[Int
         "table": lambda: np.arange(len(some)),
     }
     way = look_up("order of rows", rows, ways)
-    words = {"similarity": "like ones side by side", "prediction": "by f(x)", "table": "as in the table"}
-    return some[way()] if len(some) > 1 else some, words[rows]
+    words = {"similarity": "like ones side by side", "prediction": "by f(x)", "table": "as in the table"}[rows]
+    return some[way()] if len(some) > 1 else some, words
 
 
 def decision(
     explanation: Explanation,
-    output: int | str = 0,
+    output: Output = 0,
     max_display: int = 10,
     order: Order = "importance",
     rows: npt.ArrayLike | None = None,
-    ax: Axes | None = None,
+    ax: Canvas = None,
 ) -> Axes:
     """A line for each row from the base, below, to f(x), above, feature by feature, coloured by f(x).
 
@@ -314,7 +314,7 @@ def decision(
     ax, slots = drawing.bar_axes(ax, names)
     levels = np.column_stack([base, base[:, None] + np.cumsum(steps, axis=1)])  # (rows, steps + 1)
     heights = np.concatenate([[slots[-1] + 0.5], (slots[1:] + slots[:-1])[::-1] / 2, [-0.5]])
-    looks: dict[str, Any] = {"cmap": drawing.low_to_high(), "linewidths": 1.2 if len(places) <= 30 else 0.7}
+    looks: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "linewidths": 1.2 if len(places) <= 30 else 0.7}
     lines = LineCollection([np.column_stack([line, heights]) for line in levels], array=f_x, alpha=0.8, **looks)
     ax.add_collection(lines)
     ax.hlines(heights[1:-1], *_padded(levels), color=style.GREY, linewidth=0.6, zorder=0)

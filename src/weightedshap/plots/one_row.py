@@ -15,6 +15,8 @@ from weightedshap.checks import FloatArray, IntArray, look_up, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
 from weightedshap.plots import drawing, reading, style
+from weightedshap.plots.drawing import Canvas
+from weightedshap.plots.reading import Output
 from weightedshap.wording import number, percent
 
 APART: dict[str, Any] = {"color": "#F0F0F0", "edgecolor": style.DARK_GREY, "hatch": "////"}
@@ -34,9 +36,7 @@ class Step:
         return number(self.length, 3, sign=True) + ("" if self.error == 0 else f" ± {number(self.error, 1)}")
 
 
-def waterfall(
-    explanation: Explanation, row: int, output: int | str = 0, max_display: int = 10, ax: Axes | None = None
-) -> Axes:
+def waterfall(explanation: Explanation, row: int, output: Output = 0, max_display: int = 10, ax: Canvas = None) -> Axes:
     """How the features of one row lead from game(∅), the base, to the prediction f(x).
 
     A weighted attribution need not add up. Where a moderate factor makes it do so, φ* is drawn multiplied by it, and
@@ -48,23 +48,21 @@ def waterfall(
     explanation, title = reading.one_output(explanation, output)
     factor = float(reading.factors(explanation)[row])
     steps = _steps(explanation, row, max_display, factor)
+    ends = float(explanation.base_values[row]), float(explanation.predictions[row])
     if math.isnan(factor):
-        said = "φ* does not add up to f(x): bars from 0, the rest apart"
-        ax = _side_by_side(ax, steps)
+        ax, said = _side_by_side(ax, steps), "φ* does not add up to f(x): bars from 0, the rest apart"
     else:
-        said = "" if factor == 1 else f"φ* × {number(factor, 2)}, so that it adds up to f(x)"
-        ax = _running(ax, steps, float(explanation.base_values[row]), float(explanation.predictions[row]))
+        ax, said = _running(ax, steps, *ends), f"φ* × {number(factor, 2)}, so that it adds up to f(x)"
     signs = [Patch(color=style.RAISES), Patch(color=style.LOWERS)]
     drawing.legend_on_top(ax, signs, ["raises the prediction", "lowers it"])
     f_x, *others = (f"{scale} {number(value)}" for scale, value in reading.predicted(explanation, row).items())
-    base = f"base {number(float(explanation.base_values[row]))}, f(x) {f_x.split()[-1]}"
-    base += "".join(f" ({other})" for other in others)
+    base = f"base {number(ends[0])}, f(x) {f_x.split()[-1]}" + "".join(f" ({other})" for other in others)
     weight = f"{reading.game_shown(explanation, row)}; weight: {reading.chosen_weight(explanation, row)}"
     drawing.few_ticks(ax, f"{reading.row_name(explanation, row)}: {base}", weight)
-    return drawing.finished(ax, title, said)
+    return drawing.finished(ax, title, "" if factor == 1 else said)
 
 
-def _running(ax: Axes | None, steps: Sequence[Step], base: float, prediction: float) -> Axes:
+def _running(ax: Canvas, steps: Sequence[Step], base: float, prediction: float) -> Axes:
     """Bars that each begin where the one before ends."""
     names = ["base, no feature known", *(step.name for step in steps), "prediction f(x)"]
     ax, places = drawing.bar_axes(ax, names, head=0.3)
@@ -72,17 +70,17 @@ def _running(ax: Axes | None, steps: Sequence[Step], base: float, prediction: fl
     _draw_steps(ax, steps, places[1:-1], levels[:-1])
     ax.vlines(levels, places[:-1], places[1:], color=style.DARK_GREY, linewidth=0.7, zorder=0)
     ax.plot([base, prediction], places[[0, -1]], "D", color="black", markersize=5)
-    _numbers_at_side(ax, places, [number(base), *(step.number for step in steps), number(prediction)])
+    drawing.at_side(ax, places, [number(base), *(step.number for step in steps), number(prediction)])
     return ax
 
 
-def _side_by_side(ax: Axes | None, steps: Sequence[Step]) -> Axes:
+def _side_by_side(ax: Canvas, steps: Sequence[Step]) -> Axes:
     """Bars that all begin at 0, with a line before the last, which is not attributed."""
     ax, places = drawing.bar_axes(ax, [step.name for step in steps], head=0.3)
     _draw_steps(ax, steps, places, np.zeros(len(steps)))
     ax.axhline(places[-2:].mean(), color=style.DARK_GREY, linewidth=0.8, linestyle=":")
     ax.axvline(0, color="black", linewidth=0.8)
-    _numbers_at_side(ax, places, [step.number for step in steps])
+    drawing.at_side(ax, places, [step.number for step in steps])
     return ax
 
 
@@ -94,11 +92,6 @@ def _draw_steps(ax: Axes, steps: Sequence[Step], places: FloatArray, starts: Flo
     if errors.any():
         drawing.error_lines(ax, starts + [step.length for step in steps], places, errors)
     ax.use_sticky_edges = False  # bars would stand at the edge
-
-
-def _numbers_at_side(ax: Axes, places: FloatArray, numbers: Sequence[str]) -> None:
-    for place, told in zip(places, numbers, strict=True):
-        ax.text(1.02, place, told, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
 
 
 def _steps(explanation: Explanation, row: int, max_display: int, factor: float) -> list[Step]:
@@ -123,9 +116,7 @@ def _with_value(explanation: Explanation, row: int, i: int) -> str:
     return name if values is None else f"{name} = {reading.cell(values.iloc[row])}"
 
 
-def sizes(
-    explanation: Explanation, row: int, output: int | str = 0, max_display: int = 6, ax: Axes | None = None
-) -> Axes:
+def sizes(explanation: Explanation, row: int, output: Output = 0, max_display: int = 6, ax: Canvas = None) -> Axes:
     """Why the weights matter: Δ_j of the most influential features of one row, and w* in grey, against the size j."""
     row = reading.row_position(explanation, row)
     explanation, title = reading.one_output(explanation, output)
@@ -158,12 +149,12 @@ def image(
     row: int,
     picture: npt.ArrayLike,
     segments: npt.ArrayLike,
-    output: int | str = 0,
+    output: Output = 0,
     values: str = "WeightedSHAP",
     top: float | None = None,
-    ax: Axes | None = None,
+    ax: Canvas = None,
 ) -> Axes:
-    """A map of the attribution of an image whose features are superpixels: red raises the prediction, blue lowers it.
+    """A map of the attribution of an image whose features are superpixels: orange raises f(x), blue lowers it.
 
     Parameters
     ----------
@@ -185,7 +176,7 @@ def image(
     span = (high - low) or 1.0  # drawn from mid-grey to light grey, so that colours stand out
     ax.imshow(grey, cmap="gray", vmin=low - 0.9 * span, vmax=high + 0.2 * span)
     attribution = np.append(phi, 0.0)[players]
-    colours: dict[str, Any] = {"vmin": -limit, "vmax": limit, "cmap": drawing.signed()}
+    colours: dict[str, Any] = {"vmin": -limit, "vmax": limit, "cmap": drawing.SIGNED}
     drawn = ax.imshow(attribution, alpha=strength, interpolation="nearest", **colours)
     shown = f"{values} of {reading.game_shown(explanation, row, values)}"
     under = f"{reading.row_name(explanation, row)}, φ" + ("" if top is None else f" of the top {percent(top)}")

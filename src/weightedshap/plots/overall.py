@@ -15,7 +15,9 @@ from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import place_of
 from weightedshap.explanation.result import named
 from weightedshap.plots import drawing, reading, style
-from weightedshap.plots.reading import Curves
+from weightedshap.plots.drawing import Canvas
+from weightedshap.plots.reading import Output
+from weightedshap.sums import Curves, own_curves
 from weightedshap.wording import number, percent, percents, plural
 
 STABILITY_SIZES, STABILITY_ROWS, STABILITY_FEATURES = (1, 2, 3, 5, 10), 100, 20
@@ -28,9 +30,7 @@ NOTHING_SAMPLED = (
 )
 
 
-def recovery(
-    explanation: Explanation, output: int | str = 0, ax: Axes | None = None, curves: Curves | None = None
-) -> Axes:
+def recovery(explanation: Explanation, output: Output = 0, ax: Canvas = None, curves: Curves | None = None) -> Axes:
     """How fast the prediction is recovered: mean |f(x) − v(top k)| against k = 0..d, v on the judge.
 
     One line each for WeightedSHAP, Shapley, first and last, with 95 % bands over the rows; the legend gives the mean
@@ -38,7 +38,7 @@ def recovery(
     the judge misses by itself. `curves` are those of further methods on the same rows, {"greedy": (n, d + 1[, k])}.
     """
     one, title = reading.one_output(explanation, output)
-    drawn = reading.own_curves(one)
+    drawn = own_curves(one)
     drawn |= {name: _further(explanation, name, array, output, drawn) for name, array in (curves or {}).items()}
     ax = drawing.axes(ax)
     d = one.curves.shape[1] - 1
@@ -64,10 +64,10 @@ def _mark_end(ax: Axes, d: int, level: float, share: float) -> None:
     ax.plot(d, level, "o", color=style.INK, markersize=5, clip_on=False, zorder=5)
     line = {"arrowstyle": "-", "linewidth": 0.6}
     text = ax.annotate(said, (d, level), (-6, 48), textcoords="offset points", ha="right", arrowprops=line)
-    text.set(fontsize="x-small", color=style.INK)
+    text.set(fontsize="x-small", color=style.INK, bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1})
 
 
-def _further(explanation: Explanation, name: str, curves: FloatArray, output: int | str, taken: Curves) -> FloatArray:
+def _further(explanation: Explanation, name: str, curves: FloatArray, output: Output, taken: Curves) -> FloatArray:
     """(n, d + 1) the curves of another method, checked."""
     array, whole = np.asarray(curves, dtype=np.float64), explanation.curves.shape
     if name in taken:
@@ -91,14 +91,14 @@ def _draw_curve(ax: Axes, name: str, curves: FloatArray, place: int) -> Line2D:
     return ax.plot(k, mean, **looks, zorder=3 if name == "WeightedSHAP" else 2)[0]
 
 
-def weights(explanation: Explanation, output: int | str = 0, ax: Axes | None = None) -> Axes:
+def weights(explanation: Explanation, output: Output = 0, ax: Canvas = None) -> Axes:
     """How often each weight was chosen, as a share of the rows; the Shapley weight stands out.
 
     Weights run from features alone (top) to all others known. Of more than 20 only chosen ones are shown, the 30 most
     frequent at most, and the Shapley weight. Where games compete, a bar has a part for each of them.
     """
     explanation, title = reading.one_output(explanation, output)
-    games, family, shares = reading.shares_by_game(explanation)
+    games, family, shares = reading.shares_by_game(explanation.family, reading.chosen_shares(explanation))
     share = shares.sum(axis=0)
     shown, uniform = reading.weights_to_show(family, share)
     names = [family.labels[i] + (" = Shapley" if i == uniform and family.labels[i] != "Shapley" else "") for i in shown]
@@ -122,15 +122,13 @@ def weights(explanation: Explanation, output: int | str = 0, ax: Axes | None = N
     return drawing.finished(ax, title)
 
 
-def weight_vectors(
-    explanation: Explanation, output: int | str = 0, max_display: int = 5, ax: Axes | None = None
-) -> Axes:
+def weight_vectors(explanation: Explanation, output: Output = 0, max_display: int = 5, ax: Canvas = None) -> Axes:
     """The `max_display` weight vectors that most rows chose against the size j, from small coalitions to large ones.
 
     Drawn is d·w_j, how many times the weight of Shapley (dashes), on a log scale that leaves out what is below 1/50.
     """
     explanation, title = reading.one_output(explanation, output)
-    games, family, shares = reading.shares_by_game(explanation)
+    games, family, shares = reading.shares_by_game(explanation.family, reading.chosen_shares(explanation))
     share = shares.sum(axis=0)
     frequent = reading.largest(share, max_display)
     shown = reading.by_mean_size(family, frequent[share[frequent] > 0])
@@ -155,13 +153,13 @@ def _draw_vector(ax: Axes, vector: FloatArray, often: float) -> Line2D:
     """The weights above 0; a weight of one size is a dot."""
     j = np.flatnonzero(vector) + 1
     looks: dict[str, Any] = {"linewidth": 1 + 2 * often, "alpha": 0.6 + 0.4 * often, "markersize": 4 + 3 * often}
-    looks["color"] = drawing.low_to_high()(float(vector @ np.linspace(0, 1, len(vector))))
+    looks["color"] = drawing.LOW_TO_HIGH(float(vector @ np.linspace(0, 1, len(vector))))
     looks["marker"] = "o" if len(vector) <= 15 or len(j) == 1 else None
     return ax.plot(j, len(vector) * vector[j - 1], clip_on=len(j) > 1, **looks)[0]
 
 
 def stability(
-    explanation: Explanation, output: int | str = 0, others: Sequence[Explanation] = (), ax: Axes | None = None
+    explanation: Explanation, output: Output = 0, others: Sequence[Explanation] = (), ax: Canvas = None
 ) -> Axes:
     """Can the ranking be trusted? How often the first k features of a row are others, or in another order, against k.
 
@@ -200,7 +198,7 @@ def _stability_axes(ax: Axes, explanation: Explanation, label: str) -> IntArray:
     return sizes
 
 
-def _same_rows(explanation: Explanation, other: Explanation, output: int | str) -> IntArray:
+def _same_rows(explanation: Explanation, other: Explanation, output: Output) -> IntArray:
     """(n, d) the order of the features in another explanation, which must be of the same rows."""
     if not isinstance(other, Explanation) or other.orders.shape != explanation.orders.shape:
         raise ValueError("`others` must be explanations of the same rows, features and outputs, by other fits.")
@@ -209,16 +207,13 @@ def _same_rows(explanation: Explanation, other: Explanation, output: int | str) 
     return reading.one_output(other, output)[0].orders
 
 
-def _draw_refits(ax: Axes | None, explanation: Explanation, orders: Sequence[IntArray]) -> Axes:
+def _draw_refits(ax: Canvas, explanation: Explanation, orders: Sequence[IntArray]) -> Axes:
     """How often the order, and the set, of the first k features changes; a line for the mean, a dot for each fit."""
     ax = drawing.axes(ax)
     sizes = _stability_axes(ax, explanation, "rows in which the first k change\nwhen the judge is fitted again, %")
-    ordered = [[(one[:, :k] != explanation.orders[:, :k]).any(axis=1).mean() for k in sizes] for one in orders]
-    alike = [
-        [(np.sort(a[:, :k]) != np.sort(explanation.orders[:, :k])).any(axis=1).mean() for k in sizes] for a in orders
-    ]
-    lines = []
-    for changed, colour, dashes in ((ordered, style.BLUE, "-"), (alike, style.VERMILION, "--")):
+    lines, own = [], explanation.orders
+    for of, colour, dashes in ((np.asarray, style.BLUE, "-"), (np.sort, style.VERMILION, "--")):
+        changed = [[(of(one[:, :k]) != of(own[:, :k])).any(axis=1).mean() for k in sizes] for one in orders]
         share = 100 * np.array(changed)  # (fits, sizes)
         lines += ax.plot(sizes, share.mean(axis=0), color=colour, linestyle=dashes, linewidth=2)
         ax.scatter(np.tile(sizes, len(share)), share.ravel(), s=14, color=colour, alpha=0.5, linewidths=0)

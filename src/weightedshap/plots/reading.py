@@ -12,7 +12,7 @@ import pandas as pd
 from weightedshap.checks import FloatArray, IntArray, look_up, one_of, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
-from weightedshap.explanation.export import LARGEST_FACTOR, LEAST_FACTOR, place_of
+from weightedshap.explanation.export import place_of, scale_factors
 from weightedshap.explanation.export import row_position as row_position
 from weightedshap.explanation.result import named, scale_of
 from weightedshap.explanation.slicing import AXES
@@ -21,9 +21,7 @@ from weightedshap.utilities import UTILITIES
 from weightedshap.weights import WeightFamily, shapley
 from weightedshap.wording import number, plural
 
-Curves = Mapping[str, FloatArray]
-"""(n, d + 1) recovery curves by method."""
-
+Output = int | str  # by position or name
 Order = str | Sequence[int | str]
 """How features are ordered: by mean |φ*| ("importance"), by max |φ*| ("max"), as in the "table", or as listed."""
 
@@ -37,11 +35,10 @@ KNOWN_OTHERS = {
     0.7: "more with many others known",
     0.98: "mostly with all others known",
     1.0: "with all others known",
-}
-"""Weights in words, by the mean share of the other features that are known."""
+}  # weights in words, by the mean share of the other features that are known
 
 
-def one_output(explanation: Explanation, output: int | str) -> tuple[Explanation, str | None]:
+def one_output(explanation: Explanation, output: Output) -> tuple[Explanation, str | None]:
     """One output without the axis k, and what to call it; all there is where that axis is not there."""
     place = place_of(explanation, output)
     kind = "class " if scale_of(explanation.judge_info) == "probability" else ""
@@ -158,13 +155,10 @@ def factors(explanation: Explanation) -> FloatArray:
 
     That is: a factor outside (0.1, 10), features left out, or probabilities whose running totals leave [0, 1].
     """
-    phi, base = explanation.values, explanation.base_values
-    total, sums, gap = explanation.predictions - base, phi.sum(axis=1), np.abs(explanation.efficiency_gap)
+    phi, base, gap = explanation.values, explanation.base_values, np.abs(explanation.efficiency_gap)
     adds_up = gap <= 1e-9 * (np.abs(phi).sum(axis=1) + np.abs(explanation.predictions))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.where(adds_up, 1.0, total / sums)
-    fits = (factor > LEAST_FACTOR) & (factor < LARGEST_FACTOR)
-    fits &= adds_up | (phi.shape[1] == explanation.family.d)
+    factor = np.where(adds_up, 1.0, scale_factors(explanation))
+    fits = adds_up | (phi.shape[1] == explanation.family.d)
     if scale_of(explanation.game_info) == "probability":
         steps = np.take_along_axis(phi, order_of(phi), axis=1) * factor[:, None]
         levels = base[:, None] + np.cumsum(steps, axis=1)
@@ -203,22 +197,16 @@ def games_and_weights(family: WeightFamily) -> tuple[tuple[str, ...], WeightFami
     return (games, weights) if len(games) > 1 and weights.of_games(games).equals(family) else ((), family)
 
 
-def own_curves(explanation: Explanation) -> dict[str, FloatArray]:
-    """Recovery curves of WeightedSHAP, Shapley, first and last."""
-    references = explanation.reference_curves.items()
-    return {"WeightedSHAP": explanation.curves} | {("Shapley" if n == "shapley" else n): c for n, c in references}
-
-
-def chosen_shares(explanation: Explanation, output: int | str = 0) -> FloatArray:
+def chosen_shares(explanation: Explanation, output: Output = 0) -> FloatArray:
     """(m,) share of the rows that chose each weight of the family."""
     labels = np.asarray(one_output(explanation, output)[0].weight_labels)
     return np.array([(labels == label).mean() for label in explanation.family.labels])
 
 
-def shares_by_game(explanation: Explanation) -> tuple[tuple[str, ...], WeightFamily, FloatArray]:
+def shares_by_game(family: WeightFamily, share: FloatArray) -> tuple[tuple[str, ...], WeightFamily, FloatArray]:
     """Games, weights, and (G, M) the share of the rows that chose each pair; no game and (1, M) for weights alone."""
-    games, weights = games_and_weights(explanation.family)
-    return games, weights, chosen_shares(explanation).reshape(-1, len(weights))
+    games, weights = games_and_weights(family)
+    return games, weights, share.reshape(-1, len(weights))
 
 
 def weights_to_show(family: WeightFamily, share: FloatArray) -> tuple[IntArray, int | None]:

@@ -17,19 +17,20 @@ METHODS = {
     "greedy": (BLACK, "longdashdot", 1.3),
     "optimum": ("#595959", "dot", 1.3),
     "refined": (SKY, "solid", 1.6),
-}
-"""Colour, dashes and width of a line, by method."""
+}  # colour, dashes and width of a line, by method
 OTHERS = ((ORANGE, "longdash", 1.3), (SKY, "longdash", 1.3), (GREEN, "longdashdot", 1.3), (PURPLE, "longdashdot", 1.3))
 
 LOW_TO_HIGH = ("#0D0887", "#5C01A6", "#9A169F", "#CB4679", "#EC7754", "#FDB22F")
 """From dark blue to orange, ever lighter; without yellow, which is lost on white paper."""
-SIGNED = (LOWERS, "#F7F7F7", RAISES)
-"""From what lowers the prediction to what raises it."""
+SIGNED = (LOWERS, "#F7F7F7", RAISES)  # from what lowers the prediction to what raises it
 
 WIDTH, HEIGHT = 5.5, 3.6  # inches: one column of a paper
 NAME_WIDTH = 26  # letters in a line beside a bar
-FONTS = ("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Segoe UI Symbol", "Noto Emoji", "Unifont")
-"""Families asked for letters that the reader's own font lacks, where they are installed."""
+FONTS = (
+    *("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Sans SC"),
+    *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic"),
+    *("WenQuanYi Micro Hei", "Droid Sans Fallback", "Segoe UI Emoji", "Segoe UI Symbol", "Noto Emoji", "Symbola"),
+    *("Arial Unicode MS", "Unifont"),
+)  # families asked for letters that the reader's own font lacks, where they are installed
 
-SHEET = {name: value for name, value in globals().items() if name.isupper()}
-"""All of it by name, for the report."""
+SHEET = {name: value for name, value in globals().items() if name.isupper()}  # all of it by name, for the report

@@ -19,10 +19,10 @@ from weightedshap.checks import require
 from weightedshap.evaluation import Evaluation
 from weightedshap.explanation import Explanation
 from weightedshap.plots.style import SHEET
-from weightedshap.report.content import Whole, contents, summary
+from weightedshap.report.content import Whole, contents
 from weightedshap.wording import plural
 
-__all__ = ["Whole", "page", "summary", "write"]
+__all__ = ["Whole", "page", "write"]
 
 
 def write(

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from weightedshap import __version__
 from weightedshap.checks import FloatArray, IntArray
-from weightedshap.curves import area, mean_interval, misfit
 from weightedshap.evaluation import LARGER_IS_BETTER, METHODS, Evaluation, in_words
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.result import judge_named, named, scale_of
 from weightedshap.inputs import kind_of
 from weightedshap.plots import reading
+from weightedshap.sums import Sums, interval, of_curves, of_output
 from weightedshap.wording import number
 
 EXPLORED_BYTES = 7 * 2**20  # before compression; with plotly.js the page stays below 10 MB
@@ -42,12 +41,10 @@ SELECTIONS = {
 DRAWN = ("WeightedSHAP", "refined", "Shapley", "first", "last", "greedy", "optimum")
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(NamedTuple):
     """What the page tells of all rows, where only a sample of them can be explored, as of a folder of results."""
 
-    n: int
-    summaries: Sequence[Mapping[str, Any]]  # one for each output, made as `summary` does
+    outputs: Sequence[Sums]  # of all rows, see `weightedshap.sums.of_output`
     positions: Sequence[int]  # of the rows of the sample among all
 
 
@@ -68,11 +65,13 @@ def contents(
     judge = explanation.judge_info
     learned, variance = judge.get("held_out_error_by_size"), judge.get("variance", np.nan)
     rows = _explored(outputs, cells)
+    summed = [of_output(one) for one in outputs] if whole is None else whole.outputs
+    n = summed[0]["own"]["rows"]
     arrays = [_explored_arrays(one, rows) for one in outputs]
     places, numbers = _joined({name: np.stack([each[name] for each in arrays], axis=1) for name in arrays[0]})
     head = {
         "version": __version__,
-        "n": len(explanation) if whole is None else whole.n,
+        "n": n,
         "features": list(features),
         "outputs": list(explanation.output_names[: len(outputs)]) or ["output"],
         "rows": rows if whole is None else [whole.positions[row] for row in rows],
@@ -90,10 +89,10 @@ def contents(
         "stopped": [[reason, count] for reason, count in Counter(explanation.stopped).most_common()],
         "utility": explanation.utility,
         "scored": reading.scored_on(explanation),
-        "facts": _facts(explanation),
+        "facts": _facts(explanation, n),
         "notes": [*explanation.notes, *(() if evaluation is None else evaluation.notes)],
         "held_out": None if learned is None else {"errors": _numbers(learned), "variance": _numbers(variance)},
-        "summaries": [summary(one) for one in outputs] if whole is None else list(whole.summaries),
+        "summaries": [summary(one, sums) for one, sums in zip(outputs, summed, strict=True)],
         "evaluation": None if evaluation is None else _evaluation(evaluation),
         "arrays": places,
     }
@@ -162,9 +161,9 @@ def _text(value: Any) -> str:
     return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
 
 
-def _facts(explanation: Explanation) -> list[list[str]]:
+def _facts(explanation: Explanation, n: int) -> list[list[str]]:
     """What was explained and how, as pairs of a name and a text."""
-    n, d = explanation.values.shape[:2]
+    d = len(explanation.feature_names)
     least, most = explanation.n_evaluations.min(), explanation.n_evaluations.max()
     spread = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     games, weights = reading.games_and_weights(explanation.family)
@@ -185,56 +184,54 @@ def _facts(explanation: Explanation) -> list[list[str]]:
     apart = by_name | {"judge: ": explanation.judge_info}  # told with the name in front, unless they are one
     for of, info in ({"": own} if facts["judged by"] == "the same game" else apart).items():
         told = {key: value for key, value in info.items() if isinstance(value, FACTS) and key not in NAMED}
-        facts |= {of + WORDS.get(key, str(key).replace("_", " ")): _fact(value) for key, value in told.items()}
+        texts = {key: str(v) if isinstance(v, (str, bool, np.bool_)) else number(float(v)) for key, v in told.items()}
+        facts |= {of + WORDS.get(key, str(key).replace("_", " ")): text for key, text in texts.items()}
     return [[name, text] for name, text in facts.items()]
 
 
-def _fact(value: object) -> str:
-    if isinstance(value, (float, np.floating)):
-        return number(float(value))
-    return f"{value:,}" if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else str(value)
-
-
-def summary(one: Explanation) -> dict[str, Any]:
-    """What the page tells of all rows of one output, without its axis."""
-    chosen, reference = np.abs(one.values).mean(axis=0), np.abs(one.shapley).mean(axis=0)
+def summary(one: Explanation, sums: Sums) -> dict[str, Any]:
+    """What the page tells of all rows of one output, without its axis, from their sums."""
+    chosen, reference = (np.array(sums[name]) / sums["own"]["rows"] for name in ("phi", "shapley"))
     top = reading.largest(chosen, TOP_FEATURES)
+    wholes = {"wholes": [_numbers(each.sum()) for each in (chosen, reference)]}
     importance = {"features": top.tolist(), "chosen": _numbers(chosen[top]), "shapley": _numbers(reference[top])}
-    return {"importance": importance, "weights": _weights(one), "own": _judged(reading.own_curves(one))}
+    return {"importance": importance | wholes, "weights": _weights(one, sums), "own": _judged(sums["own"])}
 
 
-def _weights(one: Explanation) -> dict[str, Any]:
+def _weights(one: Explanation, sums: Sums) -> dict[str, Any]:
     """Shares of the rows, game by game, that chose each weight, from small coalitions to large; of many the chosen."""
-    games, family, shares = reading.shares_by_game(one)
+    counts = np.array([sums["weights"].get(label, 0) for label in one.family.labels])
+    games, family, shares = reading.shares_by_game(one.family, counts / sums["own"]["rows"])
     shown, uniform = reading.weights_to_show(family, shares.sum(axis=0))
     place = -1 if uniform is None else shown.tolist().index(uniform)
     names = [family.labels[i] for i in shown]
     return {"names": names, "games": list(games), "shares": _numbers(shares[:, shown]), "uniform": place}
 
 
-def _judged(curves: reading.Curves) -> dict[str, Any]:
+def _leading(methods: Iterable[str]) -> list[str]:
+    """WeightedSHAP, or explainers by their names."""
+    return [name for name in methods if name == "WeightedSHAP" or name not in METHODS]
+
+
+def _judged(sums: Sums) -> dict[str, Any]:
     """Mean curves and areas with half-widths of 95 % intervals, and the paired comparison with Shapley."""
-    areas = {name: area(curve) for name, curve in curves.items()}
-    leading = [name for name in areas if name == "WeightedSHAP" or name not in METHODS]  # or explainers by their names
-    drawn = [name for name in curves if name in DRAWN or name in leading]
-    paired = leading and "Shapley" in areas
+    n, curves, areas = sums["rows"], sums["curves"], sums["areas"]
+    leading = _leading(areas)
+    mean = np.array(curves.get("Shapley", next(iter(curves.values())))[0])  # (d + 1,) times n
     return {
-        "rows": len(next(iter(curves.values()))),
-        "areas": [[name, *map(_numbers, mean_interval(values))] for name, values in areas.items()],
-        "curves": [[name, *map(_numbers, mean_interval(curves[name]))] for name in drawn],
+        "rows": n,
+        "areas": [[name, *map(_numbers, interval(moments, n))] for name, moments in areas.items()],
+        "curves": [[name, *map(_numbers, interval(curves[name], n))] for name in curves if name in (*DRAWN, *leading)],
         "leading": leading,
-        "change": _change(areas[leading[0]], areas["Shapley"]) if paired else None,
-        "misfit": misfit(curves.get("Shapley", next(iter(curves.values())))),
+        "change": _change(sums, areas["Shapley"][0] / n) if "change" in sums else None,
+        "misfit": float(mean[-1] / mean[1:].mean()) if mean[1:].any() else 0.0,
     }
 
 
-def _change(chosen: FloatArray, reference: FloatArray) -> dict[str, Any]:
-    """How much smaller the chosen areas are than the reference's, paired by row, relative to its mean."""
-    difference = chosen - reference
-    mean, margin = (each / (reference.mean() or np.nan) for each in mean_interval(difference))
-    tied = np.abs(difference) <= 1e-9 * np.abs(reference)
-    better = float(((difference < 0) & ~tied).mean())
-    return {"mean": _numbers(mean), "margin": _numbers(margin), "better": better, "equal": float(tied.mean())}
+def _change(sums: Sums, reference: float) -> dict[str, Any]:
+    """How much smaller the leading areas are than the reference's, paired by row, relative to its mean."""
+    mean, margin = (_numbers(each / (reference or np.nan)) for each in interval(sums["change"], sums["rows"]))
+    return {"mean": mean, "margin": margin, **{name: sums[name] / sums["rows"] for name in ("better", "equal")}}
 
 
 def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
@@ -244,7 +241,7 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "metrics": list(evaluation.metrics),
         "larger": [metric in LARGER_IS_BETTER for metric in evaluation.metrics],
         "judges": {
-            judge: _judged(evaluation.curves(judge))
+            judge: _judged(of_curves(evaluation.curves(judge), next(iter(_leading(evaluation.methods)), "")))
             | {"mean": _numbers(evaluation.mean(judge)), "margin": _numbers(evaluation.margin(judge))}
             | {"told": in_words(judge)}
             for judge in evaluation.judges

@@ -4,7 +4,7 @@
 const { BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, RAISES, LOWERS, OF_GAMES, LOW_TO_HIGH } = STYLE;
 const GREY = STYLE.DARK_GREY, LINES = STYLE.METHODS, BANDS = ["WeightedSHAP", "Shapley"];
 const OTHERS = [[BLUE, "solid", 2], ...STYLE.OTHERS]; // several explainers, by their names
-const MOST_SWARM = 400;
+const MOST_SWARM = 400, MOST_LEVELS = 12, MOST_COLOURED = 6;
 
 function draw(id, what, traces, layout, height) {
   const plain = { exponentformat: "none", separatethousands: true };
@@ -55,44 +55,48 @@ const categories = (names, shown = names.map(axisName)) => ({
 const barHeight = (shown, extra) =>
   extra + shown.length * Math.max(26, 8 + 15 * Math.max(...shown.map((name) => name.split("<br>").length)));
 
+// As in the figures: the two need not have the same sum, so bars are shares of each one's own, with numbers at their ends.
 function showImportance() {
-  const { features, chosen, shapley } = head.summaries[state.output].importance;
-  const names = features.map((i) => head.features[i]);
-  const bars = (name, values, colour, offset) => ({
-    type: "bar", orientation: "h", name, x: values, y: names.map((_, place) => place), width: 0.36, offset,
-    marker: { color: colour }, customdata: names.map((each) => label(each)),
-    hovertemplate: `%{customdata}<br>${name} %{x:.4g}<extra></extra>`,
+  const { features, chosen, shapley, wholes } = head.summaries[state.output].importance;
+  const names = features.map((i) => head.features[i]), all = head.features.length;
+  const shares = [chosen, shapley].map((values, way) => values.map((each) => 100 * each / (wholes[way] || 1)));
+  const bars = (way, name, values, colour, offset) => ({
+    type: "bar", orientation: "h", name: `${name}, 100 % = ${number(wholes[way], 3)}`, x: shares[way],
+    y: names.map((_, place) => place), width: 0.36, offset, marker: { color: colour },
+    text: values.map((each) => number(each, 3)), textposition: "outside", textfont: { size: 10 }, cliponaxis: false,
+    customdata: names.map((each) => label(each)), hovertemplate: `%{customdata}<br>${name} %{text}, %{x:.1f} %<extra></extra>`,
   });
-  const all = head.features.length;
   $("importance-note").textContent = names.length < all ? `the first ${names.length} of ${all} features` : "";
   const told = names.map((name, place) => `${name} ${number(chosen[place], 3)} (Shapley ${number(shapley[place], 3)})`);
-  const beside = bars(label(shapleyName()), shapley, VERMILION, 0.02);
+  const beside = bars(1, label(shapleyName()), shapley, VERMILION, 0.02);
   beside.marker.pattern = { shape: "/", fillmode: "overlay", fgcolor: "white", fgopacity: 0.8, size: 5, solidity: 0.25 };
+  const range = [0, 1.18 * Math.max(...shares.flat(), 1)], title = { text: `share of all mean |φ|; numbers: ${scale()}` };
   draw("importance", `Mean absolute attribution, WeightedSHAP beside Shapley: ${told.join(", ")}`,
-    [bars("WeightedSHAP", chosen, BLUE, -0.38), beside],
-    { yaxis: categories(names), xaxis: { title: { text: `mean |φ| (${scale()})` } }, barmode: "overlay" },
-    barHeight(names.map(axisName), 110));
+    [bars(0, "WeightedSHAP", chosen, BLUE, -0.38), beside],
+    { yaxis: categories(names), xaxis: { title, range, ticksuffix: " %" }, barmode: "overlay" },
+    barHeight(names.map(axisName), 130));
 }
 
 function showSwarm() {
   const { features } = head.summaries[state.output].importance;
   const step = Math.ceil(head.rows.length / MOST_SWARM);
-  const rows = head.rows.map((_, row) => row).filter((row) => row % step === 0);
+  const rows = head.rows.map((_, row) => row).filter((row) => row % step === 0), levels = [];
   const points = features.flatMap((i, place) => {
-    const phi = rows.map((row) => slice("phi", row)[i]), heights = spread(phi), ranks = valueRanks(i, rows);
+    const phi = rows.map((row) => slice("phi", row)[i]), heights = spread(phi), found = coloured(i, rows);
+    if (found.levels) levels.push(levelNames(i, found.levels));
     return rows.map((row, at) =>
-      ({ x: phi[at], y: place + heights[at], rank: ranks[at], text: withValue(row, i), row }));
+      ({ x: phi[at], y: place + heights[at], colour: found.colours[at], text: withValue(row, i), row }));
   });
-  const each = (name) => points.map((point) => point[name]);
+  const each = (name) => points.map((point) => point[name]), grey = each("colour").includes(STYLE.UNKNOWN);
   $("swarm-note").textContent = [
-    each("rank").some((rank) => rank !== null) ? "low values dark blue, high values orange" : "",
-    each("rank").some((rank) => rank === null) ? "grey: missing, or no number" : "",
+    levels.length < features.length ? "low values dark blue, high values orange" : "",
+    grey ? "grey: missing, constant, rare or free text, or a group" : "",
     rows.length < head.n ? `${rows.length} rows shown` : "", "click a point to see its row",
   ].filter(Boolean).join("; ");
+  $("swarm-levels").replaceChildren(...levels);
   draw("swarm", `Attributions of ${plural(rows.length, "row")}, one line of points for each feature`, [{
     type: "scatter", mode: "markers", x: each("x"), y: each("y"), text: each("text"),
-    customdata: each("row").map((row) => head.rows[row]),
-    marker: { size: 5, opacity: 0.75, color: each("rank").map(mixed) },
+    customdata: each("row").map((row) => head.rows[row]), marker: { size: 5, opacity: 0.75, color: each("colour") },
     hovertemplate: "row %{customdata}<br>%{text}<br>φ* %{x:.4g}<extra></extra>",
   }], {
     yaxis: categories(features.map((i) => head.features[i])),
@@ -118,13 +122,27 @@ function spread(values) {
   return places.map((place) => (place % 2 ? 1 : -1) * Math.ceil(place / 2) * gap);
 }
 
-// Ranks 0..1 of a feature's values among some rows; null where they are no numbers, or all the same.
-function valueRanks(i, rows) {
-  const values = rows.map((row) => Number(value(row, i) || NaN));
-  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
-  if (sorted.length < 2 || sorted[0] === sorted.at(-1)) return values.map(() => null);
-  const middle = (each) => (sorted.indexOf(each) + sorted.lastIndexOf(each)) / 2;
-  return values.map((each) => (Number.isFinite(each) ? middle(each) / (sorted.length - 1) : null));
+// Colours of a feature's values in some rows: by rank for numbers, one for each of the most frequent words; else grey.
+function coloured(i, rows) {
+  const cells = rows.map((row) => value(row, i)), numbers = cells.map((cell) => Number(cell || NaN));
+  const sorted = numbers.filter(Number.isFinite).sort((a, b) => a - b), counts = new Map();
+  const middle = (each) => (sorted.indexOf(each) + sorted.lastIndexOf(each)) / 2 / (sorted.length - 1);
+  const varied = sorted.length > 1 && sorted[0] !== sorted.at(-1);
+  if (sorted.length) return { colours: numbers.map((each) => mixed(varied && Number.isFinite(each) ? middle(each) : null)) };
+  for (const cell of cells) if (cell !== null && cell !== "missing") counts.set(cell, (counts.get(cell) || 0) + 1);
+  const frequent = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, MOST_COLOURED);
+  const few = counts.size && counts.size <= MOST_LEVELS ? new Map(frequent.map(([level], at) => [level, STYLE.PALETTE[at]])) : null;
+  return { colours: cells.map((cell) => few?.get(cell) ?? STYLE.UNKNOWN), levels: few };
+}
+
+// What the colours of a feature of words mean.
+function levelNames(i, levels) {
+  const marks = [...levels].flatMap(([level, colour]) => {
+    const mark = node("span", { "aria-hidden": true }, " ■ ");
+    mark.style.color = colour;
+    return [mark, isolated(cut(level, 30))];
+  });
+  return quiet(isolated(cut(head.features[i], 40)), ":", ...marks);
 }
 
 // The colours of the style sheet, from low ranks to high ones; grey where there is no rank.
