@@ -64,6 +64,7 @@ def of_numbers(rows):
     return X[:, 0] * X[:, 1] + np.sin(X[:, 2]) - X[:, 3] ** 2
 
 
+@pytest.mark.filterwarnings("ignore:The behavior of DataFrame concatenation:FutureWarning")  # pandas 2, of empty columns
 @pytest.mark.parametrize("game", ["marginal", "baseline", SMALL])
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pandas and polars", "polars and numpy"])
 def test_the_same_table_gives_the_same_explanation_in_every_kind(kind, game):
@@ -227,6 +228,7 @@ def state(model):
     return joblib.hash(model)
 
 
+@pytest.mark.filterwarnings("ignore:The behavior of DataFrame concatenation:FutureWarning")  # pandas 2, of empty columns
 @pytest.mark.parametrize("game", ["marginal", "baseline", SMALL])
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.__name__)
 def test_a_model_of_every_library_is_explained_on_its_own_rows(library, game):
@@ -384,6 +386,7 @@ def test_patches_of_an_image_are_players_down_to_curves_and_weights():
 # generated, with every type of column -------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:The behavior of DataFrame concatenation:FutureWarning")  # pandas 2, of empty columns
 @pytest.mark.parametrize("game", ["marginal", "baseline", SMALL])
 def test_a_generated_frame_of_every_type_goes_round(game):
     frame = generated()
