@@ -124,7 +124,16 @@ def noticed(one: Fault | None, tests: list[str]) -> str:
         numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = kept
         sys.path.insert(0, str(COPY / "src"))
         os.environ["PYTHONPATH"] = str(COPY / "src")
-        options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-m", "not slow and not attack and not engines"]
+        options = [
+            "-x",
+            "-q",
+            "--no-header",
+            "-p",
+            "no:cacheprovider",
+            f"--basetemp={COPY / 'tmp'}",
+            "-m",
+            "not slow and not attack and not engines",
+        ]
         try:
             return pytest.main([*options, *tests])
         finally:
