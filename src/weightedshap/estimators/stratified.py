@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import as_generator
+from weightedshap.checks import as_generator, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.estimators.parities import Parities
 from weightedshap.estimators.strata import budget_of, estimate
@@ -48,7 +48,7 @@ def stratified(
     True
     """
     game, rng = checked(game), as_generator(rng)
-    if order not in (1, 2):
+    if positive_integer("order", order) > 2:
         raise ValueError(f"`order` must be 1 or 2; got {order!r}.")
     budget = budget_of(evaluations, game.d, "stratified sampling")
     crossfit = Parities(rounds=0) if order == 1 else Parities()
