@@ -9,13 +9,12 @@ from sklearn.tree import DecisionTreeRegressor
 import weightedshap as ws
 from tests.games.trees import random_ensemble
 from tests.oracles import normal_rows
-from weightedshap import curves, weights
 from weightedshap.contributions import Chains, Contributions
 from weightedshap.estimators.noise import with_noise
 from weightedshap.evaluation.evaluate import halves
 from weightedshap.games.tree_blocks import LeafGames, path_games
 from weightedshap.inputs import as_table
-from weightedshap.selection import best_weight, careful_weight
+from weightedshap.selection import careful_weight
 from weightedshap.trees import readers
 from weightedshap.trees.ensembles import Tree, pack
 from weightedshap.weights import WeightFamily, shapley
@@ -157,57 +156,3 @@ def leaning(columns):
     value = [0.0] * n + [5.0, *np.cos(np.arange(n))]
     cover = [1.0 - i / (2 * n) for i in range(n)] + [0.5] + [1 / (2 * n)] * n
     return Tree(left, right, column, threshold, [False] * len(left), value, cover)
-
-
-# weights, curves and selection --------------------------------------------------------------------
-
-
-def test_the_grid_of_beta_weights_is_of_powers_of_two():
-    """Another default, or an empty or negative value that is let through."""
-    powers = (1, 2, 4, 8, 16, 32)
-    expected = {f"Beta({a},{b})" for a in powers for b in powers}
-    assert set(weights.beta_grid(40).labels) == expected
-    for values in ([], [1, -1], [0]):
-        with pytest.raises(ValueError, match="`values` must be positive numbers"):
-            weights.beta_grid(3, values)
-
-
-def test_weights_of_many_players_do_not_overflow():
-    """exp without the largest subtracted."""
-    steep = weights.beta(10_000, 1, 200).vectors[0]
-    assert np.isfinite(steep).all()
-    assert steep.argmax() == 9_999
-
-
-def test_families_of_several_games_and_what_equals_them():
-    """Vectors told too often, a family that equals all, a vector below all others that is found."""
-    family = weights.paper(3)
-    pairs = family.of_games(["a", "b"])
-    assert pairs.vectors.shape == (2 * len(family), 3)
-    np.testing.assert_array_equal(pairs.vectors[len(family) :], family.vectors)
-    assert not family.equals("paper")
-    assert not family.equals(weights.sizes(3))
-    assert family.equals(weights.paper(3))
-    assert family.index(np.zeros(3)) is None
-
-
-def test_the_share_of_the_area_that_is_the_judges_own():
-    """Any other mean, or another end."""
-    assert curves.misfit(np.array([[9.0, 2.0, 1.0], [9.0, 4.0, 1.0]])) == pytest.approx(1 / 2)
-    assert curves.misfit(np.array([[9.0, 0.25, 0.25]])) == 1.0
-    assert curves.misfit(np.zeros((2, 3))) == 0.0
-
-
-def test_the_interval_of_two_rows():
-    """An interval that begins with three."""
-    mean, half = curves.mean_interval(np.array([0.0, 2.0]))
-    assert (mean, half) == (1.0, pytest.approx(12.7062047))
-    assert np.isnan(curves.mean_interval(np.array([1.0]))[1])
-
-
-def test_one_row_without_a_score_is_told_and_two_rows_have_an_error():
-    """An error only where all rows lack a score; a standard error from three rows on."""
-    family = WeightFamily(("last", "Shapley"), np.array([[0.0, 1.0], [0.5, 0.5]]))
-    with pytest.raises(ValueError, match="No weight of the family has a score"):
-        best_weight(np.array([[np.nan, np.nan], [1.0, 2.0]]), family)
-    assert careful_weight(np.array([[0.0, -1.0], [0.0, -1.0]]), family) == 0

@@ -39,19 +39,37 @@ COMMON = (
     "sklearn.ensemble",
 )
 GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and tests from the nearest to the farthest
-    "weights": (["weights.py"], ["test_weights.py", "axioms/test_families.py", "test_noticed.py", "test_selection.py"]),
+    "weights": (
+        ["weights.py"],
+        ["test_weights.py", "test_small_faults.py", "axioms/test_families.py", "test_noticed.py", "test_selection.py"],
+    ),
     "contributions": (
         ["contributions.py"],
         ["test_contributions.py", "test_noticed.py", "estimators/test_permutation.py", "estimators/test_stratified.py"],
     ),
-    "selection": (["selection.py"], ["test_selection.py", "test_noticed.py", "test_two_games.py", "test_explainer.py"]),
+    "selection": (
+        ["selection.py"],
+        ["test_selection.py", "test_small_faults.py", "test_noticed.py", "test_two_games.py", "test_explainer.py"],
+    ),
     "curves": (
         ["curves.py"],
-        ["test_curves.py", "test_utilities.py", "test_selection.py", "evaluation/test_metrics.py"],
+        [
+            "test_curves.py",
+            "test_small_faults.py",
+            "test_utilities.py",
+            "test_selection.py",
+            "evaluation/test_metrics.py",
+        ],
     ),
     "utilities": (
         ["utilities.py"],
-        ["test_utilities.py", "axioms/test_utilities.py", "test_selection.py", "test_explainer.py"],
+        [
+            "test_utilities.py",
+            "test_small_faults.py",
+            "axioms/test_utilities.py",
+            "test_selection.py",
+            "test_explainer.py",
+        ],
     ),
     "trees": (
         ["trees/"],
