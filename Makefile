@@ -1,12 +1,17 @@
 # One word per job. Every target makes .venv and installs what it needs, once.
+# Other versions: make test PYTHON=python3.13 VENV=.venv-newest CONSTRAINTS=constraints-newest.txt
 PYTHON ?= python3
 PEERS_PYTHON ?= python3.13
-VENV := .venv
+VENV = .venv
+CONSTRAINTS = constraints.txt
+EXTRAS = all,dev
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
-PINNED := pyproject.toml constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint $(CONSTRAINTS)
+PINNED := pyproject.toml $(CONSTRAINTS)
+WITHOUT_TORCH := shap,shapiq,polars,stream,skops,onnx,report,dev
 
-.PHONY: help demo test test-slow test-engines test-all attack check bench bench-peers bench-page reproduce docs clean
+.PHONY: help demo test test-slow test-engines test-newest test-lowest test-all attack mutants check dist bench bench-peers bench-page \
+	reproduce docs clean
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
@@ -23,16 +28,33 @@ test-slow: $(VENV)/.full  ## only the slow tests
 test-engines: $(VENV)/.engines  ## the tests on Dask, Ray and Spark (Java 17), each started once; none is skipped
 	WEIGHTEDSHAP_ENGINES=1 $(BIN)/python -m pytest -m engines tests/engines
 
+test-newest:  ## the tests on Python 3.13 (PEERS_PYTHON) with the newest of everything, without torch
+	$(MAKE) test PYTHON="$(PEERS_PYTHON)" VENV=.venv-newest CONSTRAINTS=constraints-newest.txt EXTRAS=$(WITHOUT_TORCH)
+
+test-lowest:  ## the tests on the lowest versions that pyproject.toml allows, without torch
+	$(MAKE) test VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt EXTRAS=$(WITHOUT_TORCH)
+
 test-all: $(VENV)/.full  ## all tests
 	$(BIN)/python -m pytest -n 2
 
 attack: $(VENV)/.full  ## damaged files, hostile calls and odd models by the thousand (half an hour)
 	$(BIN)/python -m pytest -n 2 -q -m attack tests/attacks
 
+mutants: $(VENV)/.full  ## 400 small faults put into the code, one by one: do the tests notice? (hours, goes on where it stopped)
+	$(BIN)/python -m tests.mutants.run
+
 check: $(VENV)/.full  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+dist: $(VENV)/.full  ## sdist and wheel into dist/; the wheel runs the README and the demo in an environment of its own
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --outdir dist . >/dev/null
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip --disable-pip-version-check install --quiet --constraint $(CONSTRAINTS) dist/*.whl
+	cd build/wheel && bin/python -I -W error ../../.ci/wheel.py && bin/weightedshap demo --rows 5
+	@ls dist
 
 bench: $(VENV)/.full  ## speed and memory of estimators and tree games (the paper's data in WEIGHTEDSHAP_DATA)
 	$(BIN)/python benchmarks/core.py
@@ -54,7 +76,8 @@ docs: $(VENV)/.docs  ## the documentation as a site, in site/; runs every exampl
 	$(BIN)/python docs/check_links.py site
 
 clean:  ## remove .venv and everything that was built
-	rm -rf $(VENV) .venv-peers build dist site docs/auto_examples docs/images/drawn docs/reference/generated docs/reference/used demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) .venv-peers .venv-newest .venv-lowest build dist site docs/auto_examples docs/images/drawn docs/reference/generated \
+		docs/reference/used demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -67,7 +90,7 @@ $(VENV)/.base: $(PINNED) | $(BIN)/python
 
 $(VENV)/.full: $(PINNED) | $(BIN)/python
 	@echo "Installing weightedshap, its extras and the tools for tests into $(VENV) (a few minutes) …"
-	$(PIP) --editable ".[all,dev]"
+	$(PIP) --editable ".[$(EXTRAS)]"
 	@touch $@ $(VENV)/.base
 
 $(VENV)/.engines: $(VENV)/.full
@@ -80,7 +103,7 @@ $(VENV)/.engines: $(VENV)/.full
 	.venv-peers/bin/python -m pip install --quiet --upgrade --editable . shap shapiq woodelf-explainer xgboost-cpu
 	@touch $@
 
-$(VENV)/.docs: $(PINNED) | $(BIN)/python
+$(VENV)/.docs: $(VENV)/.full
 	@echo "Installing the tools for the documentation into $(VENV) …"
 	$(PIP) --editable ".[docs]"
 	@touch $@

@@ -16,6 +16,7 @@ from weightedshap.games.tree_blocks import LeafGames, path_games
 from weightedshap.inputs import as_table
 from weightedshap.selection import careful_weight
 from weightedshap.trees import readers
+from weightedshap.trees.ensembles import Tree, pack
 from weightedshap.weights import WeightFamily, shapley
 
 X = normal_rows(200, 4)
@@ -131,3 +132,27 @@ def test_the_error_of_a_difference_of_two_noisy_values():
         widened = with_noise(exact, np.array(0.09))
     np.testing.assert_allclose(widened.standard_error, np.sqrt(2 * 0.09))
     np.testing.assert_allclose(widened.standard_error_of([1.0, 0.0, 0.0]), np.sqrt(2 * 0.09))
+
+
+def test_groups_of_leaves_with_more_than_64_players():
+    """Leaves of 14 and of 60 other players in one group, whose words have 64 bits."""
+    d, rng = 74, np.random.default_rng(0)
+    ensemble = pack([leaning(np.arange(14)), leaning(np.arange(14, d))])
+    background, x = rng.random((40, d)), rng.random((1, d))
+    x[:, rng.random(d) < 0.9] = 0.2  # rows that go far along the chains
+    background[:, rng.random(d) < 0.9] = 0.3
+    coalitions = rng.random((25, d)) < 0.5
+    mixed = np.where(coalitions[:, None, :], x, background[None])
+    expected = ensemble.predict(mixed.reshape(-1, d)).reshape(25, 40).mean(axis=1)
+    block = LeafGames.of((ensemble,), background, np.full(40, 1 / 40), d)(x)
+    np.testing.assert_allclose(block.values(coalitions)[0, :, 0], expected, atol=1e-9)
+
+
+def leaning(columns):
+    """A chain that asks each column once, its deepest leaf first."""
+    n = len(columns)
+    left, right = [*range(1, n + 1)] + [-1] * (n + 1), [2 * n - i for i in range(n)] + [-1] * (n + 1)
+    column, threshold = [*columns] + [0] * (n + 1), [0.97] * n + [0.0] * (n + 1)
+    value = [0.0] * n + [5.0, *np.cos(np.arange(n))]
+    cover = [1.0 - i / (2 * n) for i in range(n)] + [0.5] + [1 / (2 * n)] * n
+    return Tree(left, right, column, threshold, [False] * len(left), value, cover)

@@ -64,6 +64,9 @@ def of_numbers(rows):
     return X[:, 0] * X[:, 1] + np.sin(X[:, 2]) - X[:, 3] ** 2
 
 
+@pytest.mark.filterwarnings(
+    "ignore:The behavior of DataFrame concatenation:FutureWarning"
+)  # pandas 2, of empty columns
 @pytest.mark.parametrize("game", ["marginal", "baseline", SMALL])
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pandas and polars", "polars and numpy"])
 def test_the_same_table_gives_the_same_explanation_in_every_kind(kind, game):
@@ -227,6 +230,9 @@ def state(model):
     return joblib.hash(model)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:The behavior of DataFrame concatenation:FutureWarning"
+)  # pandas 2, of empty columns
 @pytest.mark.parametrize("game", ["marginal", "baseline", SMALL])
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.__name__)
 def test_a_model_of_every_library_is_explained_on_its_own_rows(library, game):
@@ -279,6 +285,7 @@ def test_threads_and_processes_give_the_same_explanation(library):
 
 
 def test_a_pipeline_fitted_on_polars_is_fed_polars():
+    pytest.importorskip("sklearn", "1.8", reason="passes frames of polars through from 1.8 on")
     pl = pytest.importorskip("polars")
     frame = people().fillna({"city": "Ulm"}).astype({"kind": str})
     rows = pl.from_pandas(frame)
@@ -384,6 +391,9 @@ def test_patches_of_an_image_are_players_down_to_curves_and_weights():
 # generated, with every type of column -------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings(
+    "ignore:The behavior of DataFrame concatenation:FutureWarning"
+)  # pandas 2, of empty columns
 @pytest.mark.parametrize("game", ["marginal", "baseline", SMALL])
 def test_a_generated_frame_of_every_type_goes_round(game):
     frame = generated()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, number_above
+from weightedshap.checks import FloatArray, IntArray, as_numbers_of, number_above
 from weightedshap.coalitions import as_orders
 from weightedshap.games.protocols import Game
 from weightedshap.games.rows import View
@@ -17,8 +17,7 @@ INFINITE = int(np.array(np.inf).view(np.int64)) | 0xFFFFFFFF  # and any index in
 
 def order_of(phi: FloatArray, axis: int = -1) -> IntArray:
     """Features by |φ|, the lower index first of equals: the ranking behind ℐ(k; φ, x) of Equation 4."""
-    phi = np.asarray(phi)
-    size = np.abs(np.moveaxis(phi, axis, -1), dtype=np.float64, order="C")  # (…, d)
+    size = np.abs(_at_the_end("phi", phi, axis), order="C")  # (…, d)
     low = (1 << (size.shape[-1] - 1).bit_length()) - 1  # the bits that an index takes
     keys = size.view(np.int64) | low  # non-negative floats are ordered as their bits are
     keys -= np.arange(size.shape[-1])
@@ -61,7 +60,15 @@ def exclusion(view: View, orders: IntArray) -> FloatArray:
 
 def area(curve: FloatArray, axis: int = -1) -> FloatArray:
     """Σ_{j=1..d} of a curve over j = 0..d, not divided by d."""
-    return np.asarray(np.moveaxis(curve, axis, -1)[..., 1:].sum(axis=-1))
+    return np.asarray(_at_the_end("curve", curve, axis)[..., 1:].sum(axis=-1))
+
+
+def _at_the_end(name: str, values: FloatArray, axis: int) -> FloatArray:
+    """`values` with this axis, which must not be empty, as the last."""
+    array = as_numbers_of(name, values)
+    if not isinstance(axis, (int, np.integer)) or not -array.ndim <= axis < array.ndim or not array.shape[axis]:
+        raise ValueError(f"`axis` must be an axis of `{name}`, and not empty; got {axis!r} of shape {array.shape}.")
+    return np.moveaxis(array, axis, -1)
 
 
 def misfit(curves: FloatArray) -> float:

@@ -306,7 +306,7 @@ def targets(folder):
             estimators.permutation,
             {"game": GAME, "stop": None, "evaluations": 200, "rng": 0, "chains": 4, "orders": "cyclic"},
         ),
-        "stratified": (estimators.stratified, {"game": GAME, "evaluations": 60, "rng": 0}),
+        "stratified": (estimators.stratified, {"game": GAME, "evaluations": 60, "rng": 0, "order": 2}),
         "proxy": (estimators.proxy, {"game": GAME, "evaluations": 60, "rng": 0, "trees": 3, "leaves": 3, "rate": 0.1}),
         "auto": (estimators.auto, {"game": GAME, "evaluations": 60, "rng": 0}),
         "stop at evaluations": (estimators.stopping.evaluations, {"n": 3}),
@@ -316,6 +316,8 @@ def targets(folder):
         "along": (curves.along, {"game": GAME, "orders": np.array([[0, 1, 2, 3]])}),
         "recovery_error": (curves.recovery_error, {"game": GAME, "orders": np.array([[0, 1, 2, 3]]), "f_x": 10.0}),
         "exclusion_error": (curves.exclusion_error, {"game": GAME, "orders": np.array([[0, 1, 2, 3]]), "f_x": 10.0}),
+        "order_of": (curves.order_of, {"phi": np.ones((2, 4)), "axis": -1}),
+        "area": (curves.area, {"curve": np.ones((2, 5)), "axis": -1}),
         "aup": (
             lambda game, f_x, phi: utilities.aup(game, f_x)(phi),
             {"game": GAME, "f_x": 10.0, "phi": np.ones((2, 4))},

@@ -37,7 +37,7 @@ def test_explanations_are_the_same_to_the_bit(tmp_path, game):
 
 
 def test_a_frame_with_categories_groups_and_holes(tmp_path):
-    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X.copy(), columns=list("abcd"))
     frame["e"] = pd.Categorical(np.where(Y > 1, "high", np.where(Y > 0, "middle", "low")))
     frame.loc[::7, "b"] = np.nan
     model = LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1).fit(frame, Y > 0)
@@ -156,7 +156,7 @@ def test_what_was_chosen_last_is_what_is_saved(tmp_path, choices):
 
 
 def test_a_frame_with_its_columns_in_another_order_is_read_by_name_after_loading(tmp_path):
-    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X.copy(), columns=list("abcd"))
     model = LinearRegression().fit(frame, Y)
     explainer = ws.Explainer(model, X[:100], game="baseline", progress=False)  # an array: the model knows the names
     loaded = saved(explainer, tmp_path, model)

@@ -213,7 +213,7 @@ def came_from(step, table=FILLED):
         (FunctionTransformer(np.tanh), [[0], [1], [2]]),
         (FunctionTransformer(), [[0], [1], [2]]),
         (SelectKBest(k=2), [[0], [1]]),
-        (KBinsDiscretizer(2, quantile_method="averaged_inverted_cdf"), [[0], [0], [1], [1], [2], [2]]),
+        (KBinsDiscretizer(2, strategy="uniform"), [[0], [0], [1], [1], [2], [2]]),
         (SplineTransformer(n_knots=2, degree=1), [[0], [0], [1], [1], [2], [2]]),
         (PolynomialFeatures(2, interaction_only=True), [[], [0], [1], [2], [0, 1], [0, 2], [1, 2]]),
         (FeatureUnion([("a", StandardScaler()), ("b", PCA(1))]), [[0], [1], [2], [0, 1, 2]]),

@@ -375,7 +375,7 @@ def test_text_where_the_background_has_numbers_is_refused(background):
         as_table(background).align({"a": "x"})
 
 
-@pytest.mark.parametrize("background", [pd.DataFrame({"a": ["x"]}), pl.DataFrame({"a": ["x"]})])
+@pytest.mark.parametrize("background", [pd.DataFrame({"a": ["x"]}, dtype="string"), pl.DataFrame({"a": ["x"]})])
 def test_numbers_where_the_background_has_text_are_refused(background):
     with pytest.raises(TypeError, match="Column 'a' of `X` holds numbers where the background holds text"):
         as_table(background).align({"a": 1.0})

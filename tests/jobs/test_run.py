@@ -321,7 +321,7 @@ def mounted(folder, options):
 @pytest.fixture
 def disk(tmp_path):
     yield tmp_path / "disk"
-    subprocess.run(["umount", tmp_path / "disk"], capture_output=True)
+    subprocess.run(["umount", "--lazy", tmp_path / "disk"], capture_output=True)  # pyarrow may still hold a file
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

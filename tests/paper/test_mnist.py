@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import torch
+import pytest
 
 from weightedshap_paper import mnist, models
 from weightedshap_paper.datasets import mnist as load_mnist
 from weightedshap_paper.experiment import Case, Settings
 from weightedshap_paper.runner import plain
 
+torch = pytest.importorskip("torch")
 QUICK = Settings(rows=3, quick=True)
 
 

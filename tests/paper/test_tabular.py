@@ -82,6 +82,7 @@ def test_quick_takes_some_of_the_datasets():
 
 @pytest.mark.slow
 def test_all_experiments_run_from_end_to_end(data, few_methods, monkeypatch, tmp_path):
+    pytest.importorskip("torch")
     """Smaller still than --quick: one run, few rows, and a shorter walk in the estimates."""
     monkeypatch.setattr("weightedshap_paper.closed_form.ORDERS", 100)
     arguments = ["reproduce", "all", "--quick", "--runs", "1", "--rows", "12", "--quiet", "--results", str(tmp_path)]

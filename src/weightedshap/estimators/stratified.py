@@ -52,7 +52,7 @@ def stratified(game: Any, *, evaluations: int | None = None, rng: Seed = None, o
     >>> bool(np.allclose(contributions.mean, np.arange(15.0), atol=0.01))
     True
     """
-    if order not in (1, 2):
+    if positive_integer("order", order) > 2:
         raise ValueError(f"`order` must be 1 or 2; got {order!r}.")
     return _estimate(game, evaluations, rng, ADDITIVE if order == 1 else Parities(), "stratified")
 

@@ -123,7 +123,7 @@ def feeding(call: Predict, model: UserModel) -> Predict:
     """`call`, handed the kind of rows that `model` was fitted on, or can read."""
     library, told = library_of(model), traits(model)
     if library in ("lightgbm", "catboost"):
-        call = partial(_with_categories_of_pandas, call)
+        call = partial(_as_pandas, call)
     if told["n_features_in_"] is None or library == "catboost":
         return call
     return partial(_as_fitted, call, told["feature_names_in_"])
@@ -136,10 +136,9 @@ def _as_fitted(call: Predict, names: Array | None, rows: Data) -> object:
     return call(pd.DataFrame(rows, columns=names) if isinstance(rows, np.ndarray) else rows)
 
 
-def _with_categories_of_pandas(call: Predict, rows: Data) -> object:
-    """The answer of a model that takes frames of polars, but not polars' own categories."""
-    types = () if isinstance(rows, np.ndarray) else map(str, rows.dtypes)
-    return call(rows.to_pandas() if any(t.startswith(("Categorical", "Enum")) for t in types) else rows)
+def _as_pandas(call: Predict, rows: Data) -> object:
+    """The answer of a model that takes no polars, or not in all versions, or not polars' own categories."""
+    return call(rows if isinstance(rows, np.ndarray | pd.DataFrame) else rows.to_pandas())
 
 
 def _matrix(rows: Data, dtype: npt.DTypeLike) -> Array:
