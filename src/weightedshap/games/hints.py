@@ -70,19 +70,27 @@ class Hints:
 
     def pairs(self, X: FloatArray, row: IntArray, known: BoolArray) -> FloatArray:
         """(N, K) the hints of row ``X[row[t]]`` of which the columns ``known[t]`` (N, c) are known."""
-        from weightedshap.games import hint_kernels
-
-        out = np.empty((len(row), self.most))
-        hint_kernels.pairs(self.scored(X), row, np.ascontiguousarray(known[:, self.helpers]), self.covariance, out)
-        return out
+        told = known[:, self.helpers]
+        stop = np.cumsum(told.sum(axis=1))
+        return self._guessed(X, row, np.flatnonzero(told) % told.shape[1], stop[:, None])[:, 0]
 
     def along(self, X: FloatArray, orders: IntArray) -> FloatArray:
         """(n, m, d + 1, K) the hints of rows (n, c) when the first 0..d players of orders (n, m, d) are known."""
+        n, m, d = orders.shape
+        sizes = np.array([len(columns) for columns in self.players])
+        told = sizes[orders.ravel()]  # (n·m·d,) columns that become known
+        stop, begin = np.cumsum(told), (np.cumsum(sizes) - sizes)[orders.ravel()]
+        column = np.concatenate(self.players)[np.repeat(begin - (stop - told), told) + np.arange(told.sum())]
+        start = np.arange(n * m) * len(self.helpers)
+        stops = np.concatenate([start[:, None], stop.reshape(-1, d)], axis=1)  # (n·m, d + 1)
+        return self._guessed(X, np.repeat(np.arange(n), m), column, stops).reshape(n, m, d + 1, -1)
+
+    def _guessed(self, X: FloatArray, row: IntArray, column: IntArray, stop: IntArray) -> FloatArray:
+        """(N, e, K) the hints after each stop (N, e) of walks along columns, see `hint_kernels.guess`."""
         from weightedshap.games import hint_kernels
 
-        start = np.cumsum([0, *map(len, self.players)])
-        out = np.empty((*orders.shape[:2], orders.shape[2] + 1, self.most))
-        hint_kernels.along(self.scored(X), orders, start, np.concatenate(self.players), self.covariance, out)
+        out = np.empty((*stop.shape, self.most))
+        hint_kernels.guess(self.scored(X), row, column, stop, self.covariance, out)
         return out
 
 
@@ -184,8 +192,8 @@ class HintedBlock:
             row = np.repeat(np.arange(len(X)), [len(where) for where, _ in found])
             where = np.concatenate([where for where, _ in found])
             read = self._read(X[row], self.table.known_columns(sets[row, where]), hints[row, where])
-            for r, (_, back) in enumerate(found):
-                out[start + r] = read[row == r][back]
+            of_rows = np.split(read, np.cumsum([len(where) for where, _ in found])[:-1])
+            out[start : start + step] = [one[back] for one, (_, back) in zip(of_rows, found, strict=True)]
         return out.reshape(n, m, d + 1, -1)
 
     def ends(self) -> FloatArray:
