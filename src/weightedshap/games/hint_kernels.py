@@ -5,10 +5,11 @@ the conditional mean of column q is u_q · y. One more known column adds one ter
 """
 
 import numpy as np
-from numba import njit
+
+from weightedshap.trees.leaf_kernels import compiled
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+@compiled
 def guess(Z, row, column, stop, covariance, out):
     """``out[t, k, q]`` = the mean of column q of row ``Z[row[t]]`` given its columns from the first of t to the stop k.
 

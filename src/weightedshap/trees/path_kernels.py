@@ -4,12 +4,11 @@ The way to every leaf is listed once, its splits grouped by player; a row either
 """
 
 import numpy as np
-from numba import njit
 
-from weightedshap.trees.leaf_kernels import grown, level, spread
+from weightedshap.trees.leaf_kernels import compiled, grown, level, spread
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
     """The way to every leaf, grouped by player: the fields of `weightedshap.trees.ensembles.Paths`."""
     n_inner = left.shape[0]
@@ -60,7 +59,7 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
     return c, start, member, ratio, edge_start, edge[:edges].copy(), widest
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def passes(goes, edge, begin, end):
     """Whether a row with directions `goes` passes all the splits ``edge[begin:end]``."""
     for e in range(begin, end):  # noqa: SIM110
@@ -69,7 +68,7 @@ def passes(goes, edge, begin, end):
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def divide(product, degree, r, out):
     """Coefficients of ``product / (r + y)``, a polynomial of degree `degree` with roots in (−∞, 0].
 
@@ -90,7 +89,7 @@ def divide(product, degree, r, out):
         out[t] = above
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def semivalues(x_left, value, start, member, ratio, edge_start, edge, widest, table, out):
     """Path-dependent: ``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from weightedshap.trees.lane_kernels import distinct_sets
-from weightedshap.trees.leaf_kernels import grown, level
+from weightedshap.trees.leaf_kernels import compiled, grown, level
 
 ROWS = 64  # taken together: what they do at a split is a word, bit r for row r
 GROUP = 64  # leaves of a group
@@ -46,7 +46,7 @@ def place_of(leaf, word, places):
     return (word ^ (word >> np.uint64(15)) ^ np.uint64(leaf) * np.uint64(0x9E3779B97F4A7C15)) & np.uint64(places - 1)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def in_words(goes):
     """(⌈n / 64⌉, I) words of the directions (n, I) of rows."""
     out = np.zeros(((goes.shape[0] + ROWS - 1) // ROWS, goes.shape[1]), np.uint64)
@@ -67,7 +67,7 @@ def passing(words, edge, begin, end):
     return passed
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def find_patterns(words, base, size, edge_start, edge, found):
     """``found[r]``: the pattern of each of 64 rows at the leaf with the members `base` … `base` + `size` − 1."""
     for r in range(ROWS):
@@ -85,7 +85,7 @@ def mixed(word):
     return word ^ (word >> np.uint64(29))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def background_patterns(words, z_weight, start, edge_start, edge, most):
     """(first, mask, weight): the patterns ``first[l] … first[l + 1] − 1`` of background rows at leaf l, with weights.
 
@@ -119,7 +119,7 @@ def background_patterns(words, z_weight, start, edge_start, edge, most):
     return first, mask[:patterns].copy(), weight[:patterns].copy()
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def group_leaves(start, member, n_players):
     """(first_leaf, first_player, who, local): leaves one after the other in groups of at most 64 players.
 
@@ -147,7 +147,7 @@ def group_leaves(start, member, n_players):
     return first_leaf[: g + 2].copy(), first_player[: g + 2].copy(), who[:players].copy(), local
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def fill(c, pattern, local, mask, weight, table, many, entry):
     """``entry[columns · i + j]``: what a leaf of value c gives to player i at a pattern, in column j of `table`.
 
@@ -177,7 +177,7 @@ def fill(c, pattern, local, mask, weight, table, many, entry):
                     here[j] += share * row[j]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def add_lines(lines, at, rows, sums):
     """Add to each of the rows of `sums` its line; apart from its caller, where the compiler is not sure of overlaps."""
     for r in range(rows):
@@ -186,7 +186,7 @@ def add_lines(lines, at, rows, sums):
             total[j] += line[j]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def semivalues(words, n, background, places, table, memory, out):
     """Add to ``out[b, i, j, r]`` what player i is given at row 64·b + r, in column j of `table`.
 
@@ -224,7 +224,7 @@ def semivalues(words, n, background, places, table, memory, out):
                         total[r] += sums[r, k * columns + j]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def first_players(orders, parent, added, sets, lane):
     """The distinct sets among the first 0..d players of the orders (n, m, d) of each row; the empty one comes first.
 
@@ -243,7 +243,7 @@ def first_players(orders, parent, added, sets, lane):
                 parent[r, s], added[r, s] = lane[r, q, k], orders[r, q, k]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def number_sets(parent, added, bit, bits, table, base, number, distinct):
     """Number the coalitions that the sets of a row leave among the players of a group; returns how many there are.
 
@@ -265,7 +265,7 @@ def number_sets(parent, added, bit, bits, table, base, number, distinct):
     return n
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def turn_round(coalition, n, line, r, known):
     """Bit s of ``known[w, i, r]``: whether player i is in coalition 64·w + s of the first n of row r."""
     for w in range((n + 63) // 64):
@@ -278,7 +278,7 @@ def turn_round(coalition, n, line, r, known):
             known[w, i, r] = line[i]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def share_of(hidden, local, mask, weight):
     """G: the share of the background that passes all members of a leaf among the `hidden` players, bits of a word."""
     members, total = np.uint64(0), 0.0
@@ -289,7 +289,7 @@ def share_of(hidden, local, mask, weight):
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def add_leaves(words, g, background, places, asked, rows, skip, out):
     """Add to ``out[r, s]`` what the leaves of group g give to the coalition ``coalition[r, s]``.
 
@@ -323,7 +323,7 @@ def add_leaves(words, g, background, places, asked, rows, skip, out):
                     out[r, s] += share[at]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def along(words, background, places, parent, added, sets, bit, out):
     """Add to ``out[r, s]`` the value of set s of row r, see `first_players`.
 
@@ -358,7 +358,7 @@ def along(words, background, places, parent, added, sets, bit, out):
             bit[players[k]] = 0
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def values(words, background, places, coalitions, out):
     """Add to ``out[r, q]`` the value of coalition q at row r."""
     (first_leaf, first_player, who, _), (n_rows, m) = background[1], out.shape
