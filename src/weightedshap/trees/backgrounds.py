@@ -5,7 +5,6 @@ Against few of them the living leaves of a row are listed, see `leaf_kernels`. M
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,10 +12,11 @@ import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.trees import leaf_kernels, pattern_kernels, point_kernels
-from weightedshap.trees.ensembles import Ensemble
-from weightedshap.trees.leaf_kernels import level
-from weightedshap.trees.pattern_kernels import ROWS, in_words
+from weightedshap.trees.ensembles import Ensemble, Int32
+from weightedshap.trees.leaf_kernels import level, with_room
+from weightedshap.trees.pattern_kernels import ALL, ROWS, SEEN, in_words
 
+Words = npt.NDArray[np.uint64]
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
 PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
@@ -75,19 +75,22 @@ class Background:
 
     ensemble: Ensemble
     given: tuple[tuple[Any, ...], ...]  # leaves, their groups and patterns, as `pattern_kernels` asks for them
+    nothing: FloatArray  # (G,) what each group of leaves gives to no players
 
     @classmethod
     def of(cls, ensemble: Ensemble, goes: BoolArray, weights: FloatArray) -> Self | None:
         """Rows with directions `goes` (B, I) and weights (B,); None where they have too many patterns."""
         paths = ensemble.paths
-        if paths.widest > PATTERN_BITS:
-            return None
         ways = paths.start, paths.edge_start, paths.edge
-        patterns = pattern_kernels.background_patterns(in_words(goes), weights, *ways, MOST_PATTERNS)
-        if patterns[0][0] < 0:
+        if paths.widest > PATTERN_BITS or (patterns := _patterns(in_words(goes), weights, *ways)) is None:
             return None
-        groups = pattern_kernels.group_leaves(paths.start, paths.member, ensemble.n_players)
-        return cls(ensemble, ((paths.value, *ways), groups, patterns))
+        groups, size = _groups(paths.start, paths.member, ensemble.n_players), np.diff(paths.start)
+        first, mask, weight = patterns
+        leaf, passes_all = np.repeat(np.arange(len(size)), np.diff(first)), ALL >> (64 - size).astype(np.uint64)
+        share = np.bincount(leaf, weight * (mask == passes_all[leaf]), minlength=len(size))
+        group = np.repeat(np.arange(len(groups[0]) - 1), np.diff(groups[0]))
+        nothing = np.bincount(group, paths.value * share, minlength=len(groups[0]) - 1)
+        return cls(ensemble, ((paths.value, *ways), groups, patterns), nothing)
 
     @property
     def widest(self) -> int:
@@ -98,15 +101,6 @@ class Background:
     def row_bytes(self) -> int:
         """About what is held of a row."""
         return 2 * len(self.ensemble.left)
-
-    @cached_property
-    def empty(self) -> float:
-        """The game of no players, the same at every row."""
-        out = np.empty((1, 1))
-        self.values(
-            np.zeros((1, len(self.ensemble.left)), np.bool_), np.zeros((1, self.ensemble.n_players), np.bool_), out
-        )
-        return float(out[0, 0])
 
     def at(self, X: FloatArray) -> BoolArray:
         return self.ensemble.directions(X)
@@ -121,7 +115,7 @@ class Background:
             out[ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
 
     def ends(self, goes: BoolArray, out: FloatArray) -> None:
-        out[:, 0], out[:, 1] = self.empty, self.ensemble.walk(goes)
+        out[:, 0], out[:, 1] = self.ensemble.offset + self.nothing.sum(), self.ensemble.walk(goes)
 
     def values(self, goes: BoolArray, coalitions: BoolArray, out: FloatArray) -> None:
         out[:] = self.ensemble.offset
@@ -135,9 +129,31 @@ class Background:
             (parent, added), sets = np.empty((2, n, m * d + 1), np.int32), np.empty(n, np.int64)
             pattern_kernels.first_players(orders[rows].astype(np.int32), parent, added, sets, lane)
             words, found = in_words(goes[rows]), np.full(parent.shape, self.ensemble.offset)
-            bit = np.zeros(d, np.uint64)
-            pattern_kernels.along(words, self.given, _places(np.float64), parent, added, sets, bit, found)
+            scratch = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
+            places = _places(np.float64)
+            pattern_kernels.along(words, self.given, places, self.nothing, parent, added, sets, *scratch, found)
             out[rows] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
+
+
+def _patterns(words: Words, weights: FloatArray, *ways: Any) -> tuple[IntArray, Words, FloatArray] | None:
+    """Where the patterns of each leaf begin, the patterns and their weights; None where they would be too many."""
+    n_leaves, done, room = len(ways[0]) - 1, 0, max(4096, len(weights))
+    first, mask, weight = np.zeros(n_leaves + 1, np.int64), np.empty(0, np.uint64), np.empty(0)
+    place = np.empty(2 ** (2 * len(weights) - 1).bit_length(), np.int64)
+    while done < n_leaves:
+        if first[done] > MOST_PATTERNS:
+            return None
+        mask, weight = with_room(mask, room), with_room(weight, room)
+        done, room = pattern_kernels.fill_patterns(words, weights, *ways, place, done, first, mask, weight), 2 * room
+    return None if first[-1] > MOST_PATTERNS else (first, mask[: first[-1]].copy(), weight[: first[-1]].copy())
+
+
+def _groups(start: IntArray, member: Int32, n_players: int) -> tuple[IntArray, IntArray, Int32, Int32]:
+    """Where the leaves and the players of each group begin, the players, and of each member its place among them."""
+    first_leaf, first_player = np.zeros((2, len(start) + 1), np.int64)
+    who, local, slot = *np.empty((2, len(member)), np.int32), np.full(n_players, -1, np.int32)
+    G = pattern_kernels.group_leaves(start, member, slot, first_leaf, first_player, who, local)
+    return first_leaf[: G + 1], first_player[: G + 1], who[: first_player[G]], local
 
 
 def _places(kind: npt.DTypeLike) -> tuple[npt.NDArray[Any], ...]:

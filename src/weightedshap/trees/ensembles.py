@@ -130,8 +130,16 @@ class Ensemble:
 
     @cached_property
     def paths(self) -> Paths:
-        trees = self.roots, self.left, self.right, self.player, self.value
-        return Paths(*path_kernels.leaf_paths(*trees, self.cover, self.n_players, self.depth))
+        n_inner, L = len(self.left), len(self.value)
+        children = (np.concatenate([self.left[node], self.right[node]]) for node in self.levels())
+        n_edges = sum(at * int((level >= n_inner).sum()) for at, level in enumerate(children, start=1))
+        start, edge_start, leaf = np.zeros(L + 1, np.int64), np.zeros(n_edges + 1, np.int64), np.empty(L, np.int64)
+        member, edge, ratio = *np.empty((2, n_edges), np.int32), np.empty(n_edges)
+        scratch = np.full(self.n_players, -1, np.int32), *np.empty((2, self.depth + 1), np.int32)
+        trees = self.roots, self.left, self.right, self.player, self.cover
+        path_kernels.fill_paths(*trees, *scratch, leaf, start, member, ratio, edge_start, edge)
+        n, widest = start[-1], int(np.diff(start).max(initial=0))
+        return Paths(self.value[leaf], start, member[:n].copy(), ratio[:n].copy(), edge_start[: n + 1], edge, widest)
 
     @cached_property
     def steps(self) -> Steps:

@@ -67,15 +67,6 @@ def walk_trees(goes, roots, left, right, value, out):
         out[r] += total
 
 
-@compiled
-def grown(array, size):
-    """A copy of `array` with room for at least `size` entries, at least doubled; a loop compiles faster than slices."""
-    bigger = np.empty(max(size, 2 * array.shape[0]), dtype=array.dtype)
-    for at in range(array.shape[0]):
-        bigger[at] = array[at]
-    return bigger
-
-
 def list_leaves(x_left: BoolArray, z_left: BoolArray, z_weight: FloatArray, *trees: Any) -> tuple[Any, ...]:
     """The living leaves of explained rows, directions `x_left` (n, nodes), against absent ones, `z_left` (B, nodes)."""
     roots, left, right, player, value, n_players, depth = trees
@@ -86,13 +77,13 @@ def list_leaves(x_left: BoolArray, z_left: BoolArray, z_weight: FloatArray, *tre
     c, shared, start, member = np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32)
     while done < len(x_left):
         room = max(room, 2 * len(c), depth)
-        c, shared, start, member = (_with_room(array, room) for array in (c, shared, start, member))
+        c, shared, start, member = (with_room(array, room) for array in (c, shared, start, member))
         done = fill_leaves(x_left, ways, z_weight, roots, value, *scratch, done, first, c, shared, start, member)
     leaves, members = first[-1], start[first[-1]]
     return first, c[:leaves], shared[:leaves], start[: leaves + 1], member[:members]
 
 
-def _with_room(array: Any, room: int) -> Any:
+def with_room(array: Any, room: int) -> Any:
     """The same with some more places, so that the last leaf still knows where its members end."""
     bigger = np.empty(2 * room + 1, array.dtype)
     bigger[: len(array)] = array
