@@ -80,26 +80,29 @@ def add_gains(x_left, steps, first_step, first_point, points, lift, depth, lines
                 here -= 1
             if i == end:
                 break
-            step = steps[i]
+            step = steps[i]  # numbers of it have names where a loop writes: it cannot tell that they stay the same
+            turn, up, ratio = step.turn, step.above, step.ratio
             if down == 0:
                 top = -1
             else:
-                a = steps[way[here]].b if step.turn else steps[way[here]].a
+                a = steps[way[here]].b if turn else steps[way[here]].a
                 for k in range(n_points):
                     c = known[here, k]
                     for s in range(n):
-                        reach[down, k, s] = reach[here, k, s] * (a + c * gap[here, step.turn, s])
+                        reach[down, k, s] = reach[here, k, s] * (a + c * gap[here, turn, s])
             here, way[down] = down, i
             for k in range(n_points):
                 q = points[begin + k]
-                either = q + step.ratio * (1.0 - q)
-                known[here, k], weight[here, k] = q / either, step.ratio / (either * either)
-            side = steps[way[step.above + 1]].turn if step.above >= 0 else 0
+                either = q + ratio * (1.0 - q)
+                known[here, k], weight[here, k] = q / either, ratio / (either * either)
+            side = steps[way[up + 1]].turn if up >= 0 else 0
+            a, b = step.a, step.b
+            node, first = step.node, step.left_first
             for s in range(n):
-                z = went[step.above, side, s] if step.above >= 0 else 1.0
-                x = z if x_left[s, step.node] == step.left_first else 0.0
+                z = went[up, side, s] if up >= 0 else 1.0
+                x = z if x_left[s, node] == first else 0.0
                 went[here, 0, s], went[here, 1, s] = x, z - x
-                gap[here, 0, s], gap[here, 1, s] = x - step.a * z, z - x - step.b * z
+                gap[here, 0, s], gap[here, 1, s] = x - a * z, z - x - b * z
         add_lifted(gain, lift, begin, n_points, out)
 
 
@@ -108,16 +111,16 @@ def leave(step, here, top, gap, known, weight, reach, value, leaves, gain, n_poi
     """Mix the values of both children of a node, which are leaves, or ``value[top]`` and above; add to the gain."""
     a, b, p = step.a, step.b, step.player
     u, v, n = step.u, step.v, leaves.shape[0]
-    mean = a * u + b * v
+    mean, inner = a * u + b * v, step.inner
     for s in range(n):
         leaves[s] = gap[here, 0, s] * u + gap[here, 1, s] * v
     for k in range(n_points):
         c, w = known[here, k], weight[here, k]
-        if step.inner == 0:
+        if inner == 0:
             for s in range(n):
                 value[top, k, s] = mean + c * leaves[s]
                 gain[p, k, s] += w * reach[here, k, s] * leaves[s]
-        elif step.inner == 1:
+        elif inner == 1:
             for s in range(n):
                 u = value[top, k, s]
                 e = gap[here, 0, s] * u + leaves[s]
