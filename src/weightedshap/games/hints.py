@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, stored_array
-from weightedshap.coalitions import distinct, ends, prefixes
+from weightedshap.coalitions import ends, prefixes
 from weightedshap.games.boosting import BINNING, LEARNING, Boosted
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import Encoding, Masked
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 HELPERS = 40  # columns at most that hints are drawn from
 KNOTS = 256  # of the way from a column to its scores
 RIDGE = 0.01  # added to variances, which are at most one
+MIXED = np.uint64(0x9E3779B97F4A7C15)  # by which bits are mixed up
 LANES = 2**14  # masked rows laid out at once
 GROWN = {"num_leaves": 15, "learning_rate": 0.15, "num_threads": 1, "seed": 0}  # trees that tell which columns matter
 ROUNDS, ENOUGH = 40, 10_000  # of them, and rows that they are grown on
@@ -155,6 +156,19 @@ class FittedHinted(Boosted):
         return self.games(self.encoding(rows)).pairs(Masked(np.arange(len(coalitions)), coalitions))
 
 
+def distinct_pairs(row: IntArray, sets: BoolArray) -> tuple[IntArray, IntArray]:
+    """Where each distinct pair of a row and a set (N, d) comes first, and for each pair which of these it is."""
+    packed = np.packbits(np.pad(sets, ((0, 0), (0, -sets.shape[1] % 64))), axis=1).view(np.uint64)
+    key = row.astype(np.uint64) * MIXED
+    for word in packed.T:
+        key = (key ^ word) * MIXED
+        key ^= key >> 29
+    _, where, back = np.unique(key, return_index=True, return_inverse=True)
+    if np.array_equal(packed[where][back], packed) and np.array_equal(row[where][back], row):
+        return where, back
+    return np.arange(len(row)), np.arange(len(row))  # two have the same key: none is taken for another
+
+
 @dataclass(frozen=True)
 class HintedBlock:
     """The games of n rows, each value found by laying out its masked row."""
@@ -183,18 +197,15 @@ class HintedBlock:
 
     def along(self, orders: IntArray) -> FloatArray:
         n, m, d = orders.shape
-        out, step = np.empty((n, m * (d + 1), len(self.ensembles))), max(1, LANES // (m * (d + 1)))
+        out, step = np.empty((n, m, d + 1, len(self.ensembles))), max(1, LANES // (m * (d + 1)))
         for start in range(0, n, step):
-            X, some = self.X[start : start + step], np.ascontiguousarray(orders[start : start + step])
-            hints = self.hints.along(X, some).reshape(len(X), m * (d + 1), -1)
-            sets = prefixes(some.reshape(-1, d)).reshape(len(X), -1, d)
-            found = [distinct(of_row) for of_row in sets]
-            row = np.repeat(np.arange(len(X)), [len(where) for where, _ in found])
-            where = np.concatenate([where for where, _ in found])
-            read = self._read(X[row], self.table.known_columns(sets[row, where]), hints[row, where])
-            of_rows = np.split(read, np.cumsum([len(where) for where, _ in found])[:-1])
-            out[start : start + step] = [one[back] for one, (_, back) in zip(of_rows, found, strict=True)]
-        return out.reshape(n, m, d + 1, -1)
+            X, some = self.X[start : start + step], orders[start : start + step]
+            hints = self.hints.along(X, some).reshape(-1, self.hints.most)  # (lanes, K)
+            sets, row = prefixes(some.reshape(-1, d)).reshape(-1, d), np.repeat(np.arange(len(X)), m * (d + 1))
+            where, back = distinct_pairs(row, sets)
+            read = self._read(X[row[where]], self.table.known_columns(sets[where]), hints[where])
+            out[start : start + step] = read[back].reshape(len(X), m, d + 1, -1)
+        return out
 
     def ends(self) -> FloatArray:
         return self.values(ends(self.d))
