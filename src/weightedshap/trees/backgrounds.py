@@ -4,7 +4,9 @@ Against few of them the living leaves of a row are listed, see `leaf_kernels`. M
 `pattern_kernels`: what a row costs then does not depend on how many there are.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +14,12 @@ import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.trees import leaf_kernels, pattern_kernels, point_kernels
-from weightedshap.trees.ensembles import Ensemble, Int32
+from weightedshap.trees.ensembles import Ensemble, Int32, coefficient_table
 from weightedshap.trees.leaf_kernels import level, with_room
 from weightedshap.trees.pattern_kernels import ALL, ROWS, SEEN, in_words
 
 Words = npt.NDArray[np.uint64]
+Rows = tuple[BoolArray, tuple[Any, ...]]  # directions (n, I), and lists of leaves, see `leaf_kernels`
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
 PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
@@ -34,39 +37,41 @@ class FewRows:
     weights: FloatArray  # (B,)
 
     @property
-    def widest(self) -> int:
-        """An upper bound on the members of a leaf."""
-        return self.ensemble.widest
-
-    @property
     def row_bytes(self) -> int:
         """About what the lists of a row take."""
         return 16 * min(len(self.weights), 64) * len(self.ensemble.value)
 
-    def at(self, X: FloatArray) -> tuple[Any, ...]:
-        """What is known of rows X (n, c), which the methods below ask for."""
+    def at(self, X: FloatArray) -> Rows:
+        """What is known of rows X (n, c), their directions and leaves, which the methods below ask for."""
         e = self.ensemble
-        trees = e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth
-        return tuple(leaf_kernels.list_leaves(e.directions(X), self.goes, self.weights, *trees))
+        trees, goes = (e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth), e.directions(X)
+        return goes, leaf_kernels.list_leaves(goes, self.goes, self.weights, *trees)
 
-    def semivalues(self, lists: tuple[Any, ...], table: FloatArray, out: FloatArray) -> None:
+    def weigher(self, vectors: FloatArray) -> Callable[[Rows, FloatArray], None]:
+        return partial(self.semivalues, times(self.ensemble.widest, vectors))
+
+    def semivalues(self, table: FloatArray, rows: Rows, out: FloatArray) -> None:
         """φ_w (n, m, d) under m weight vectors, times which the coefficients K(s, t) are the `table` (K, m)."""
-        leaf_kernels.semivalues(*lists, table, out)
+        leaf_kernels.semivalues(*rows[1], table, out)
 
-    def ends(self, lists: tuple[Any, ...], out: FloatArray) -> None:
+    def ends(self, rows: Rows, out: FloatArray) -> None:
         """(n, 2) the values of no players and of all players."""
-        out[:] = self.ensemble.offset
-        leaf_kernels.ends(*lists, out)
+        out[:, 0], out[:, 1] = self.empty, self.ensemble.walk(rows[0])
 
-    def values(self, lists: tuple[Any, ...], coalitions: BoolArray, out: FloatArray) -> None:
+    @cached_property
+    def empty(self) -> float:
+        """The game of no players, the same at every row."""
+        return float(self.weights @ self.ensemble.walk(self.goes))
+
+    def values(self, rows: Rows, coalitions: BoolArray, out: FloatArray) -> None:
         """(n, m) the values of coalitions (m, d)."""
         out[:] = self.ensemble.offset
-        leaf_kernels.values(*lists, coalitions, out)
+        leaf_kernels.values(*rows[1], coalitions, out)
 
-    def along(self, lists: tuple[Any, ...], orders: IntArray, out: FloatArray) -> None:
+    def along(self, rows: Rows, orders: IntArray, out: FloatArray) -> None:
         """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
         out[:] = self.ensemble.offset
-        leaf_kernels.along(*lists, orders, out)
+        leaf_kernels.along(*rows[1], orders, out)
 
 
 @dataclass(frozen=True)
@@ -89,13 +94,9 @@ class Background:
         leaf, passes_all = np.repeat(np.arange(len(size)), np.diff(first)), ALL >> (64 - size).astype(np.uint64)
         share = np.bincount(leaf, weight * (mask == passes_all[leaf]), minlength=len(size))
         group = np.repeat(np.arange(len(groups[0]) - 1), np.diff(groups[0]))
-        nothing = np.bincount(group, paths.value * share, minlength=len(groups[0]) - 1)
+        nothing = np.zeros(len(groups[0]) - 1)
+        np.add.at(nothing, group, paths.value * share)
         return cls(ensemble, ((paths.value, *ways), groups, patterns), nothing)
-
-    @property
-    def widest(self) -> int:
-        """The most members of a leaf."""
-        return self.ensemble.paths.widest
 
     @property
     def row_bytes(self) -> int:
@@ -105,8 +106,11 @@ class Background:
     def at(self, X: FloatArray) -> BoolArray:
         return self.ensemble.directions(X)
 
-    def semivalues(self, goes: BoolArray, table: FloatArray, out: FloatArray) -> None:
-        (n, m, d), words, (columns, weights) = out.shape, in_words(goes), basis(table, self.widest)
+    def weigher(self, vectors: FloatArray) -> Callable[[BoolArray, FloatArray], None]:
+        return partial(self.semivalues, times(self.ensemble.paths.widest, vectors))
+
+    def semivalues(self, table: FloatArray, goes: BoolArray, out: FloatArray) -> None:
+        (n, m, d), words, (columns, weights) = out.shape, in_words(goes), basis(table, self.ensemble.paths.widest)
         sums, memory = np.zeros((len(words), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
         pattern_kernels.semivalues(words, n, self.given, _places(np.int64), columns, memory, sums)
         phi = np.empty((min(n, ROWS), m, d))
@@ -159,6 +163,11 @@ def _groups(start: IntArray, member: Int32, n_players: int) -> tuple[IntArray, I
 def _places(kind: npt.DTypeLike) -> tuple[npt.NDArray[Any], ...]:
     """Where something is kept for words of leaves: the leaf, −1 where there is none, the word, and what is kept."""
     return np.full(PLACES, -1, np.int32), np.empty(PLACES, np.uint64), np.empty(PLACES, kind)
+
+
+def times(widest: int, vectors: FloatArray) -> FloatArray:
+    """(K, m) the coefficients K(s, t) of leaves up to `widest` members, see `coefficient_table`, times m vectors."""
+    return np.ascontiguousarray(coefficient_table(vectors.shape[1], widest) @ vectors.T)
 
 
 def basis(table: FloatArray, widest: int) -> tuple[FloatArray, FloatArray]:

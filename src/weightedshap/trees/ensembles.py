@@ -155,8 +155,8 @@ class Ensemble:
         fields |= {"is_root": np.isin(node, self.roots), "a": a, "b": b, "u": u, "v": v}
         fields["limit"] = np.where(self.nan_left[node], -np.nextafter(threshold, np.inf), threshold)
         steps = np.zeros(n_inner, STEP)
-        for name, field in fields.items():
-            steps[name] = field
+        for name, values in fields.items():
+            steps[name] = values
         return steps
 
     @cached_property
@@ -241,18 +241,6 @@ class Ensemble:
         masked = self._compared(X), row, np.ascontiguousarray(coalition)
         lane_kernels.masked_values(*masked, self.steps, self.lines, self._categories, total)
         return total
-
-    def path_values(self, goes: BoolArray, coalitions: BoolArray) -> FloatArray:
-        """(n, m) the path-dependent games of rows with directions `goes` (n, I) at coalitions (m, d)."""
-        total = np.full((len(goes), len(coalitions)), self.constant)
-        lane_kernels.values(goes, self.steps, self.lines, coalitions, total)
-        return total
-
-    def path_along(self, goes: BoolArray, orders: IntArray) -> FloatArray:
-        """(n, m, d + 1) the same when the first 0..d players of orders (n, m, d) are known."""
-        changes = np.zeros((*orders.shape[:2], orders.shape[2] + 1))
-        lane_kernels.add_steps(goes, *self.groups, np.ascontiguousarray(orders), changes)
-        return np.cumsum(changes, axis=2, out=changes) + self.constant
 
     def _compared(self, X: FloatArray) -> FloatArray:
         """The rows X as numbers that thresholds are compared with."""

@@ -258,26 +258,6 @@ def along(first, c, shared, start, member, orders, out):
 
 
 @compiled
-def ends(first, c, shared, start, member, out):
-    """Add to ``out[r]`` the values of no players and of all players at row r."""
-    for r in range(out.shape[0]):
-        known, hidden = 0, 0  # how many members of the leaf, from the first on, are all known, or all hidden
-        for leaf in range(first[r], first[r + 1]):
-            size = shared[leaf]
-            known, hidden = min(known, size), min(hidden, size)
-            for at in range(start[leaf], start[leaf + 1]):
-                if member[at] >= 0:
-                    known += known == size
-                else:
-                    hidden += hidden == size
-                size += 1
-            if hidden == size:
-                out[r, 0] += c[leaf]
-            if known == size:
-                out[r, 1] += c[leaf]
-
-
-@compiled
 def values(first, c, shared, start, member, coalitions, out):
     """Add to ``out[r, q]`` the value of coalition q at row r; the first `agreed` members of a leaf agree."""
     for r in range(out.shape[0]):

@@ -116,7 +116,7 @@ def fill_patterns(words, z_weight, start, edge_start, edge, place, done, first, 
 def group_leaves(start, member, slot, first_leaf, first_player, who, local):
     """Put leaves one after the other in groups of at most 64 players; returns how many groups there are.
 
-    Players of group g are ``who[first_player[g]] …``, among whom member q has the place ``local[q]``; ``slot[p]`` is −1.
+    Players of group g are ``who[first_player[g]] …``, where member q has the place ``local[q]``; ``slot[p]`` is −1.
     """
     g, players = 0, 0
     for leaf in range(start.shape[0] - 1):

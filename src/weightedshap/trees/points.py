@@ -145,7 +145,8 @@ class Semivalues:
         return cls(ensemble, descent, steady, np.ascontiguousarray(weights[:, steady]), np.ascontiguousarray(others))
 
     def fill(self, goes: BoolArray, out: FloatArray) -> None:
-        """φ (n, m, d) of rows with directions `goes` (n, I), where it was 0."""
+        """φ (n, m, d) of rows with directions `goes` (n, I)."""
+        out[:] = 0.0
         if self.steady.all():
             return self._at_points(goes, out)
         for chosen, read in ((self.steady, self._at_points), (~self.steady, self._by_leaves)):
