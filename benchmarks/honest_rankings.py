@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 import weightedshap as ws
+from common import row, rule, written
 from truths import KINDS, REAL, SETTINGS, Case, make, make_real, real_half
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.curves import order_of
@@ -313,14 +314,6 @@ def median(runs: Mapping[str, Sequence[Any]], judge: str) -> str:
     return f"**{np.median([relative(of, judge, OURS)[0] for of in runs.values()]):.2f}**".replace("0.", ".")
 
 
-def row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def rule(n: int) -> str:
-    return f"|---|{'--:|' * (n - 1)}"
-
-
 def page() -> None:
     """The tables between the marks of the page."""
     truth, real = gathered("truth"), gathered("real")
@@ -330,15 +323,7 @@ def page() -> None:
         "real, trees": (real_table, of_trees_only(real, True)),
         "real, other models": (real_table, of_trees_only(real, False)),
     }
-    text = PAGE.read_text(encoding="utf-8")
-    for name, (make_table, runs) in parts.items():
-        lines = make_table(runs) if runs else ["Not measured yet."]
-        print("\n".join([f"\n{name}", *lines]))
-        before, found, after = text.partition(f"<!-- {name} -->\n")
-        if not found:
-            raise SystemExit(f"{PAGE} has no mark <!-- {name} -->")
-        text = before + found + "\n".join(lines) + "\n<!-- end -->" + after.partition("<!-- end -->")[2]
-    PAGE.write_text(text, encoding="utf-8")
+    written(PAGE, {name: table(runs) if runs else ["Not measured yet."] for name, (table, runs) in parts.items()})
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import xgboost
 
 import weightedshap as ws
+from common import data
 from trees import table
 from weightedshap.coalitions import random_coalitions
 from weightedshap.games.surrogate import Masked
@@ -36,16 +37,6 @@ def best(functions):
             if repeat:
                 times[name].append(time.process_time() - start)
     return {name: min(values) for name, values in times.items()}
-
-
-def data(d, n=6000, seed=0):
-    """Correlated columns, and a target with interactions."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    X[:, 1::2] = 0.6 * X[:, ::2][:, : d // 2] + 0.8 * X[:, 1::2]
-    effects = X @ (1 / np.sqrt(np.arange(1, d + 1)))
-    y = effects + np.sin(2 * X[:, 0] * X[:, 1]) + (X[:, 2] > 0) * X[:, 3] + rng.normal(scale=0.3, size=n)
-    return X, y
 
 
 def of_lightgbm(X, y):

@@ -30,6 +30,8 @@ from typing import Any
 
 import numpy as np
 
+from common import data, row, rule, written
+
 HERE = Path(__file__).parent.parent
 KEPT, PAGE = HERE / "results" / "peers", HERE / "docs" / "benchmarks.md"
 PACKAGES = "weightedshap", "shap", "shapiq", "woodelf_explainer", "lightgbm", "xgboost-cpu", "numba", "numpy"
@@ -58,15 +60,6 @@ def timed(work: Work, rows: np.ndarray, proportional: bool = True) -> Line | Non
         return None
     repeats = 3 if probe * len(rows) / PROBE < 5 else 1
     return {"seconds": min(seconds(lambda: work(rows)) for _ in range(repeats)), "timed": len(rows)}
-
-
-def data(d: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Correlated columns, and a target with effects of all and interactions of some."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    X[:, 1::2] = 0.6 * X[:, ::2][:, : d // 2] + 0.8 * X[:, 1::2]
-    effects = X @ (1 / np.sqrt(np.arange(1, d + 1)))
-    return X, effects + np.sin(2 * X[:, 0] * X[:, 1]) + (X[:, 2] > 0) * X[:, 3] + rng.normal(scale=0.3, size=n)
 
 
 def boosted(X: np.ndarray, y: np.ndarray, trees: int, depth: int) -> Any:
@@ -390,8 +383,7 @@ def pivot(group: str) -> list[str]:
     else:
         header = list(dict.fromkeys(method for times in found.values() for method in times))
         cells = {name: [shown(times.get(method)) for method in header] for name, times in found.items()}
-    rule = f"|---|{'--:|' * len(header)}"
-    return [_row("", *header), rule, *(_row(name, *of) for name, of in cells.items())]
+    return [row("", *header), rule(len(header) + 1), *(row(name, *of) for name, of in cells.items())]
 
 
 def _of_us(ours: str, peer: str) -> bool:
@@ -401,21 +393,9 @@ def _of_us(ours: str, peer: str) -> bool:
     return ours.startswith("ours") and not peer.startswith(("ours", "fit"))
 
 
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def page() -> None:
     """The tables between the marks of the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    for group in GROUPS:
-        table = pivot(group)
-        print("\n".join([f"\n{group}", *table]))
-        before, found, after = text.partition(f"<!-- {group} -->\n")
-        if not found:
-            raise SystemExit(f"{PAGE} has no mark <!-- {group} -->")
-        text = before + found + "\n".join(table) + "\n<!-- end -->" + after.partition("<!-- end -->")[2]
-    PAGE.write_text(text, encoding="utf-8")
+    written(PAGE, {group: pivot(group) for group in GROUPS})
 
 
 def main() -> None:

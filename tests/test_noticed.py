@@ -12,7 +12,7 @@ from tests.oracles import normal_rows
 from weightedshap.contributions import Chains, Contributions
 from weightedshap.estimators.noise import with_noise
 from weightedshap.evaluation.evaluate import halves
-from weightedshap.games.tree_blocks import LeafGames, path_games
+from weightedshap.games.tree_blocks import leaf_games, path_games
 from weightedshap.inputs import as_table
 from weightedshap.selection import careful_weight
 from weightedshap.trees import readers
@@ -108,7 +108,7 @@ def test_leaves_of_many_players(d):
     for one in (ensemble, chain):
         mixed = np.where(coalitions[:, None, :], x, background[None])  # (m, B, d)
         expected = one.predict(mixed.reshape(-1, d)).reshape(25, 40).mean(axis=1)
-        block = LeafGames.of((one,), background, np.full(40, 1 / 40), d)(x)
+        block = leaf_games((one,), background, np.full(40, 1 / 40), d)(x)
         np.testing.assert_allclose(block.values(coalitions)[0, :, 0], expected, atol=1e-9)
         order = rng.permutation(d)[None, None]
         walked = block.along(order)[0, 0, :, 0]

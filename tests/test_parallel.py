@@ -28,6 +28,7 @@ def test_an_error_in_a_block_reaches_the_caller(n_jobs):
         worked(lambda part: 1 // (part.start - 4), n_jobs)
 
 
+@pytest.mark.filterwarnings("default:A worker stopped")  # would end the thread that minds workers
 def test_threads_work_in_this_process_and_processes_elsewhere():
     assert set(worked(lambda part: os.getpid(), 2)) == {os.getpid()}
     with joblib.parallel_config(backend="loky"):

@@ -4,6 +4,7 @@ import hashlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -41,12 +42,18 @@ def each_block(
 
 
 def _by_several(work: Callable[[slice], Result], parts: Sequence[slice], n_jobs: int | None) -> Iterator[Result]:
+    """Threads of our own, joined before this ends; or what the user asks joblib for by `parallel_config`."""
     import joblib
+    from joblib.parallel import ThreadingBackend, get_active_backend
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):
-        pool = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-        yield from pool(joblib.delayed(work)(part) for part in parts)
+        if isinstance(get_active_backend(prefer="threads")[0], ThreadingBackend):
+            with ThreadPoolExecutor(joblib.effective_n_jobs(n_jobs)) as threads:
+                yield from threads.map(work, parts)
+        else:
+            pool = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+            yield from pool(joblib.delayed(work)(part) for part in parts)
 
 
 def bar(total: int | None, description: str, progress: bool | str, unit: str = "row") -> Any:

@@ -13,7 +13,8 @@ import weightedshap as ws
 from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.curves import along
 from weightedshap.games import Anchored, FunctionGame, TreeSurrogate
-from weightedshap.games.hints import HELPERS, RIDGE, Hints, columns_that_matter
+from weightedshap.games import hints as hints_module
+from weightedshap.games.hints import HELPERS, RIDGE, Hints, columns_that_matter, distinct_pairs
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.inputs import as_model, as_table
 
@@ -174,6 +175,17 @@ def test_long_walks_are_laid_out_in_parts(monkeypatch):
     whole = fitted().block(X).along(orders)
     monkeypatch.setattr("weightedshap.games.hints.LANES", 30)
     np.testing.assert_array_equal(fitted().block(X).along(orders), whole)
+
+
+@pytest.mark.parametrize(("mixed", "n"), [(hints_module.MIXED, 12), (np.uint64(0), 120)])
+def test_pairs_that_only_look_alike_are_kept_apart(monkeypatch, mixed, n):
+    monkeypatch.setattr(hints_module, "MIXED", mixed)
+    rng = np.random.default_rng(0)
+    row, sets = rng.integers(3, size=120), rng.random((4, 70))[rng.integers(4, size=120)] < 0.5
+    where, back = distinct_pairs(row, sets)
+    assert len(where) == n
+    np.testing.assert_array_equal(row[where][back], row)
+    np.testing.assert_array_equal(sets[where][back], sets)
 
 
 def test_with_all_players_known_the_game_is_the_prediction():

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tests.games.trees import assert_reads_out, deepest, random_ensemble, reference_value
 from weightedshap.coalitions import all_coalitions, prefixes
-from weightedshap.games.tree_blocks import LeafGames, mask_game, path_games
+from weightedshap.games.tree_blocks import leaf_games as games_of_leaves
+from weightedshap.games.tree_blocks import mask_game, path_games
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import backgrounds, ensembles, path_kernels, points
 from weightedshap.trees.backgrounds import Background, FewRows, absent_rows
@@ -28,8 +29,8 @@ seeds = st.integers(0, 2**32 - 1)
 def leaf_games(ensembles, Z, weights, d, patterns=False):
     """The games of hidden features taken from the rows of Z, by walking trees or by background patterns."""
     with mock.patch.object(backgrounds, "FEW_ROWS", 0 if patterns else len(Z)):
-        games = LeafGames.of(ensembles, Z, weights, d)
-    assert all(isinstance(absent, Background if patterns else FewRows) for absent in games.absent)
+        games = games_of_leaves(ensembles, Z, weights, d)
+    assert all(isinstance(absent, Background if patterns else FewRows) for absent, _ in games.readers)
     return games
 
 
@@ -90,7 +91,7 @@ def test_path_dependent_values_along_orders_equal_those_of_their_first_players(s
             order[[i - 1, i]] = order[[i, i - 1]]
     X = rng.integers(-1, 5, size=(2, d)).astype(float)
     with mock.patch.object(ensembles, "FEW_PLAYERS", 1000 if together else 0):
-        found = ensemble.path_along(ensemble.directions(X), orders)
+        found = path_games([ensemble], d)(X).along(orders)[..., 0]
     for x, along, walked in zip(X, found, orders, strict=True):
         coalitions = prefixes(walked).reshape(-1, d)
         expected = ensemble.masked_values(x[None], np.zeros(len(coalitions), dtype=int), coalitions)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, stored_array
-from weightedshap.coalitions import distinct, ends, prefixes
+from weightedshap.coalitions import ends, prefixes
 from weightedshap.games.boosting import BINNING, LEARNING, Boosted
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import Encoding, Masked
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 HELPERS = 40  # columns at most that hints are drawn from
 KNOTS = 256  # of the way from a column to its scores
 RIDGE = 0.01  # added to variances, which are at most one
+MIXED = np.uint64(0x9E3779B97F4A7C15)  # by which bits are mixed up
 LANES = 2**14  # masked rows laid out at once
 GROWN = {"num_leaves": 15, "learning_rate": 0.15, "num_threads": 1, "seed": 0}  # trees that tell which columns matter
 ROUNDS, ENOUGH = 40, 10_000  # of them, and rows that they are grown on
@@ -70,19 +71,27 @@ class Hints:
 
     def pairs(self, X: FloatArray, row: IntArray, known: BoolArray) -> FloatArray:
         """(N, K) the hints of row ``X[row[t]]`` of which the columns ``known[t]`` (N, c) are known."""
-        from weightedshap.games import hint_kernels
-
-        out = np.empty((len(row), self.most))
-        hint_kernels.pairs(self.scored(X), row, np.ascontiguousarray(known[:, self.helpers]), self.covariance, out)
-        return out
+        told = known[:, self.helpers]
+        stop = np.cumsum(told.sum(axis=1))
+        return self._guessed(X, row, np.flatnonzero(told) % told.shape[1], stop[:, None])[:, 0]
 
     def along(self, X: FloatArray, orders: IntArray) -> FloatArray:
         """(n, m, d + 1, K) the hints of rows (n, c) when the first 0..d players of orders (n, m, d) are known."""
+        n, m, d = orders.shape
+        sizes = np.array([len(columns) for columns in self.players])
+        told = sizes[orders.ravel()]  # (n·m·d,) columns that become known
+        stop, begin = np.cumsum(told), (np.cumsum(sizes) - sizes)[orders.ravel()]
+        column = np.concatenate(self.players)[np.repeat(begin - (stop - told), told) + np.arange(told.sum())]
+        start = np.arange(n * m) * len(self.helpers)
+        stops = np.concatenate([start[:, None], stop.reshape(-1, d)], axis=1)  # (n·m, d + 1)
+        return self._guessed(X, np.repeat(np.arange(n), m), column, stops).reshape(n, m, d + 1, -1)
+
+    def _guessed(self, X: FloatArray, row: IntArray, column: IntArray, stop: IntArray) -> FloatArray:
+        """(N, e, K) the hints after each stop (N, e) of walks along columns, see `hint_kernels.guess`."""
         from weightedshap.games import hint_kernels
 
-        start = np.cumsum([0, *map(len, self.players)])
-        out = np.empty((*orders.shape[:2], orders.shape[2] + 1, self.most))
-        hint_kernels.along(self.scored(X), orders, start, np.concatenate(self.players), self.covariance, out)
+        out = np.empty((*stop.shape, self.most))
+        hint_kernels.guess(self.scored(X), row, column, stop, self.covariance, out)
         return out
 
 
@@ -147,6 +156,19 @@ class FittedHinted(Boosted):
         return self.games(self.encoding(rows)).pairs(Masked(np.arange(len(coalitions)), coalitions))
 
 
+def distinct_pairs(row: IntArray, sets: BoolArray) -> tuple[IntArray, IntArray]:
+    """Where each distinct pair of a row and a set (N, d) comes first, and for each pair which of these it is."""
+    packed = np.packbits(np.pad(sets, ((0, 0), (0, -sets.shape[1] % 64))), axis=1).view(np.uint64)
+    key = row.astype(np.uint64) * MIXED
+    for word in packed.T:
+        key = (key ^ word) * MIXED
+        key ^= key >> 29
+    _, where, back = np.unique(key, return_index=True, return_inverse=True)
+    if np.array_equal(packed[where][back], packed) and np.array_equal(row[where][back], row):
+        return where, back
+    return np.arange(len(row)), np.arange(len(row))  # two have the same key: none is taken for another
+
+
 @dataclass(frozen=True)
 class HintedBlock:
     """The games of n rows, each value found by laying out its masked row."""
@@ -175,18 +197,15 @@ class HintedBlock:
 
     def along(self, orders: IntArray) -> FloatArray:
         n, m, d = orders.shape
-        out, step = np.empty((n, m * (d + 1), len(self.ensembles))), max(1, LANES // (m * (d + 1)))
+        out, step = np.empty((n, m, d + 1, len(self.ensembles))), max(1, LANES // (m * (d + 1)))
         for start in range(0, n, step):
-            X, some = self.X[start : start + step], np.ascontiguousarray(orders[start : start + step])
-            hints = self.hints.along(X, some).reshape(len(X), m * (d + 1), -1)
-            sets = prefixes(some.reshape(-1, d)).reshape(len(X), -1, d)
-            found = [distinct(of_row) for of_row in sets]
-            row = np.repeat(np.arange(len(X)), [len(where) for where, _ in found])
-            where = np.concatenate([where for where, _ in found])
-            read = self._read(X[row], self.table.known_columns(sets[row, where]), hints[row, where])
-            for r, (_, back) in enumerate(found):
-                out[start + r] = read[row == r][back]
-        return out.reshape(n, m, d + 1, -1)
+            X, some = self.X[start : start + step], orders[start : start + step]
+            hints = self.hints.along(X, some).reshape(-1, self.hints.most)  # (lanes, K)
+            sets, row = prefixes(some.reshape(-1, d)).reshape(-1, d), np.repeat(np.arange(len(X)), m * (d + 1))
+            where, back = distinct_pairs(row, sets)
+            read = self._read(X[row[where]], self.table.known_columns(sets[where]), hints[where])
+            out[start : start + step] = read[back].reshape(len(X), m, d + 1, -1)
+        return out
 
     def ends(self) -> FloatArray:
         return self.values(ends(self.d))

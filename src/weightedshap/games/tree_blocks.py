@@ -1,20 +1,21 @@
 """Blocks of games that are read off trees; loaded, with the compiled loops, when the first is made."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees.backgrounds import Background, FewRows, absent_rows
-from weightedshap.trees.ensembles import Ensemble, coefficient_table
+from weightedshap.trees import lane_kernels
+from weightedshap.trees.backgrounds import absent_rows
+from weightedshap.trees.ensembles import Ensemble
 from weightedshap.trees.points import Descent, Semivalues
 
 Made = TypeVar("Made")
+Weigher = Callable[[Any, FloatArray], None]
+"""Fills in φ_w (n, m, d) of rows under m weight vectors."""
 
 
 class Latest(Generic[Made]):
@@ -34,25 +35,50 @@ class Latest(Generic[Made]):
         return type(self), (self.make,)
 
 
+class Reader(Protocol):
+    """One ensemble under one way of removing features; what `at` finds of rows, the other methods ask for."""
+
+    @property
+    def row_bytes(self) -> int: ...
+    def at(self, X: FloatArray) -> Any: ...
+    def weigher(self, vectors: FloatArray) -> Weigher: ...
+    def ends(self, rows: Any, out: FloatArray) -> None: ...
+    def values(self, rows: Any, coalitions: BoolArray, out: FloatArray) -> None: ...
+    def along(self, rows: Any, orders: IntArray, out: FloatArray) -> None: ...
+
+
 @dataclass(frozen=True)
-class TreeBlock(ABC):
+class TreeBlock:
     """The games of n rows, an `ExactBlock` read off trees."""
 
-    outputs: tuple[Any, ...]  # what is known of each
+    outputs: tuple[tuple[Reader, Latest[Weigher], Any], ...]  # of each its reader, what weighs, and the rows
     d: int
     n: int
 
-    @abstractmethod
-    def values(self, coalitions: BoolArray) -> FloatArray: ...
+    def values(self, coalitions: BoolArray) -> FloatArray:
+        known = np.ascontiguousarray(coalitions)
+        return self._filled((len(known),), lambda reader, _, rows, out: reader.values(rows, known, out))
 
-    @abstractmethod
-    def along(self, orders: IntArray) -> FloatArray: ...
+    def along(self, orders: IntArray) -> FloatArray:
+        walked = np.ascontiguousarray(orders)
+        shape = orders.shape[1], self.d + 1
+        return self._filled(shape, lambda reader, _, rows, out: reader.along(rows, walked, out))
 
-    @abstractmethod
-    def ends(self) -> FloatArray: ...
+    def ends(self) -> FloatArray:
+        return self._filled((2,), lambda reader, _, rows, out: reader.ends(rows, out))
 
-    @abstractmethod
-    def semivalues(self, vectors: FloatArray) -> FloatArray: ...
+    def semivalues(self, vectors: FloatArray) -> FloatArray:
+        shape = len(vectors), self.d
+        return self._filled(shape, lambda _, weigher, rows, out: weigher(vectors)(rows, out))
+
+    def _filled(
+        self, shape: tuple[int, ...], fill: Callable[[Reader, Latest[Any], Any, FloatArray], None]
+    ) -> FloatArray:
+        """(n, *shape, k); outputs stay apart in memory, and are filled one by one."""
+        out = np.empty((len(self.outputs), self.n, *shape))
+        for one, of_one in zip(self.outputs, out, strict=True):
+            fill(*one, of_one)
+        return np.moveaxis(out, 0, -1)
 
     def output(self, index: int) -> Self:
         return replace(self, outputs=self.outputs[index : index + 1])
@@ -61,108 +87,73 @@ class TreeBlock(ABC):
         return ExactGame(self)
 
 
-@dataclass(frozen=True)
-class LeafBlock(TreeBlock):
-    """Games whose hidden features take the values of absent rows."""
-
-    outputs: tuple[tuple[FewRows | Background, Any], ...]  # and what these know of the rows
-    table: Latest[FloatArray]  # the coefficients K(s, t) times weight vectors, see `coefficient_table`
-
-    def values(self, coalitions: BoolArray) -> FloatArray:
-        known = np.ascontiguousarray(coalitions)
-        return self._filled((len(known),), lambda absent, rows, out: absent.values(rows, known, out))
-
-    def along(self, orders: IntArray) -> FloatArray:
-        walked = np.ascontiguousarray(orders)
-        return self._filled((orders.shape[1], self.d + 1), lambda absent, rows, out: absent.along(rows, walked, out))
-
-    def ends(self) -> FloatArray:
-        return self._filled((2,), lambda absent, rows, out: absent.ends(rows, out))
-
-    def semivalues(self, vectors: FloatArray) -> FloatArray:
-        table = self.table(vectors)
-        return self._filled((len(vectors), self.d), lambda absent, rows, out: absent.semivalues(rows, table, out))
-
-    def _filled(
-        self, shape: tuple[int, ...], fill: Callable[[FewRows | Background, Any, FloatArray], None]
-    ) -> FloatArray:
-        """(n, *shape, k); outputs stay apart in memory, and are filled one by one."""
-        out = np.empty((len(self.outputs), self.n, *shape))
-        for one, of_one in zip(self.outputs, out, strict=True):
-            fill(*one, of_one)
-        return np.moveaxis(out, 0, -1)
+PathBlock = TreeBlock
 
 
 @dataclass(frozen=True)
-class LeafGames:
-    """X (n, c) → the games of these rows, whose hidden features take the values of absent rows."""
+class TreeGames:
+    """X (n, c) → the games of these rows, by the reader of each output."""
 
-    absent: tuple[FewRows | Background, ...]  # as the ensemble of each output sees them
+    readers: tuple[tuple[Reader, Latest[Weigher]], ...]
     d: int
-    table: Latest[FloatArray]  # the coefficients K(s, t) times weight vectors, see `coefficient_table`
 
     @classmethod
-    def of(cls, ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int) -> Self:
-        """The absent rows Z (B, c) with weights (B,)."""
-        absent = tuple(absent_rows(ensemble, Z, weights) for ensemble in ensembles)
-        coefficients = coefficient_table(d, max(one.widest for one in absent))
-        return cls(absent, d, Latest(partial(_times, coefficients)))
+    def of(cls, readers: Iterable[Reader], d: int) -> Self:
+        return cls(tuple((reader, Latest(reader.weigher)) for reader in readers), d)
 
-    def __call__(self, X: FloatArray) -> LeafBlock:
-        return LeafBlock(tuple((one, one.at(X)) for one in self.absent), self.d, len(X), self.table)
+    def __call__(self, X: FloatArray) -> TreeBlock:
+        return TreeBlock(tuple((reader, of, reader.at(X)) for reader, of in self.readers), self.d, len(X))
 
     @property
     def row_bytes(self) -> int:
         """About how much memory is held of a row."""
-        return sum(one.row_bytes for one in self.absent)
-
-
-def _times(coefficients: FloatArray, vectors: FloatArray) -> FloatArray:
-    return np.ascontiguousarray(coefficients @ vectors.T)
+        return sum(reader.row_bytes for reader, _ in self.readers)
 
 
 @dataclass(frozen=True)
-class PathBlock(TreeBlock):
-    """Path-dependent games."""
+class ByCover:
+    """Splits on hidden features are averaged by cover."""
 
-    outputs: tuple[tuple[Ensemble, Latest[Semivalues], BoolArray], ...]  # and the directions of the rows (n, I)
+    ensemble: Ensemble
+    descent: Descent
+    row_bytes = 0  # the ways to leaves are shared by all rows
 
-    @classmethod
-    def of(cls, readers: Sequence[tuple[Ensemble, Latest[Semivalues]]], X: FloatArray, d: int) -> Self:
-        """The games of rows X (n, c)."""
-        return cls(tuple((e, reader, e.directions(X)) for e, reader in readers), d, len(X))
+    def at(self, X: FloatArray) -> BoolArray:
+        """What is known of rows X (n, c), their directions (n, I), which the methods below ask for."""
+        return self.ensemble.directions(X)
 
-    def values(self, coalitions: BoolArray) -> FloatArray:
-        known = np.ascontiguousarray(coalitions)
-        return together(e.path_values(goes, known) for e, _, goes in self.outputs)
+    def weigher(self, vectors: FloatArray) -> Weigher:
+        return Semivalues.of(self.ensemble, self.descent, vectors).fill
 
-    def along(self, orders: IntArray) -> FloatArray:
-        return together(e.path_along(goes, orders) for e, _, goes in self.outputs)
+    def ends(self, goes: BoolArray, out: FloatArray) -> None:
+        """(n, 2) the values of no players and of all players."""
+        out[:, 0], out[:, 1] = self.ensemble.mean_by_cover, self.ensemble.walk(goes)
 
-    def ends(self) -> FloatArray:
-        empty = (np.full(self.n, e.mean_by_cover) for e, _, _ in self.outputs)
-        full = (e.walk(goes) for e, _, goes in self.outputs)
-        return np.stack([together(empty), together(full)], axis=1)
+    def values(self, goes: BoolArray, coalitions: BoolArray, out: FloatArray) -> None:
+        """(n, m) the values of coalitions (m, d)."""
+        e = self.ensemble
+        out[:] = e.constant
+        lane_kernels.values(goes, e.steps, e.lines, coalitions, out)
 
-    def semivalues(self, vectors: FloatArray) -> FloatArray:
-        out = np.zeros((len(self.outputs), self.n, len(vectors), self.d))
-        for (_, reader, goes), phi in zip(self.outputs, out, strict=True):
-            reader(vectors).fill(goes, phi)
-        return np.moveaxis(out, 0, -1)
-
-
-def together(outputs: Iterable[FloatArray]) -> FloatArray:
-    """(n, …) of each output → (n, …, k); in memory outputs stay one after the other."""
-    return np.moveaxis(np.stack(list(outputs)), 0, -1)
+    def along(self, goes: BoolArray, orders: IntArray, out: FloatArray) -> None:
+        """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
+        out[:], groups, constant = 0.0, self.ensemble.groups, self.ensemble.constant
+        lane_kernels.add_steps(goes, *groups, orders, out)  # by how much the value changes with each player
+        np.cumsum(out, axis=2, out=out)
+        out += constant
 
 
-def path_games(ensembles: Sequence[Ensemble], d: int) -> Callable[[FloatArray], PathBlock]:
-    """X (n, c) → the games of these rows, whose splits on hidden features are averaged by cover."""
-    readers = [(e, Latest(partial(Semivalues.of, e, Descent.of(e)))) for e in ensembles]
-    return partial(PathBlock.of, readers, d=d)
+def leaf_games(ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int) -> TreeGames:
+    """Games whose hidden features take the values of absent rows Z (B, c) with weights (B,)."""
+    return TreeGames.of((absent_rows(ensemble, Z, weights) for ensemble in ensembles), d)
+
+
+def path_games(ensembles: Sequence[Ensemble], d: int) -> TreeGames:
+    """Games whose splits on hidden features are averaged by cover."""
+    return TreeGames.of((ByCover(ensemble, Descent.of(ensemble)) for ensemble in ensembles), d)
 
 
 def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:
     """The game of ensembles trained on 0/1 masks, column i being 1 where player i is known; its Δ is exact."""
-    games = LeafGames.of(ensembles, np.zeros((1, d)), np.ones(1), d)
+    games = leaf_games(ensembles, np.zeros((1, d)), np.ones(1), d)
     return ExactGame(games(np.ones((1, d))), axis=False)

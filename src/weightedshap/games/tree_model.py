@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -15,10 +15,10 @@ from weightedshap.games.protocols import Anchor, ExactFitted
 from weightedshap.games.surrogate import Masked, refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
-from weightedshap.trees.links import Link, agree, follows, link_between, scale_of
+from weightedshap.trees.links import Link, agree, follows, link_between, name_of_raw
 
 if TYPE_CHECKING:
-    from weightedshap.games.tree_blocks import LeafGames, TreeBlock
+    from weightedshap.games.tree_blocks import TreeBlock, TreeGames
     from weightedshap.trees.readers import ReadModel
 
 
@@ -131,7 +131,7 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
 
     @property
     @abstractmethod
-    def games(self) -> Callable[[FloatArray], TreeBlock]:
+    def games(self) -> TreeGames:
         """Encoded rows (n, c) → their games."""
 
     def ready(self) -> Self:
@@ -147,7 +147,7 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
         return {
             "game": self.name,
             "space": self.space,
-            **scale_of(self.link),
+            **name_of_raw(self.link),
             "background_rows": len(self.background),
             "trees": sum(len(e.roots) for e in self.read.ensembles),
             "leaves": sum(len(e.value) for e in self.read.ensembles),
@@ -176,11 +176,11 @@ class FittedInterventional(FittedTrees):
     at_once = 1024  # rows share what is found for a pattern
 
     @cached_property
-    def games(self) -> LeafGames:
-        from weightedshap.games.tree_blocks import LeafGames
+    def games(self) -> TreeGames:
+        from weightedshap.games.tree_blocks import leaf_games
 
         background = self.background
-        return LeafGames.of(self.read.ensembles, self._numbers(background.data), background.weights, background.d)
+        return leaf_games(self.read.ensembles, self._numbers(background.data), background.weights, background.d)
 
     @property
     def row_bytes(self) -> int:
@@ -195,7 +195,7 @@ class FittedPath(FittedTrees):
     row_bytes = 0  # the ways to leaves are shared by all rows
 
     @cached_property
-    def games(self) -> Callable[[FloatArray], TreeBlock]:
+    def games(self) -> TreeGames:
         from weightedshap.games.tree_blocks import path_games
 
         return path_games(self.read.ensembles, self.background.d)

@@ -20,7 +20,7 @@ from weightedshap.inputs import Data, Model, Table
 if TYPE_CHECKING:
     from lightgbm import Booster
 
-    from weightedshap.games.tree_blocks import LeafGames
+    from weightedshap.games.tree_blocks import TreeGames
 
 
 FAR = 100  # times the range of f: so far from 0 single precision loses digits that matter
@@ -171,12 +171,12 @@ class FittedTreeSurrogate(ReadOff):
     recipe: ClassVar[str] = "TreeSurrogate"
 
     @cached_property
-    def games(self) -> LeafGames:
+    def games(self) -> TreeGames:
         """Encoded rows (n, c) → their games; hidden features are those of a row without any value."""
-        from weightedshap.games.tree_blocks import LeafGames
+        from weightedshap.games.tree_blocks import leaf_games
 
         nothing = np.full((1, len(self.background.names)), np.nan)
-        return LeafGames.of(self.ensembles, nothing, np.ones(1), self.background.d)
+        return leaf_games(self.ensembles, nothing, np.ones(1), self.background.d)
 
     @property
     def row_bytes(self) -> int:

@@ -4,8 +4,9 @@ Against few of them the living leaves of a row are listed, see `leaf_kernels`. M
 `pattern_kernels`: what a row costs then does not depend on how many there are.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,10 +14,12 @@ import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.trees import leaf_kernels, pattern_kernels, point_kernels
-from weightedshap.trees.ensembles import Ensemble
-from weightedshap.trees.leaf_kernels import level
-from weightedshap.trees.pattern_kernels import ROWS, in_words
+from weightedshap.trees.ensembles import Ensemble, Int32, coefficient_table
+from weightedshap.trees.leaf_kernels import level, with_room
+from weightedshap.trees.pattern_kernels import ALL, ROWS, SEEN, in_words
 
+Words = npt.NDArray[np.uint64]
+Rows = tuple[BoolArray, tuple[Any, ...]]  # directions (n, I), and lists of leaves, see `leaf_kernels`
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
 PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
@@ -34,39 +37,41 @@ class FewRows:
     weights: FloatArray  # (B,)
 
     @property
-    def widest(self) -> int:
-        """An upper bound on the members of a leaf."""
-        return self.ensemble.widest
-
-    @property
     def row_bytes(self) -> int:
         """About what the lists of a row take."""
         return 16 * min(len(self.weights), 64) * len(self.ensemble.value)
 
-    def at(self, X: FloatArray) -> tuple[Any, ...]:
-        """What is known of rows X (n, c), which the methods below ask for."""
+    def at(self, X: FloatArray) -> Rows:
+        """What is known of rows X (n, c), their directions and leaves, which the methods below ask for."""
         e = self.ensemble
-        trees = e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth
-        return tuple(leaf_kernels.list_leaves(e.directions(X), self.goes, self.weights, *trees))
+        trees, goes = (e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth), e.directions(X)
+        return goes, leaf_kernels.list_leaves(goes, self.goes, self.weights, *trees)
 
-    def semivalues(self, lists: tuple[Any, ...], table: FloatArray, out: FloatArray) -> None:
+    def weigher(self, vectors: FloatArray) -> Callable[[Rows, FloatArray], None]:
+        return partial(self.semivalues, times(self.ensemble.widest, vectors))
+
+    def semivalues(self, table: FloatArray, rows: Rows, out: FloatArray) -> None:
         """φ_w (n, m, d) under m weight vectors, times which the coefficients K(s, t) are the `table` (K, m)."""
-        leaf_kernels.semivalues(*lists, table, out)
+        leaf_kernels.semivalues(*rows[1], table, out)
 
-    def ends(self, lists: tuple[Any, ...], out: FloatArray) -> None:
+    def ends(self, rows: Rows, out: FloatArray) -> None:
         """(n, 2) the values of no players and of all players."""
-        out[:] = self.ensemble.offset
-        leaf_kernels.ends(*lists, out)
+        out[:, 0], out[:, 1] = self.empty, self.ensemble.walk(rows[0])
 
-    def values(self, lists: tuple[Any, ...], coalitions: BoolArray, out: FloatArray) -> None:
+    @cached_property
+    def empty(self) -> float:
+        """The game of no players, the same at every row."""
+        return float(self.weights @ self.ensemble.walk(self.goes))
+
+    def values(self, rows: Rows, coalitions: BoolArray, out: FloatArray) -> None:
         """(n, m) the values of coalitions (m, d)."""
         out[:] = self.ensemble.offset
-        leaf_kernels.values(*lists, coalitions, out)
+        leaf_kernels.values(*rows[1], coalitions, out)
 
-    def along(self, lists: tuple[Any, ...], orders: IntArray, out: FloatArray) -> None:
+    def along(self, rows: Rows, orders: IntArray, out: FloatArray) -> None:
         """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
         out[:] = self.ensemble.offset
-        leaf_kernels.along(*lists, orders, out)
+        leaf_kernels.along(*rows[1], orders, out)
 
 
 @dataclass(frozen=True)
@@ -75,44 +80,37 @@ class Background:
 
     ensemble: Ensemble
     given: tuple[tuple[Any, ...], ...]  # leaves, their groups and patterns, as `pattern_kernels` asks for them
+    nothing: FloatArray  # (G,) what each group of leaves gives to no players
 
     @classmethod
     def of(cls, ensemble: Ensemble, goes: BoolArray, weights: FloatArray) -> Self | None:
         """Rows with directions `goes` (B, I) and weights (B,); None where they have too many patterns."""
         paths = ensemble.paths
-        if paths.widest > PATTERN_BITS:
-            return None
         ways = paths.start, paths.edge_start, paths.edge
-        patterns = pattern_kernels.background_patterns(in_words(goes), weights, *ways, MOST_PATTERNS)
-        if patterns[0][0] < 0:
+        if paths.widest > PATTERN_BITS or (patterns := _patterns(in_words(goes), weights, *ways)) is None:
             return None
-        groups = pattern_kernels.group_leaves(paths.start, paths.member, ensemble.n_players)
-        return cls(ensemble, ((paths.value, *ways), groups, patterns))
-
-    @property
-    def widest(self) -> int:
-        """The most members of a leaf."""
-        return self.ensemble.paths.widest
+        groups, size = _groups(paths.start, paths.member, ensemble.n_players), np.diff(paths.start)
+        first, mask, weight = patterns
+        leaf, passes_all = np.repeat(np.arange(len(size)), np.diff(first)), ALL >> (64 - size).astype(np.uint64)
+        share = np.bincount(leaf, weight * (mask == passes_all[leaf]), minlength=len(size))
+        group = np.repeat(np.arange(len(groups[0]) - 1), np.diff(groups[0]))
+        nothing = np.zeros(len(groups[0]) - 1)
+        np.add.at(nothing, group, paths.value * share)
+        return cls(ensemble, ((paths.value, *ways), groups, patterns), nothing)
 
     @property
     def row_bytes(self) -> int:
         """About what is held of a row."""
         return 2 * len(self.ensemble.left)
 
-    @cached_property
-    def empty(self) -> float:
-        """The game of no players, the same at every row."""
-        out = np.empty((1, 1))
-        self.values(
-            np.zeros((1, len(self.ensemble.left)), np.bool_), np.zeros((1, self.ensemble.n_players), np.bool_), out
-        )
-        return float(out[0, 0])
-
     def at(self, X: FloatArray) -> BoolArray:
         return self.ensemble.directions(X)
 
-    def semivalues(self, goes: BoolArray, table: FloatArray, out: FloatArray) -> None:
-        (n, m, d), words, (columns, weights) = out.shape, in_words(goes), basis(table, self.widest)
+    def weigher(self, vectors: FloatArray) -> Callable[[BoolArray, FloatArray], None]:
+        return partial(self.semivalues, times(self.ensemble.paths.widest, vectors))
+
+    def semivalues(self, table: FloatArray, goes: BoolArray, out: FloatArray) -> None:
+        (n, m, d), words, (columns, weights) = out.shape, in_words(goes), basis(table, self.ensemble.paths.widest)
         sums, memory = np.zeros((len(words), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
         pattern_kernels.semivalues(words, n, self.given, _places(np.int64), columns, memory, sums)
         phi = np.empty((min(n, ROWS), m, d))
@@ -121,7 +119,7 @@ class Background:
             out[ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
 
     def ends(self, goes: BoolArray, out: FloatArray) -> None:
-        out[:, 0], out[:, 1] = self.empty, self.ensemble.walk(goes)
+        out[:, 0], out[:, 1] = self.ensemble.offset + self.nothing.sum(), self.ensemble.walk(goes)
 
     def values(self, goes: BoolArray, coalitions: BoolArray, out: FloatArray) -> None:
         out[:] = self.ensemble.offset
@@ -135,14 +133,41 @@ class Background:
             (parent, added), sets = np.empty((2, n, m * d + 1), np.int32), np.empty(n, np.int64)
             pattern_kernels.first_players(orders[rows].astype(np.int32), parent, added, sets, lane)
             words, found = in_words(goes[rows]), np.full(parent.shape, self.ensemble.offset)
-            bit = np.zeros(d, np.uint64)
-            pattern_kernels.along(words, self.given, _places(np.float64), parent, added, sets, bit, found)
+            scratch = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
+            places = _places(np.float64)
+            pattern_kernels.along(words, self.given, places, self.nothing, parent, added, sets, *scratch, found)
             out[rows] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
+
+
+def _patterns(words: Words, weights: FloatArray, *ways: Any) -> tuple[IntArray, Words, FloatArray] | None:
+    """Where the patterns of each leaf begin, the patterns and their weights; None where they would be too many."""
+    n_leaves, done, room = len(ways[0]) - 1, 0, max(4096, len(weights))
+    first, mask, weight = np.zeros(n_leaves + 1, np.int64), np.empty(0, np.uint64), np.empty(0)
+    place = np.empty(2 ** (2 * len(weights) - 1).bit_length(), np.int64)
+    while done < n_leaves:
+        if first[done] > MOST_PATTERNS:
+            return None
+        mask, weight = with_room(mask, room), with_room(weight, room)
+        done, room = pattern_kernels.fill_patterns(words, weights, *ways, place, done, first, mask, weight), 2 * room
+    return None if first[-1] > MOST_PATTERNS else (first, mask[: first[-1]].copy(), weight[: first[-1]].copy())
+
+
+def _groups(start: IntArray, member: Int32, n_players: int) -> tuple[IntArray, IntArray, Int32, Int32]:
+    """Where the leaves and the players of each group begin, the players, and of each member its place among them."""
+    first_leaf, first_player = np.zeros((2, len(start) + 1), np.int64)
+    who, local, slot = *np.empty((2, len(member)), np.int32), np.full(n_players, -1, np.int32)
+    G = pattern_kernels.group_leaves(start, member, slot, first_leaf, first_player, who, local)
+    return first_leaf[: G + 1], first_player[: G + 1], who[: first_player[G]], local
 
 
 def _places(kind: npt.DTypeLike) -> tuple[npt.NDArray[Any], ...]:
     """Where something is kept for words of leaves: the leaf, −1 where there is none, the word, and what is kept."""
     return np.full(PLACES, -1, np.int32), np.empty(PLACES, np.uint64), np.empty(PLACES, kind)
+
+
+def times(widest: int, vectors: FloatArray) -> FloatArray:
+    """(K, m) the coefficients K(s, t) of leaves up to `widest` members, see `coefficient_table`, times m vectors."""
+    return np.ascontiguousarray(coefficient_table(vectors.shape[1], widest) @ vectors.T)
 
 
 def basis(table: FloatArray, widest: int) -> tuple[FloatArray, FloatArray]:

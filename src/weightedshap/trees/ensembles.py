@@ -17,6 +17,7 @@ from weightedshap.trees import lane_kernels, leaf_kernels, path_kernels
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Steps = npt.NDArray[np.void]  # of `STEP`
 FEW_PLAYERS = 128  # up to so many, trees share the coalitions along orders; beyond, each tree has fewer of its own
 
 
@@ -51,24 +52,29 @@ class Paths(NamedTuple):
     widest: int  # the most members of a leaf
 
 
-class Programme(NamedTuple):
-    """The inner nodes from the leaves up, as steps that hold few values at once; children in the order of work."""
+INTS, FLAGS, NUMBERS = (
+    ("node", "column", "player", "slot", "inner", "level", "turn", "above", "width"),
+    ("left_first", "nan_left", "special", "is_root"),
+    ("limit", "a", "b", "u", "v", "ratio"),
+)
+STEP = np.dtype(
+    [(name, kind) for kind, names in (("i4", INTS), ("?", FLAGS), ("f8", NUMBERS)) for name in names], align=True
+)
+"""An inner node with all that loops ask about it; its children are in the order of work.
 
-    node: Int32  # (I,) as all up to `is_root`
-    special: BoolArray  # whether the node does more than compare numbers
-    limit: FloatArray  # x goes left if it is at most that; where missing goes left: right if −x is at most that
-    left_first: BoolArray  # whether the left child is the first
-    inner: Int32  # how many of the children are inner nodes; if one is, it is the first
-    share: FloatArray  # (I, 2) of the cover that goes to the children; shares need not add up to one
-    leaf: FloatArray  # (I, 2) the values of children that are leaves
-    is_root: BoolArray
-    lines: int  # the most values held at once
+``slot``: of its categories, or −1; ``inner``: how many of the children are inner nodes, if one is, it is the first;
+``left_first``: whether the left child is the first; ``special``: whether it does more than compare numbers; ``limit``:
+x goes left if it is at most that, where missing goes left: right if −x is at most that; ``a``, ``b``: the shares of the
+cover that go to the children, which need not add up to one; ``u``, ``v``: the values of children that are leaves. For
+``level``, ``turn``, ``above``, ``width`` and ``ratio`` see `point_kernels.find_ancestors`.
+"""
 
 
 class Groups(NamedTuple):
-    """The steps of a `Programme`, cut into G groups of whole trees with players of their own."""
+    """The steps of an ensemble, cut into G groups of whole trees with players of their own."""
 
-    player: Int32  # (I,) which of the group's players a step asks about
+    steps: Steps  # (I,) which ask about a group's players by their place in it
+    lines: int  # the most values held at once
     first_step: Int64  # (G + 1,) of each group
     first_player: Int64  # (G + 1,) in `who`
     who: Int64  # the players of the groups, one group after the other
@@ -124,39 +130,53 @@ class Ensemble:
 
     @cached_property
     def paths(self) -> Paths:
-        trees = self.roots, self.left, self.right, self.player, self.value
-        return Paths(*path_kernels.leaf_paths(*trees, self.cover, self.n_players, self.depth))
+        n_inner, L = len(self.left), len(self.value)
+        children = (np.concatenate([self.left[node], self.right[node]]) for node in self.levels())
+        n_edges = sum(at * int((level >= n_inner).sum()) for at, level in enumerate(children, start=1))
+        start, edge_start, leaf = np.zeros(L + 1, np.int64), np.zeros(n_edges + 1, np.int64), np.empty(L, np.int64)
+        member, edge, ratio = *np.empty((2, n_edges), np.int32), np.empty(n_edges)
+        scratch = np.full(self.n_players, -1, np.int32), *np.empty((2, self.depth + 1), np.int32)
+        trees = self.roots, self.left, self.right, self.player, self.cover
+        path_kernels.fill_paths(*trees, *scratch, leaf, start, member, ratio, edge_start, edge)
+        n, widest = start[-1], int(np.diff(start).max(initial=0))
+        return Paths(self.value[leaf], start, member[:n].copy(), ratio[:n].copy(), edge_start[: n + 1], edge, widest)
 
     @cached_property
-    def programme(self) -> Programme:
-        node, n_inner = self.parents_first(self.left_first)[::-1].copy(), len(self.left)
-        left, right = self.left[node], self.right[node]
-        left_first, threshold = self.left_first[node], self.threshold[node]
-        children = np.where(left_first[:, None], np.stack([left, right], axis=1), np.stack([right, left], axis=1))
-        is_leaf = children >= n_inner
-        return Programme(
-            node=node,
-            special=np.isin(node, self.special),
-            limit=np.where(self.nan_left[node], -np.nextafter(threshold, np.inf), threshold),
-            left_first=left_first,
-            inner=2 - is_leaf.sum(axis=1, dtype=np.int32),
-            share=np.stack([self.shares(child, node) for child in children.T], axis=1),
-            leaf=np.concatenate([np.zeros(n_inner), self.value])[children],
-            is_root=np.isin(node, self.roots),
-            lines=int(self.need.max(initial=0)),
-        )
+    def steps(self) -> Steps:
+        """(I,) the inner nodes from the leaves up, in an order that holds few values at once."""
+        node, n_inner = self.parents_first(self.left_first)[::-1], len(self.left)
+        sides, left_first, threshold = (self.left[node], self.right[node]), self.left_first[node], self.threshold[node]
+        children = np.where(left_first, sides, sides[::-1])  # (2, I)
+        a, b = (self.shares(child, node) for child in children)
+        u, v = np.concatenate([np.zeros(n_inner), self.value])[children]
+        fields = {name: vars(self)[name][node] for name in ("column", "player", "nan_left")}
+        fields |= {"node": node, "slot": self.cat_slot[node], "inner": (children < n_inner).sum(axis=0)}
+        fields |= {"left_first": left_first, "special": np.isin(node, self.special)}
+        fields |= {"is_root": np.isin(node, self.roots), "a": a, "b": b, "u": u, "v": v}
+        fields["limit"] = np.where(self.nan_left[node], -np.nextafter(threshold, np.inf), threshold)
+        steps = np.zeros(n_inner, STEP)
+        for name, values in fields.items():
+            steps[name] = values
+        return steps
 
     @cached_property
     def groups(self) -> Groups:
         """All trees together if they have few players, so that few coalitions differ; else each tree by itself."""
-        player, is_root, d = self.player[self.programme.node], self.programme.is_root, self.n_players
+        steps, d = self.steps.copy(), self.n_players
+        player, is_root = steps["player"], steps["is_root"]
         together = np.unique(player).size <= FEW_PLAYERS
-        group = np.zeros(len(player), np.int64) if together else np.cumsum(is_root) - is_root
+        group = np.zeros(len(steps), np.int64) if together else np.cumsum(is_root) - is_root
         pairs, position = np.unique(group * d + player, return_inverse=True)
         every = np.arange(group.max(initial=-1) + 2)
         first_step, first_player = np.searchsorted(group, every), np.searchsorted(pairs, every * d)
-        local = (position - first_player[group]).astype(np.int32)
-        return Groups(local, first_step, first_player, pairs % max(d, 1), int(np.diff(first_player).max(initial=0)))
+        steps["player"] = position - first_player[group]
+        widest = int(np.diff(first_player).max(initial=0))
+        return Groups(steps, self.lines, first_step, first_player, pairs % max(d, 1), widest)
+
+    @property
+    def lines(self) -> int:
+        """The most values that are held at once."""
+        return int(self.need.max(initial=0))
 
     @cached_property
     def need(self) -> Int32:
@@ -192,8 +212,8 @@ class Ensemble:
 
     def directions(self, X: FloatArray) -> BoolArray:
         """(n, nodes): whether each row goes left at each inner node."""
-        numbers = self.column, self.threshold, self.nan_left
-        return np.asarray(leaf_kernels.directions(self._compared(X), *numbers, self.special, *self._categories))
+        splits = self.column, self.threshold, self.nan_left, self.special, self.cat_slot
+        return np.asarray(leaf_kernels.directions(self._compared(X), *splits, self._categories))
 
     @cached_property
     def mean_by_cover(self) -> float:
@@ -218,21 +238,8 @@ class Ensemble:
     def masked_values(self, X: FloatArray, row: IntArray, coalition: BoolArray) -> FloatArray:
         """(N,) the path-dependent game of row ``X[row[t]]`` at coalition t (N, d)."""
         total = np.full(len(row), self.constant)
-        splits = self.column, self.player, self.nan_left, *self._categories
         masked = self._compared(X), row, np.ascontiguousarray(coalition)
-        lane_kernels.masked_values(*masked, splits, tuple(self.programme), total)
-        return total
-
-    def path_values(self, goes: BoolArray, coalitions: BoolArray) -> FloatArray:
-        """(n, m) the path-dependent games of rows with directions `goes` (n, I) at coalitions (m, d)."""
-        total = np.full((len(goes), len(coalitions)), self.constant)
-        lane_kernels.values(goes, tuple(self.programme), self.player[self.programme.node], coalitions, total)
-        return total
-
-    def path_along(self, goes: BoolArray, orders: IntArray) -> FloatArray:
-        """(n, m, d + 1) the same when the first 0..d players of orders (n, m, d) are known."""
-        total = np.full((*orders.shape[:2], orders.shape[2] + 1), self.constant)
-        lane_kernels.along(goes, tuple(self.programme), tuple(self.groups), np.ascontiguousarray(orders), total)
+        lane_kernels.masked_values(*masked, self.steps, self.lines, self._categories, total)
         return total
 
     def _compared(self, X: FloatArray) -> FloatArray:
@@ -242,7 +249,7 @@ class Ensemble:
     @property
     def _categories(self) -> tuple[Any, ...]:
         """Sets of categories as kernels read them."""
-        return self.cat_slot, self.cat_start, self.cat_words, self.member_left
+        return self.cat_start, self.cat_words, self.member_left
 
     def predict(self, X: FloatArray) -> FloatArray:
         """(n,) values of whole rows."""

@@ -1,28 +1,22 @@
 """Compiled loops over many coalitions at once, the lanes: path-dependent values from the leaves up.
 
 At a split a known player goes the row's way, and a hidden one both ways by their shares of the cover: the value of a
-node is a mix of those of its children, found in one flat loop. Functions that only one loop calls are a part of it.
+node is a mix of those of its children, found in one flat loop. `steps` are those of `weightedshap.trees.ensembles`.
 """
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.trees.leaf_kernels import goes_left
+from weightedshap.trees.leaf_kernels import compiled, goes_left
 
 LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a stack of a few stays in the nearest cache
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def masked_values(X, row, coalition, splits, programme, out):
+@compiled
+def masked_values(X, row, coalition, steps, lines, categories, out):
     """Path-dependent: add to ``out[t]`` the value of coalition t (N, d) at row ``X[row[t]]``.
 
     Loops over lanes have no branches; answers of special splits are found one by one, and stand in for values.
     """
-    column, player, nan_left, cat_slot, cat_start, cat_words, member_left = splits
-    node, special, limit, left_first, inner, share, leaf, is_root, lines = programme
     x, hidden = np.empty((X.shape[1] + 1, LANES)), np.empty((coalition.shape[1], LANES), np.bool_)
     stack = np.empty((lines, LANES))
     for begin in range(0, row.shape[0], LANES):
@@ -32,80 +26,78 @@ def masked_values(X, row, coalition, splits, programme, out):
                 x[c, s] = X[row[begin + s], c]
             for p in range(hidden.shape[0]):
                 hidden[p, s] = not coalition[begin + s, p]
-        for at in range(node.shape[0]):
-            c, p, missing, most, (a, b) = column[node[at]], player[node[at]], nan_left[node[at]], limit[at], share[at]
-            sign, yes = -1.0 if missing else 1.0, left_first[at] != missing
-            if special[at]:
-                slot = cat_slot[node[at]]
+        for at in range(steps.shape[0]):
+            step = steps[at]
+            c, p, most = step.column, step.player, step.limit
+            a, b, v = step.a, step.b, step.v
+            sign, yes = -1.0 if step.nan_left else 1.0, step.left_first != step.nan_left
+            if step.special:
                 for s in range(n):
                     if s > 0 and row[begin + s] == row[begin + s - 1]:
                         x[-1, s] = x[-1, s - 1]
                         continue
-                    compared = (sign * x[c, s] <= most) != missing
-                    left = goes_left(x[c, s], compared, missing, slot, cat_start, cat_words, member_left)
-                    x[-1, s] = 0.0 if left != missing else 1.0
+                    compared = (sign * x[c, s] <= most) != step.nan_left
+                    left = goes_left(x[c, s], compared, step.nan_left, step.slot, categories)
+                    x[-1, s] = 0.0 if left != step.nan_left else 1.0
                 c, sign, most = X.shape[1], 1.0, 0.0
-            if inner[at] == 0:
-                top += 1
-                u, v = leaf[at]
-                mean = a * u + b * v
-                if not yes:
-                    u, v = v, u
+            top += 1 - step.inner
+            if step.inner == 0:
+                mean = a * step.u + b * v
+                u = step.u if yes else v
+                v = v if yes else step.u
                 for s in range(n):
                     stack[top, s] = mean if hidden[p, s] else (u if sign * x[c, s] <= most else v)
-            elif inner[at] == 1:
-                v = leaf[at, 1]
+            elif step.inner == 1:
                 for s in range(n):
                     u = stack[top, s]
                     stack[top, s] = a * u + b * v if hidden[p, s] else (u if (sign * x[c, s] <= most) == yes else v)
             else:
-                top -= 1
                 for s in range(n):
-                    u, v = stack[top, s], stack[top + 1, s]
+                    u = stack[top, s]
+                    v = stack[top + 1, s]
                     stack[top, s] = a * u + b * v if hidden[p, s] else (u if (sign * x[c, s] <= most) == yes else v)
-            if is_root[at]:
+            if step.is_root:
                 for s in range(n):
                     out[begin + s] += stack[0, s]
                 top = -1
 
 
-@njit(inline="always")
-def add_coalitions(x_left, programme, player, begin, end, hidden, n, stack, total):
+@compiled
+def add_coalitions(x_left, steps, begin, end, hidden, n, stack, total):
     """Add to ``total[s]`` the value of coalition s at one row, by the trees of the steps `begin` … `end` − 1.
 
     h = ``hidden[p, s]`` is 1 where player p is hidden and 0 where it is known. With shares a and b of the children of a
     node, and x = 1 if the row goes to the first of them, its value is (x + (a − x) h) u + (1 − x + (b − 1 + x) h) v.
     """
-    node, _, _, left_first, inner, share, leaf, is_root, _ = programme
     top = -1
     for at in range(begin, end):
-        p = player[at]
-        x = 1.0 if x_left[node[at]] == left_first[at] else 0.0
-        a, b, y = share[at, 0] - x, share[at, 1] - 1.0 + x, 1.0 - x
-        u, v = leaf[at]
-        if inner[at] == 0:
-            top += 1
+        step = steps[at]
+        p, u, v = step.player, step.u, step.v
+        x = 1.0 if x_left[step.node] == step.left_first else 0.0
+        y = 1.0 - x
+        a, b = step.a - x, step.b - y
+        top += 1 - step.inner
+        if step.inner == 0:
             known, change = x * u + y * v, a * u + b * v
             for s in range(n):
                 stack[top, s] = known + change * hidden[p, s]
-        elif inner[at] == 1:
+        elif step.inner == 1:
             for s in range(n):
                 stack[top, s] = (x + a * hidden[p, s]) * stack[top, s] + (y + b * hidden[p, s]) * v
         else:
-            top -= 1
             for s in range(n):
                 h = hidden[p, s]
                 stack[top, s] = (x + a * h) * stack[top, s] + (y + b * h) * stack[top + 1, s]
-        if is_root[at]:
+        if step.is_root:
             for s in range(n):
                 total[s] += stack[0, s]
             top = -1
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def values(x_left, programme, player, coalitions, out):
+@compiled
+def values(x_left, steps, lines, coalitions, out):
     """Path-dependent: add to ``out[r, q]`` the value of coalition q at row r."""
-    hidden, stack = np.empty((coalitions.shape[1], LANES)), np.empty((programme[-1], LANES))
+    hidden, stack = np.empty((coalitions.shape[1], LANES)), np.empty((lines, LANES))
     for begin in range(0, coalitions.shape[0], LANES):
         n = min(LANES, coalitions.shape[0] - begin)
         for p in range(hidden.shape[0]):
@@ -113,24 +105,16 @@ def values(x_left, programme, player, coalitions, out):
                 hidden[p, s] = 0.0 if coalitions[begin + s, p] else 1.0
         for r in range(out.shape[0]):
             total = out[r, begin : begin + n]
-            add_coalitions(x_left[r], programme, player, 0, player.shape[0], hidden, n, stack, total)
+            add_coalitions(x_left[r], steps, np.int64(0), steps.shape[0], hidden, n, stack, total)
 
 
-def along(x_left: BoolArray, programme: Any, groups: Any, orders: IntArray, out: FloatArray) -> None:
-    """Path-dependent: add to ``out[r, q, k]`` the value when the first k players of order q are known."""
-    steps = np.zeros(out.shape)
-    add_steps(x_left, programme, groups, orders, steps)
-    out += np.cumsum(steps, axis=2, out=steps)
-
-
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def add_steps(x_left, programme, groups, orders, out):
+@compiled
+def add_steps(x_left, steps, lines, first_step, first_player, who, widest, orders, out):
     """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none for k = 0.
 
     For a group of trees only its players count: their first ones are the same few sets again and again, each a lane.
     Set s is written as bits, ``sets[w, s]``.
     """
-    player, first_step, first_player, who, widest = groups
     m, d = orders.shape[1], orders.shape[2]
     most, n_words, room = m * widest + 1, (widest + 63) // 64, 1
     while room < 2 * most:
@@ -138,7 +122,7 @@ def add_steps(x_left, programme, groups, orders, out):
     rank, order, keys = np.empty((m, d), np.int32), np.empty((m, widest), np.int32), np.empty(widest, np.int64)
     lane, table = np.empty((m, widest + 1), np.int32), np.empty(room, np.int32)
     sets, total = np.empty((n_words, most + 1), np.uint64), np.empty(most)
-    hidden, stack = np.empty((widest, LANES)), np.empty((programme[-1], LANES))
+    hidden, stack = np.empty((widest, LANES)), np.empty((lines, LANES))
     for r in range(orders.shape[0]):
         for q in range(m):
             for k in range(d):
@@ -157,15 +141,15 @@ def add_steps(x_left, programme, groups, orders, out):
                     for s in range(n):
                         hidden[p, s] = 0.0 if (sets[word, begin + s] >> bit) & np.uint64(1) else 1.0
                 part = total[begin : begin + n]
-                add_coalitions(x_left[r], programme, player, first_step[g], first_step[g + 1], hidden, n, stack, part)
+                add_coalitions(x_left[r], steps, first_step[g], first_step[g + 1], hidden, n, stack, part)
             for q in range(m):
                 out[r, q, 0] += total[0]
                 for j in range(size):
-                    step = total[lane[q, j + 1]] - total[lane[q, j]]
-                    out[r, q, rank[q, players[order[q, j]]] + 1] += step
+                    change = total[lane[q, j + 1]] - total[lane[q, j]]
+                    out[r, q, rank[q, players[order[q, j]]] + 1] += change
 
 
-@njit(inline="always")
+@compiled
 def sort_by_rank(players, rank, keys, order):
     """Sort positions in `players`, by order q from the one before on, into ``order[q, j]``."""
     size = players.shape[0]
@@ -181,7 +165,7 @@ def sort_by_rank(players, rank, keys, order):
             order[q, j] = keys[j] & 0xFFFFFFFF
 
 
-@njit(inline="always")
+@compiled
 def distinct_sets(order, size, table, sets, lane):
     """Number the distinct sets among the first 0..size players of all orders, the empty one first; how many there are.
 

@@ -18,10 +18,11 @@ from numba import njit
 from weightedshap.checks import BoolArray, FloatArray
 
 KNOWN, HIDDEN = 1, 2
+compiled = njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def directions(X, column, threshold, nan_left, special, cat_slot, cat_start, cat_words, member_left):
+@compiled
+def directions(X, column, threshold, nan_left, special, slot, categories):
     """(n, nodes): whether each row goes left at each inner node.
 
     All compare numbers, without branches; then `special` ones are set right: categories, and zero (≤ 1e-35) as missing.
@@ -33,14 +34,14 @@ def directions(X, column, threshold, nan_left, special, cat_slot, cat_start, cat
             v = x[column[node]]
             row[node] = (v <= threshold[node]) | (np.isnan(v) & nan_left[node])
         for node in special:
-            v, slot = x[column[node]], cat_slot[node]
-            row[node] = goes_left(v, row[node], nan_left[node], slot, cat_start, cat_words, member_left)
+            row[node] = goes_left(x[column[node]], row[node], nan_left[node], slot[node], categories)
     return out
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def goes_left(v, compared, nan_left, slot, cat_start, cat_words, member_left):
+@compiled
+def goes_left(v, compared, nan_left, slot, categories):
     """Whether `v` goes left at a special split: by category, or with zero for missing, or as numbers `compared`."""
+    cat_start, cat_words, member_left = categories
     if slot < 0:
         return nan_left if abs(v) <= 1e-35 else compared
     if np.isnan(v):
@@ -53,7 +54,7 @@ def goes_left(v, compared, nan_left, slot, cat_start, cat_words, member_left):
     return (bit == np.uint32(1)) == member_left[slot]
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+@compiled
 def walk_trees(goes, roots, left, right, value, out):
     """Add to ``out[r]`` the leaf values that row r reaches."""
     for r in range(goes.shape[0]):
@@ -66,15 +67,6 @@ def walk_trees(goes, roots, left, right, value, out):
         out[r] += total
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def grown(array, size):
-    """A copy of `array` with room for at least `size` entries, at least doubled; a loop compiles faster than slices."""
-    bigger = np.empty(max(size, 2 * array.shape[0]), dtype=array.dtype)
-    for at in range(array.shape[0]):
-        bigger[at] = array[at]
-    return bigger
-
-
 def list_leaves(x_left: BoolArray, z_left: BoolArray, z_weight: FloatArray, *trees: Any) -> tuple[Any, ...]:
     """The living leaves of explained rows, directions `x_left` (n, nodes), against absent ones, `z_left` (B, nodes)."""
     roots, left, right, player, value, n_players, depth = trees
@@ -85,20 +77,20 @@ def list_leaves(x_left: BoolArray, z_left: BoolArray, z_weight: FloatArray, *tre
     c, shared, start, member = np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32)
     while done < len(x_left):
         room = max(room, 2 * len(c), depth)
-        c, shared, start, member = (_with_room(array, room) for array in (c, shared, start, member))
+        c, shared, start, member = (with_room(array, room) for array in (c, shared, start, member))
         done = fill_leaves(x_left, ways, z_weight, roots, value, *scratch, done, first, c, shared, start, member)
     leaves, members = first[-1], start[first[-1]]
     return first, c[:leaves], shared[:leaves], start[: leaves + 1], member[:members]
 
 
-def _with_room(array: Any, room: int) -> Any:
+def with_room(array: Any, room: int) -> Any:
     """The same with some more places, so that the last leaf still knows where its members end."""
     bigger = np.empty(2 * room + 1, array.dtype)
     bigger[: len(array)] = array
     return bigger
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+@compiled
 def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, first, c, shared, start, member):
     """Fill in the lists from row `done` on; the row that there was no room for, or n.
 
@@ -143,7 +135,7 @@ def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, f
     return x_left.shape[0]
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+@compiled
 def semivalues(first, c, shared, start, member, table, out):
     """``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
@@ -181,13 +173,13 @@ def semivalues(first, c, shared, start, member, table, out):
         spread(gathered, widest, table, slot, met[:n_met], out[r])
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+@compiled
 def level(s):
     """Where the rows K(s, 1), …, K(s, s) of the table of coefficients begin."""
     return s * (s - 1) // 2
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+@compiled
 def spread(gathered, widest, table, slot, met, out):
     """``out[q, met[i]] = Σ_{s,t} gathered[level(s) + t − 1, i] · table[level(s) + t − 1, q]``, 0 for others.
 
@@ -224,7 +216,7 @@ def spread(gathered, widest, table, slot, met, out):
         slot[met[i]] = -1
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+@compiled
 def along(first, c, shared, start, member, orders, out):
     """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known.
 
@@ -265,27 +257,7 @@ def along(first, c, shared, start, member, orders, out):
                 out[r, q, k] += total
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def ends(first, c, shared, start, member, out):
-    """Add to ``out[r]`` the values of no players and of all players at row r."""
-    for r in range(out.shape[0]):
-        known, hidden = 0, 0  # how many members of the leaf, from the first on, are all known, or all hidden
-        for leaf in range(first[r], first[r + 1]):
-            size = shared[leaf]
-            known, hidden = min(known, size), min(hidden, size)
-            for at in range(start[leaf], start[leaf + 1]):
-                if member[at] >= 0:
-                    known += known == size
-                else:
-                    hidden += hidden == size
-                size += 1
-            if hidden == size:
-                out[r, 0] += c[leaf]
-            if known == size:
-                out[r, 1] += c[leaf]
-
-
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+@compiled
 def values(first, c, shared, start, member, coalitions, out):
     """Add to ``out[r, q]`` the value of coalition q at row r; the first `agreed` members of a leaf agree."""
     for r in range(out.shape[0]):

@@ -38,7 +38,7 @@ def link_between(raw: FloatArray, f: FloatArray) -> Link | None:
     return next((link for link in map(Link, LINKS) if agree(link(raw), f)), None)
 
 
-def scale_of(link: str) -> dict[str, str]:
+def name_of_raw(link: str) -> dict[str, str]:
     """What raw numbers under a link are called, for ``info``; nothing where they have no name."""
     return {"scale": scale} if (scale := LINKS.get(link, (None,))[0]) else {}
 

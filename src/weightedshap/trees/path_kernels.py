@@ -4,21 +4,17 @@ The way to every leaf is listed once, its splits grouped by player; a row either
 """
 
 import numpy as np
-from numba import njit
 
-from weightedshap.trees.leaf_kernels import grown, level, spread
+from weightedshap.trees.leaf_kernels import compiled, level, spread
 
 
-@njit(nogil=True, cache=True)
-def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
-    """The way to every leaf, grouped by player: the fields of `weightedshap.trees.ensembles.Paths`."""
-    n_inner = left.shape[0]
-    slot = np.full(n_players, -1, np.int32)
-    way, turn = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int32)
-    c, start = np.empty(value.shape[0]), np.zeros(value.shape[0] + 1, np.int64)
-    member, ratio, edge_start = np.empty(8192, np.int32), np.empty(8192), np.zeros(8193, np.int64)
-    edge = np.empty(8192, np.int32)
-    leaves, members, edges, widest = 0, 0, 0, 0
+@compiled
+def fill_paths(roots, left, right, player, cover, slot, way, turn, leaf, start, member, ratio, edge_start, edge):
+    """Fill in the way to every leaf, grouped by player, as the fields of `weightedshap.trees.ensembles.Paths`.
+
+    `slot` has −1 for each player; `way` and `turn` have room for one path. Leaves are numbered in ``leaf``.
+    """
+    n_inner, leaves, members, edges = left.shape[0], 0, 0, 0
     for root in roots:
         node, length = root, 0
         while True:
@@ -26,11 +22,6 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
                 way[length], turn[length] = node, 1
                 length += 1
                 node = left[node]
-            if members + length >= member.shape[0]:
-                member, ratio = grown(member, members + length), grown(ratio, members + length)
-                edge_start = grown(edge_start, member.shape[0] + 1)
-            if edges + length >= edge.shape[0]:
-                edge = grown(edge, edges + length)
             base = members
             for q in range(length):
                 p = player[way[q]]
@@ -47,7 +38,7 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
                         edges += 1
                 edge_start[q + 1] = edges
                 slot[member[q]] = -1
-            c[leaves], widest = value[node - n_inner], max(widest, members - base)
+            leaf[leaves] = node - n_inner
             leaves += 1
             start[leaves] = members
             while length > 0 and turn[length - 1] == 0:
@@ -56,11 +47,9 @@ def leaf_paths(roots, left, right, player, value, cover, n_players, depth):
                 break
             turn[length - 1] = 0
             node = right[way[length - 1]]
-    member, ratio, edge_start = member[:members].copy(), ratio[:members].copy(), edge_start[: members + 1].copy()
-    return c, start, member, ratio, edge_start, edge[:edges].copy(), widest
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def passes(goes, edge, begin, end):
     """Whether a row with directions `goes` passes all the splits ``edge[begin:end]``."""
     for e in range(begin, end):  # noqa: SIM110
@@ -69,7 +58,7 @@ def passes(goes, edge, begin, end):
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def divide(product, degree, r, out):
     """Coefficients of ``product / (r + y)``, a polynomial of degree `degree` with roots in (−∞, 0].
 
@@ -90,7 +79,7 @@ def divide(product, degree, r, out):
         out[t] = above
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def semivalues(x_left, value, start, member, ratio, edge_start, edge, widest, table, out):
     """Path-dependent: ``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 

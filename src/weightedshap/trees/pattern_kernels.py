@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from weightedshap.trees.lane_kernels import distinct_sets
-from weightedshap.trees.leaf_kernels import grown, level
+from weightedshap.trees.leaf_kernels import compiled, level
 
 ROWS = 64  # taken together: what they do at a split is a word, bit r for row r
 GROUP = 64  # leaves of a group
@@ -46,7 +46,7 @@ def place_of(leaf, word, places):
     return (word ^ (word >> np.uint64(15)) ^ np.uint64(leaf) * np.uint64(0x9E3779B97F4A7C15)) & np.uint64(places - 1)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def in_words(goes):
     """(⌈n / 64⌉, I) words of the directions (n, I) of rows."""
     out = np.zeros(((goes.shape[0] + ROWS - 1) // ROWS, goes.shape[1]), np.uint64)
@@ -67,7 +67,7 @@ def passing(words, edge, begin, end):
     return passed
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def find_patterns(words, base, size, edge_start, edge, found):
     """``found[r]``: the pattern of each of 64 rows at the leaf with the members `base` … `base` + `size` − 1."""
     for r in range(ROWS):
@@ -85,23 +85,19 @@ def mixed(word):
     return word ^ (word >> np.uint64(29))
 
 
-@njit(nogil=True, cache=True)
-def background_patterns(words, z_weight, start, edge_start, edge, most):
-    """(first, mask, weight): the patterns ``first[l] … first[l + 1] − 1`` of background rows at leaf l, with weights.
+@compiled
+def fill_patterns(words, z_weight, start, edge_start, edge, place, done, first, mask, weight):
+    """Fill in the patterns of background rows from leaf `done` on; the leaf that there was no room for, or all.
 
-    ``first[0]`` is −1 where more than `most` patterns would be needed.
+    Leaf l has ``first[l] … first[l + 1] − 1``. `place`, where patterns are looked up, has a power of two of places.
     """
-    n, patterns, places = z_weight.shape[0], 0, 1
-    while places < 2 * n:
-        places *= 2
-    first, place, seen = np.zeros(start.shape[0], np.int64), np.empty(places, np.int64), np.empty(ROWS, np.uint64)
-    mask, weight, last = np.empty(4096, np.uint64), np.empty(4096), np.uint64(places - 1)
-    for leaf in range(start.shape[0] - 1):
-        if patterns + n > mask.shape[0]:
-            mask, weight = grown(mask, patterns + n), grown(weight, patterns + n)
-        for slot in range(places):
+    patterns, seen, last = first[done], np.empty(ROWS, np.uint64), np.uint64(place.shape[0] - 1)
+    for leaf in range(done, start.shape[0] - 1):
+        if patterns + z_weight.shape[0] > mask.shape[0]:
+            return leaf
+        for slot in range(place.shape[0]):
             place[slot] = -1
-        for b in range(n):
+        for b in range(z_weight.shape[0]):
             if b % ROWS == 0:
                 find_patterns(words[b // ROWS], start[leaf], start[leaf + 1] - start[leaf], edge_start, edge, seen)
             bits = seen[b % ROWS]
@@ -113,20 +109,15 @@ def background_patterns(words, z_weight, start, edge_start, edge, most):
                 patterns += 1
             weight[place[here]] += z_weight[b]
         first[leaf + 1] = patterns
-        if patterns > most:
-            first[0] = -1
-            break
-    return first, mask[:patterns].copy(), weight[:patterns].copy()
+    return start.shape[0] - 1
 
 
-@njit(nogil=True, cache=True)
-def group_leaves(start, member, n_players):
-    """(first_leaf, first_player, who, local): leaves one after the other in groups of at most 64 players.
+@compiled
+def group_leaves(start, member, slot, first_leaf, first_player, who, local):
+    """Put leaves one after the other in groups of at most 64 players; returns how many groups there are.
 
-    Players of group g are ``who[first_player[g]] …``, among whom member q has the place ``local[q]``.
+    Players of group g are ``who[first_player[g]] …``, where member q has the place ``local[q]``; ``slot[p]`` is −1.
     """
-    slot, who, local = np.full(n_players, -1, np.int32), np.empty_like(member), np.empty_like(member)
-    first_leaf, first_player = np.zeros(start.shape[0] + 1, np.int64), np.zeros(start.shape[0] + 1, np.int64)
     g, players = 0, 0
     for leaf in range(start.shape[0] - 1):
         fresh, leaves = 0, leaf - first_leaf[g]
@@ -144,10 +135,10 @@ def group_leaves(start, member, n_players):
                 players += 1
             local[q] = slot[member[q]]
     first_leaf[g + 1], first_player[g + 1] = start.shape[0] - 1, players
-    return first_leaf[: g + 2].copy(), first_player[: g + 2].copy(), who[:players].copy(), local
+    return g + 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def fill(c, pattern, local, mask, weight, table, many, entry):
     """``entry[columns · i + j]``: what a leaf of value c gives to player i at a pattern, in column j of `table`.
 
@@ -158,7 +149,9 @@ def fill(c, pattern, local, mask, weight, table, many, entry):
     size, columns = local.shape[0], table.shape[1]
     failed = first_bits(size) & ~pattern
     b = ones(failed)
-    many[: size - b + 1, : size + 1] = 0.0
+    for a in range(size - b + 1):
+        for k in range(size + 1):
+            many[a, k] = 0.0
     for z in range(mask.shape[0]):
         if mask[z] & failed == failed:
             alone, share = pattern & ~mask[z], c * weight[z]
@@ -166,7 +159,8 @@ def fill(c, pattern, local, mask, weight, table, many, entry):
             for k in range(size):
                 line[k] += share if (alone >> np.uint64(k)) & ONE else 0.0
             line[size] += share
-    entry[:] = 0.0
+    for j in range(entry.shape[0]):
+        entry[j] = 0.0
     for k in range(size):
         gains = np.int64((pattern >> np.uint64(k)) & ONE)
         here, who, sign = entry[local[k] * columns :], k if gains else size, 1.0 if gains else -1.0
@@ -177,7 +171,7 @@ def fill(c, pattern, local, mask, weight, table, many, entry):
                     here[j] += share * row[j]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def add_lines(lines, at, rows, sums):
     """Add to each of the rows of `sums` its line; apart from its caller, where the compiler is not sure of overlaps."""
     for r in range(rows):
@@ -186,7 +180,7 @@ def add_lines(lines, at, rows, sums):
             total[j] += line[j]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def semivalues(words, n, background, places, table, memory, out):
     """Add to ``out[b, i, j, r]`` what player i is given at row 64·b + r, in column j of `table`.
 
@@ -203,11 +197,15 @@ def semivalues(words, n, background, places, table, memory, out):
         sums, used = lines[:ROWS], ROWS
         for b in range(words.shape[0]):
             rows = min(ROWS, n - ROWS * b)
-            sums[:rows] = 0.0
+            for r in range(rows):
+                for j in range(width):
+                    sums[r, j] = 0.0
             for leaf in leaves:
                 mine, z = local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
                 if used + ROWS > lines.shape[0]:
-                    of_leaf[:], used = -1, ROWS
+                    used = ROWS
+                    for p in range(of_leaf.shape[0]):
+                        of_leaf[p] = -1
                 find_patterns(words[b], start[leaf], mine.shape[0], edge_start, edge, found)
                 for r in range(rows):
                     place = place_of(leaf, found[r], entry.shape[0])
@@ -224,7 +222,7 @@ def semivalues(words, n, background, places, table, memory, out):
                         total[r] += sums[r, k * columns + j]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def first_players(orders, parent, added, sets, lane):
     """The distinct sets among the first 0..d players of the orders (n, m, d) of each row; the empty one comes first.
 
@@ -243,7 +241,7 @@ def first_players(orders, parent, added, sets, lane):
                 parent[r, s], added[r, s] = lane[r, q, k], orders[r, q, k]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def number_sets(parent, added, bit, bits, table, base, number, distinct):
     """Number the coalitions that the sets of a row leave among the players of a group; returns how many there are.
 
@@ -265,7 +263,7 @@ def number_sets(parent, added, bit, bits, table, base, number, distinct):
     return n
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def turn_round(coalition, n, line, r, known):
     """Bit s of ``known[w, i, r]``: whether player i is in coalition 64·w + s of the first n of row r."""
     for w in range((n + 63) // 64):
@@ -278,7 +276,7 @@ def turn_round(coalition, n, line, r, known):
             known[w, i, r] = line[i]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def share_of(hidden, local, mask, weight):
     """G: the share of the background that passes all members of a leaf among the `hidden` players, bits of a word."""
     members, total = np.uint64(0), 0.0
@@ -289,7 +287,7 @@ def share_of(hidden, local, mask, weight):
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def add_leaves(words, g, background, places, asked, rows, skip, out):
     """Add to ``out[r, s]`` what the leaves of group g give to the coalition ``coalition[r, s]``.
 
@@ -297,13 +295,15 @@ def add_leaves(words, g, background, places, asked, rows, skip, out):
     """
     (value, start, edge_start, edge), (first_leaf, _, _, local), (first, mask, weight) = background
     (of_leaf, of_hidden, share), (coalition, known, n) = places, asked
-    alive, n_words = np.empty(ROWS, np.uint64), (n[:rows].max() + 63) // 64
+    alive, most = np.empty(ROWS, np.uint64), 0
+    for r in range(rows):
+        most = max(most, n[r])
     for leaf in range(first_leaf[g], first_leaf[g + 1]):
         base, mine, z = start[leaf], local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
         every = np.uint64(0)
         for k in mine:
             every |= ONE << np.uint64(k)
-        for w in range(n_words):
+        for w in range((most + 63) // 64):
             for r in range(ROWS):
                 alive[r] = first_bits(n[r] - 64 * w) & ~first_bits(skip - 64 * w)
             for k in range(mine.shape[0]):
@@ -323,47 +323,49 @@ def add_leaves(words, g, background, places, asked, rows, skip, out):
                     out[r, s] += share[at]
 
 
-@njit(nogil=True, cache=True)
-def along(words, background, places, parent, added, sets, bit, out):
-    """Add to ``out[r, s]`` the value of set s of row r, see `first_players`.
+@compiled
+def along(words, background, places, nothing, parent, added, sets, bit, seen, out):
+    """Add to ``out[r, s]`` the value of set s of row r, see `first_players`; to that of no players ``nothing[g]``.
 
     To a group of leaves only its own players matter, so that many sets are the same coalition; ``bit[p]`` is 0.
     """
     (first_leaf, first_player, who, _), (n_rows, most) = background[1], out.shape
-    bits, number, table = np.empty(most, np.uint64), np.empty((ROWS, most), np.int32), np.zeros(SEEN, np.uint64)
-    lane, n, found = np.full(SEEN, -1), np.ones(ROWS, np.int64), np.empty((ROWS, most))
-    line, base = np.empty(64, np.uint64), 0
+    bits, number, n = np.empty(most, np.uint64), np.empty((ROWS, most), np.int32), np.empty(ROWS, np.int64)
     coalition, known = np.empty((ROWS, most + 1), np.uint64), np.empty((most // 64 + 1, 64, ROWS), np.uint64)
+    line, found, base = np.empty(64, np.uint64), np.empty((ROWS, most)), 0
+    for r in range(ROWS):
+        n[r] = 1
     for g in range(first_leaf.shape[0] - 1):
         players = who[first_player[g] : first_player[g + 1]]
         for k in range(players.shape[0]):
             bit[players[k]] = ONE << np.uint64(k)
-        n[0], coalition[0, 0], known[0], found[0, 0] = 1, 0, 0, 0.0
-        add_leaves(words[0], g, background, places, (coalition, known, n), 1, 0, found)
-        nothing = found[0, 0]
         for row in range(0, n_rows, ROWS):
             rows = min(ROWS, n_rows - row)
             for r in range(rows):
-                of_row = parent[row + r, : sets[row + r]], added[row + r, : sets[row + r]]
-                n[r] = number_sets(*of_row, bit, bits, (table, lane), base, number[r], coalition[r])
+                size = sets[row + r]
+                of_row = parent[row + r, :size], added[row + r, :size]
+                n[r] = number_sets(*of_row, bit, bits, seen, base, number[r], coalition[r])
                 turn_round(coalition[r], n[r], line[: players.shape[0]], r, known)
-                found[r, : n[r]] = 0.0
+                for s in range(n[r]):
+                    found[r, s] = 0.0
+                found[r, 0] = nothing[g]
                 base += n[r]
-            add_leaves(words[row // ROWS], g, background, places, (coalition, known, n), rows, 1, found)
+            add_leaves(words[row // ROWS], g, background, places, (coalition, known, n), rows, np.int64(1), found)
             for r in range(rows):
-                found[r, 0] = nothing
                 for s in range(sets[row + r]):
                     out[row + r, s] += found[r, number[r, s]]
         for k in range(players.shape[0]):
             bit[players[k]] = 0
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def values(words, background, places, coalitions, out):
     """Add to ``out[r, q]`` the value of coalition q at row r."""
     (first_leaf, first_player, who, _), (n_rows, m) = background[1], out.shape
     coalition, known = np.empty((ROWS, m), np.uint64), np.empty((m // 64 + 1, 64, ROWS), np.uint64)
-    n, line = np.full(ROWS, m), np.empty(64, np.uint64)
+    n, line = np.empty(ROWS, np.int64), np.empty(64, np.uint64)
+    for r in range(ROWS):
+        n[r] = m
     for g in range(first_leaf.shape[0] - 1):
         players = who[first_player[g] : first_player[g + 1]]
         for r in range(min(ROWS, n_rows)):
@@ -375,4 +377,4 @@ def values(words, background, places, coalitions, out):
             turn_round(coalition[r], m, line[: players.shape[0]], r, known)
         for row in range(0, n_rows, ROWS):
             asked, rows = (coalition, known, n), min(ROWS, n_rows - row)
-            add_leaves(words[row // ROWS], g, background, places, asked, rows, 0, out[row:])
+            add_leaves(words[row // ROWS], g, background, places, asked, rows, np.int64(0), out[row:])

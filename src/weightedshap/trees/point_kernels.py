@@ -13,9 +13,11 @@ the row elsewhere, the player must be hidden. Functions that only one loop calls
 import numpy as np
 from numba import njit
 
+from weightedshap.trees.leaf_kernels import compiled
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def find_ancestors(player, inner, share, is_root, way, waiting, level, turn, above, ratio, width):
+
+@compiled
+def find_ancestors(steps, way, waiting):
     """Fill in where each node stands in its tree; parents come before children, and first children first.
 
     ``level``: splits above the node; ``turn``: whether it is the first or second child (0, 1); ``above``: the level of
@@ -23,85 +25,93 @@ def find_ancestors(player, inner, share, is_root, way, waiting, level, turn, abo
     this way; ``width``: distinct players from the root to here. `way` and `waiting` have room for one path.
     """
     here = 0
-    for i in range(player.shape[0]):
-        if is_root[i]:
-            here, width[i] = 0, 1
-        else:
+    for i in range(steps.shape[0]):
+        step = steps[i]
+        here = 0 if step.is_root else here
+        step.width = 1
+        if not step.is_root:
             while waiting[here] == 0:
                 here -= 1
-            parent = way[here]
-            turn[i], width[i] = inner[parent] - waiting[here], width[parent] + 1
+            parent = steps[way[here]]
+            step.turn = parent.inner - waiting[here]
+            step.width = parent.width + 1
             waiting[here] -= 1
             here += 1
-        level[i], way[here], waiting[here], above[i], ratio[i] = here, i, inner[i], -1, 1.0
+        step.level = here
+        step.above = -1
+        step.ratio = 1.0
+        way[here], waiting[here] = i, step.inner
         for up in range(here - 1, -1, -1):
-            if player[way[up]] == player[i]:
-                above[i], ratio[i] = up, ratio[way[up]] * share[way[up], turn[way[up + 1]]]
-                width[i] -= 1
+            earlier = steps[way[up]]
+            if earlier.player == step.player:
+                step.above = up
+                step.ratio = earlier.ratio * (earlier.b if steps[way[up + 1]].turn else earlier.a)
+                step.width -= 1
                 break
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def add_gains(x_left, descent, player, first_step, first_point, points, lift, depth, lines, out):
+@compiled
+def add_gains(x_left, steps, first_step, first_point, points, lift, depth, lines, out):
     """Add to ``out[p, t, s]`` the gain g_p(q_t) of row s.
 
     On the way down `reach` is the weight of a node; on the way back its value is mixed, and reach times gap is the gain
     of its player, for one asked before times r / (q + r (1 − q))²: reach already holds q + r (1 − q), gap what is left.
     Groups of narrow trees are read at fewer points, and `lift` takes the gains from there to the points of the last.
     """
-    node, left_first, inner, share, leaf, level, turn, above, ratio = descent
     n, most, gain = out.shape[2], out.shape[1], np.empty(out.shape)
     reach, value, leaves = np.empty((depth + 1, most, n)), np.empty((lines, most, n)), np.empty(n)
     went, gap = np.empty((depth + 1, 2, n)), np.empty((depth + 1, 2, n))
-    known, weight, way = np.empty((depth + 1, most)), np.empty((depth + 1, most)), np.empty(depth + 1, np.int32)
+    known, weight, way = np.empty((depth + 1, most)), np.empty((depth + 1, most)), np.empty(depth + 1, np.int64)
     for k in range(most):
         for s in range(n):
             reach[0, k, s] = 1.0
     for g in range(first_step.shape[0] - 1):
-        begin, n_points, end, here, top = first_point[g], first_point[g + 1] - first_point[g], first_step[g + 1], -1, -1
+        begin, end, here = first_point[g], first_step[g + 1], -1
+        n_points, top = first_point[g + 1] - begin, -1
         for p in range(out.shape[0]):
             for k in range(n_points):
                 for s in range(n):
                     gain[p, k, s] = 0.0
         for i in range(first_step[g], end + 1):
-            down = level[i] if i < end else 0
+            down = np.int64(steps[i].level) if i < end else 0
             while here >= down:
-                o = way[here]
-                top += 1 - inner[o]
-                both = share[o, 0], share[o, 1], leaf[o, 0], leaf[o, 1]
-                leave(here, top, inner[o], both, gap, known, weight, reach, value, leaves, gain, player[o], n_points)
+                top += 1 - steps[way[here]].inner
+                leave(steps[way[here]], here, top, gap, known, weight, reach, value, leaves, gain, n_points)
                 here -= 1
             if i == end:
                 break
+            step = steps[i]  # numbers of it have names where a loop writes: it cannot tell that they stay the same
+            turn, up, ratio = step.turn, step.above, step.ratio
             if down == 0:
                 top = -1
             else:
-                a, side = share[way[here], turn[i]], turn[i]
+                a = steps[way[here]].b if turn else steps[way[here]].a
                 for k in range(n_points):
                     c = known[here, k]
                     for s in range(n):
-                        reach[down, k, s] = reach[here, k, s] * (a + c * gap[here, side, s])
+                        reach[down, k, s] = reach[here, k, s] * (a + c * gap[here, turn, s])
             here, way[down] = down, i
-            up, r = above[i], ratio[i]
             for k in range(n_points):
                 q = points[begin + k]
-                either = q + r * (1.0 - q)
-                known[here, k], weight[here, k] = q / either, r / (either * either)
-            side = turn[way[up + 1]] if up >= 0 else 0
-            a, b = share[i, 0], share[i, 1]
+                either = q + ratio * (1.0 - q)
+                known[here, k], weight[here, k] = q / either, ratio / (either * either)
+            side = steps[way[up + 1]].turn if up >= 0 else 0
+            a, b = step.a, step.b
+            node, first = step.node, step.left_first
             for s in range(n):
                 z = went[up, side, s] if up >= 0 else 1.0
-                x = z if x_left[s, node[i]] == left_first[i] else 0.0
+                x = z if x_left[s, node] == first else 0.0
                 went[here, 0, s], went[here, 1, s] = x, z - x
                 gap[here, 0, s], gap[here, 1, s] = x - a * z, z - x - b * z
         add_lifted(gain, lift, begin, n_points, out)
 
 
 @njit(inline="always")
-def leave(here, top, inner, both, gap, known, weight, reach, value, leaves, gain, p, n_points):
-    """Mix the values of both children of a node, which are leaves, or ``value[top]`` and above; add to p's gain."""
-    a, b, u, v = both
-    n, mean = leaves.shape[0], a * u + b * v
+def leave(step, here, top, gap, known, weight, reach, value, leaves, gain, n_points):
+    """Mix the values of both children of a node, which are leaves, or ``value[top]`` and above; add to the gain."""
+    a, b, p = step.a, step.b, step.player
+    u, v, n = step.u, step.v, leaves.shape[0]
+    mean, inner = a * u + b * v, step.inner
     for s in range(n):
         leaves[s] = gap[here, 0, s] * u + gap[here, 1, s] * v
     for k in range(n_points):
@@ -135,7 +145,7 @@ def add_lifted(gain, lift, begin, n_points, out):
                     out[p, t, s] += part * gain[p, k, s]
 
 
-@njit(nogil=True, cache=True, no_cfunc_wrapper=True, error_model="numpy")
+@compiled
 def weigh(gains, weights, players, out):
     """``out[s, w, players[p]] = Σ_t gains[p, t, s] · weights[t, w]``, in one order; players by eights, as in `out`."""
     n, few = gains.shape[2], np.empty((8, gains.shape[2]))

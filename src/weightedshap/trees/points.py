@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.trees import path_kernels, point_kernels
-from weightedshap.trees.ensembles import Ensemble, Int32, coefficient_table
+from weightedshap.trees.ensembles import Ensemble, Int32, Steps, coefficient_table
 
 GROUPS = 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64  # trees are grouped by how many points they need
 LANES = 64  # rows at a time
@@ -75,8 +75,7 @@ def lifts(sizes: Sequence[int]) -> FloatArray:
 class Descent:
     """An ensemble as `point_kernels.add_gains` reads it: its trees in groups that need as many points."""
 
-    steps: tuple[Any, ...]  # of the I inner nodes
-    player: Int32  # (I,) which of `players` a step asks about
+    steps: Steps  # (I,) which ask about players by their place in `players`
     first_step: IntArray  # (G + 1,) of each group
     first_point: IntArray  # (G + 1,) of each group
     points: FloatArray  # (P,) of all groups, the last one with the most
@@ -87,25 +86,22 @@ class Descent:
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> Self:
-        order, programme = ensemble.parents_first(~ensemble.left_first), ensemble.programme
+        order = ensemble.parents_first(~ensemble.left_first)
         place = np.empty(len(order), dtype=np.intp)
-        place[programme.node] = np.arange(len(order))
-        node, _, _, left_first, inner, share, leaf, is_root = (array[place[order]] for array in programme[:-1])
-        level, turn, above, width, ratio = *np.zeros((4, len(node)), np.int32), np.ones(len(node))
-        path, stands = np.zeros((2, ensemble.depth + 1), np.int32), (level, turn, above, ratio)
-        point_kernels.find_ancestors(ensemble.player[node], inner, share, is_root, *path, *stands, width)
-        sizes, group = _groups(np.cumsum(is_root, dtype=np.intp) - 1, width)
+        place[ensemble.steps["node"]] = np.arange(len(order))
+        steps = ensemble.steps[place[order]]
+        point_kernels.find_ancestors(steps, *np.zeros((2, ensemble.depth + 1), np.int64))
+        sizes, group = _groups(np.cumsum(steps["is_root"], dtype=np.intp) - 1, steps["width"])
         kept = np.argsort(group, kind="stable")
-        players, player = np.unique(ensemble.player[node], return_inverse=True)
+        players, steps["player"] = np.unique(steps["player"], return_inverse=True)
         return cls(
-            steps=tuple(array[kept] for array in (node, left_first, inner, share, leaf, *stands)),
-            player=player[kept].astype(np.int32),
+            steps=steps[kept],
             first_step=np.searchsorted(group[kept], np.arange(len(sizes) + 1)),
             first_point=np.append(0, np.cumsum(sizes)),
             points=np.concatenate([gauss(size)[0] for size in sizes]),
             lift=lifts(sizes.tolist()),
             depth=ensemble.depth,
-            lines=programme.lines,
+            lines=ensemble.lines,
             players=players,
         )
 
@@ -116,8 +112,8 @@ class Descent:
     def gains(self, goes: BoolArray) -> FloatArray:
         """(u, Q, n) the gain of each player at the points of the last group, at rows with directions `goes` (n, I)."""
         out = np.zeros((len(self.players), self.n_points, len(goes)))
-        shape = self.player, self.first_step, self.first_point, self.points, self.lift, self.depth, self.lines
-        point_kernels.add_gains(goes, self.steps, *shape, out)
+        groups = self.first_step, self.first_point, self.points, self.lift, self.depth, self.lines
+        point_kernels.add_gains(goes, self.steps, *groups, out)
         return out
 
 
@@ -149,7 +145,8 @@ class Semivalues:
         return cls(ensemble, descent, steady, np.ascontiguousarray(weights[:, steady]), np.ascontiguousarray(others))
 
     def fill(self, goes: BoolArray, out: FloatArray) -> None:
-        """φ (n, m, d) of rows with directions `goes` (n, I), where it was 0."""
+        """φ (n, m, d) of rows with directions `goes` (n, I)."""
+        out[:] = 0.0
         if self.steady.all():
             return self._at_points(goes, out)
         for chosen, read in ((self.steady, self._at_points), (~self.steady, self._by_leaves)):
