@@ -144,7 +144,7 @@ def test_groups_of_leaves_with_more_than_64_players():
     coalitions = rng.random((25, d)) < 0.5
     mixed = np.where(coalitions[:, None, :], x, background[None])
     expected = ensemble.predict(mixed.reshape(-1, d)).reshape(25, 40).mean(axis=1)
-    block = LeafGames.of((ensemble,), background, np.full(40, 1 / 40), d)(x)
+    block = leaf_games((ensemble,), background, np.full(40, 1 / 40), d)(x)
     np.testing.assert_allclose(block.values(coalitions)[0, :, 0], expected, atol=1e-9)
 
 
