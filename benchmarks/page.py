@@ -15,6 +15,7 @@ import numpy as np
 
 import honest_rankings
 import peers
+from common import row, rule, written
 
 BUDGETS = ("20 d", "100 d", "300 d")
 WEIGHTS = ("Shapley", "Banzhaf")
@@ -50,22 +51,24 @@ def sampler_table() -> list[str]:
     errors = samplers()["errors"]
     games = sorted({key.split(" | ")[0] for key in errors})
     header = [f"{weights}, {budget}" for weights in WEIGHTS for budget in BUDGETS]
-    lines = [peers._row("game", *header), f"|---|{'--:|' * len(header)}"]
+    lines = [row("game", *header), rule(1 + len(header))]
     for game in games:
         found = [beside_the_best(errors, game, budget, weights) for weights in WEIGHTS for budget in BUDGETS]
-        lines.append(peers._row(game, *("–" if one is None else f"{one[0]:.2f} {one[1]}" for one in found)))
+        lines.append(row(game, *("–" if one is None else f"{one[0]:.2f} {one[1]}" for one in found)))
     return lines
 
 
 def ranking_table() -> list[str]:
     """One line for each kind of model: judged by the truth, and by rows that chose nothing."""
     truth, real = honest_rankings.gathered("truth"), honest_rankings.gathered("real")
-    lines = [peers._row("models", "by the truth, mean", "by networks of other rows, median", "by plain trees, median")]
-    lines.append("|---|--:|--:|--:|")
+    lines = [
+        row("models", "by the truth, mean", "by networks of other rows, median", "by plain trees, median"),
+        rule(4),
+    ]
     for name, trees in (("boosted trees", True), ("linear models and networks", False)):
         of_truth, of_real = (honest_rankings.of_trees_only(runs, trees) for runs in (truth, real))
         judged = [honest_rankings.median(of_real, judge) for judge in ("anchored network", "plain")]
-        lines.append(peers._row(name, honest_rankings.mean(of_truth, "truth", honest_rankings.OURS), *judged))
+        lines.append(row(name, honest_rankings.mean(of_truth, "truth", honest_rankings.OURS), *judged))
     return lines
 
 
@@ -85,6 +88,10 @@ def ahead_in_speed() -> Iterator[str]:
                     if ratio > 1:
                         what = ours.removeprefix("ours, ")
                         yield f"{peer} ({game} game; {name}): our *{what}* takes {ratio:.1f} times its Shapley values"
+    for name, run in peers.kept("end_to_end").items():
+        ours, *others = ((method, one["seconds"]) for method, one in run["times"].items() if one)
+        for peer, seconds in (other for other in others if other[1] < ours[1]):
+            yield f"{peer} ({name}, from a model to 1,000 rows): ours takes {ours[1] / seconds:.1f} times as long"
     cold = {name: run["times"]["CPU"]["seconds"] for name, run in peers.kept("cold").items()}
     ours, shap = (cold[f"{name}, trees: first row"] for name in ("weightedshap", "shap"))
     again = cold["… from the second start on"]
@@ -132,22 +139,12 @@ def readable(text: str) -> str:
     return re.sub(r"(?<== )\d{4,}", lambda number: f"{int(number[0]):,}", text)
 
 
-def filled(text: str, mark: str, lines: list[str]) -> str:
-    """The text with new lines between a mark and its end."""
-    before, found, after = text.partition(f"<!-- {mark} -->\n")
-    if not found:
-        raise SystemExit(f"{peers.PAGE} has no mark <!-- {mark} -->")
-    return before + found + "\n".join(lines) + "\n<!-- end -->" + after.partition("<!-- end -->")[2]
-
-
 def main() -> None:
     honest_rankings.page()
     peers.page()
-    text = readable(peers.PAGE.read_text(encoding="utf-8"))
+    peers.PAGE.write_text(readable(peers.PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     parts = {"versions": versions, "samplers": sampler_table, "rankings": ranking_table, "ahead": ahead}
-    for mark, make in parts.items():
-        text = filled(text, mark, [readable(line) for line in make()])
-    peers.PAGE.write_text(text, encoding="utf-8")
+    written(peers.PAGE, {mark: [readable(line) for line in make()] for mark, make in parts.items()})
 
 
 if __name__ == "__main__":

@@ -195,7 +195,11 @@ def end_to_end(kind: str) -> Line:
     else:
         from sklearn.neural_network import MLPRegressor
 
-        model = MLPRegressor((32, 32), max_iter=200, random_state=0, early_stopping=True).fit(X, y).predict
+        model = (
+            MLPRegressor(hidden_layer_sizes=(32, 32), max_iter=200, random_state=0, early_stopping=True)
+            .fit(X, y)
+            .predict
+        )
         few = shap.maskers.Independent(background, max_samples=100)
         peers = {
             "shap, permutation": lambda: shap.explainers.Permutation(model, few)(rows, silent=True),
