@@ -274,7 +274,6 @@ def test_no_game_changes_the_tables_or_the_model(game, kind):
     assert (fingerprint(table), fingerprint(X), model.booster_.model_to_string(), sorted(vars(model))) == before
 
 
-@pytest.mark.filterwarnings("default:A worker stopped")  # would end the thread that minds workers
 @pytest.mark.parametrize("library", [sklearn_regressor, torch_module], ids=lambda library: library.__name__)
 def test_threads_and_processes_give_the_same_explanation(library):
     model, frame, _ = library()
