@@ -1,4 +1,4 @@
-"""Peak memory of one call on many rows, above what its result takes: ``python benchmarks/memory.py [rows] [columns]``."""
+"""Peak memory of one call on many rows, beside what its result holds: ``python benchmarks/memory.py [rows [columns]]``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def main(rows: int = 200_000, columns: int = 20) -> None:
     before, start = peak(), time.process_time()
     explanation = explainer(X)
     took, held = time.process_time() - start, size_of(explanation)
-    print(f"{rows} rows × {columns}: peak rose by {peak() - before:.0f} MiB, the result holds {held:.0f} MiB, {took:.0f} s")
+    told = f"peak rose by {peak() - before:.0f} MiB, the result holds {held:.0f} MiB, {took:.0f} s"
+    print(f"{rows} rows × {columns}: {told}")
 
 
 if __name__ == "__main__":
