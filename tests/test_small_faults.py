@@ -106,3 +106,22 @@ def test_a_utility_that_is_none_for_one_output_is_told():
     for phi in (np.ones((2, 3)), np.ones(4)):
         with pytest.raises(ValueError, match=r"`phi` must have shape \(m, 4\)"):
             utilities.aup(game, 1.0)(phi)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((3,), 1), ((3,), -2), ((2, 0), 1), ((2, 3), "x"), ((2, 3), 0.5)])
+def test_an_axis_that_is_not_there_is_told(shape, axis):
+    """Refused only where all is wrong at once."""
+    for function in (curves.order_of, curves.area):
+        with pytest.raises(ValueError, match="`axis` must be an axis of"):
+            function(np.ones(shape), axis)
+
+
+def test_hostile_calls_that_were_not_told_by_us(tmp_path):
+    """No name for a file, ragged positions, a setting that is neither yes nor no."""
+    explanation = ws.explain(FunctionGame(lambda coalitions: coalitions.sum(axis=1), 4))
+    with pytest.raises(ValueError, match="A file needs a name"):
+        explanation.save("")
+    with pytest.raises(TypeError, match="must be numbers"):
+        explanation[:, [[1], [1, 2]]]
+    with pytest.raises(ValueError, match="`standardise` must be True or False"):
+        ws.games.NeuralSurrogate(standardise=np.ones(3)).fit(product_model, normal_rows(50, 4), 0)

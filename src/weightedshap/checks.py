@@ -170,6 +170,8 @@ def check_settings(recipe: Any) -> None:
             whole_number(field.name, value, int(field.name not in ("n_jobs", "hints")))
         elif field.type == "float":
             number_above(field.name, value, 0)
+        elif field.type == "bool" and not isinstance(value, bool):
+            raise ValueError(f"`{field.name}` must be True or False; got {value!r}.")
 
 
 def check_workers(n_jobs: object, progress: object) -> None:

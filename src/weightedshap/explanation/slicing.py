@@ -70,7 +70,7 @@ def _distinct(axis: str, wanted: object, names: Sequence[str]) -> IntArray | Non
 
 def _positions(axis: str, wanted: object, n: int) -> IntArray:
     """A position, slice, mask or list of positions as positions 0..n−1; a single one has no axis."""
-    array = np.arange(n)[wanted] if isinstance(wanted, slice) else np.asarray(wanted)
+    array = np.arange(n)[wanted] if isinstance(wanted, slice) else as_numbers_of(axis, wanted, None)
     if array.dtype == np.bool_:
         if array.shape != (n,):
             raise IndexError(f"A mask over {n} {axis}s must have shape ({n},); got {array.shape}.")

@@ -16,7 +16,8 @@ ABANDONED = 600.0  # seconds without a write after which an unfinished file belo
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A new file next to `path` to write to: takes the place of `path` at the end, is removed after a failure."""
-    target = as_path(path)
+    if not (target := as_path(path)).name:
+        raise ValueError(f"A file needs a name; got the path {str(path)!r}.")
     for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):  # left by a process that was killed
         with suppress(FileNotFoundError):
             if time.time() - part.stat().st_mtime > ABANDONED:
