@@ -6,6 +6,7 @@ from math import comb
 from unittest import mock
 
 import lightgbm
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.games.tree_blocks import leaf_games as games_of_leaves
 from weightedshap.games.tree_blocks import mask_game, path_games
 from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees import backgrounds, ensembles, path_kernels, points
+from weightedshap.trees import backgrounds, ensembles, leaf_kernels, path_kernels, points
 from weightedshap.trees.backgrounds import Background, FewRows, absent_rows
 from weightedshap.trees.ensembles import coefficient_table
 from weightedshap.trees.leaf_kernels import level
@@ -198,6 +199,18 @@ def test_division_of_polynomials_keeps_all_digits_near_one_and_near_zero():
         np.testing.assert_allclose(quotient[: len(ratios)], expected, rtol=1e-9, atol=1e-300)
 
 
+def test_loops_are_compiled_where_no_folder_can_be_written():
+    def refusing(cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(**options)
+
+    with mock.patch.object(leaf_kernels, "njit", refusing):
+        double = leaf_kernels.compiled(lambda x: 2 * x)
+    assert double(21) == 42
+    assert double.signatures
+
+
 def test_trees_on_masks_are_read_out_as_the_game_they_predict():
     rng, d = np.random.default_rng(3), 9
     masks = rng.random((600, d)) < rng.random((600, 1))
@@ -266,13 +279,17 @@ def test_leaves_of_many_players_are_read_out(d, patterns):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
+def by_patterns(seed, d, n, m, **grown):
+    """Games on background patterns, and what they are asked: n rows, m orders of each, coalitions."""
+    rng = np.random.default_rng(seed)
+    ensemble, Z = random_ensemble(rng, d, **grown), some_rows(rng, 50, d)
+    games = leaf_games([ensemble], Z, np.full(50, 0.02), d, patterns=True)
+    orders = rng.permuted(np.tile(np.arange(d), (n, m, 1)), axis=2)
+    return games, some_rows(rng, n, d), orders, rng.random((9, d)) < 0.5
+
+
 def test_a_row_has_the_same_bits_in_every_block_of_a_background():
-    rng, d = np.random.default_rng(1), 70
-    games = leaf_games(
-        [random_ensemble(rng, d, 14, trees=20)], some_rows(rng, 50, d), np.full(50, 0.02), d, patterns=True
-    )
-    X, orders = some_rows(rng, 150, d), rng.permuted(np.tile(np.arange(d), (150, 4, 1)), axis=2)
-    coalitions = rng.random((9, d)) < 0.5
+    games, X, orders, coalitions = by_patterns(seed=1, d=70, n=150, m=4, depth=14, trees=20)
     whole = read_outs(games(X), orders, coalitions)
     for start, stop in ((0, 1), (3, 10), (60, 135), (149, 150)):
         for part, every in zip(read_outs(games(X[start:stop]), orders[start:stop], coalitions), whole, strict=True):
@@ -281,12 +298,7 @@ def test_a_row_has_the_same_bits_in_every_block_of_a_background():
 
 @pytest.mark.parametrize("small", [{"PLACES": 1}, {"PLACES": 16}, {"ENTRIES": 2**14}, {"SET_BYTES": 1}])
 def test_what_is_kept_changes_no_bit(small):
-    rng, d = np.random.default_rng(2), 12
-    games = leaf_games(
-        [random_ensemble(rng, d, 9, trees=9)], some_rows(rng, 50, d), np.full(50, 0.02), d, patterns=True
-    )
-    X, orders = some_rows(rng, 200, d), rng.permuted(np.tile(np.arange(d), (200, 13, 1)), axis=2)
-    coalitions = rng.random((9, d)) < 0.5
+    games, X, orders, coalitions = by_patterns(seed=2, d=12, n=200, m=13, depth=9, trees=9)
     expected = read_outs(games(X), orders, coalitions)
     with mock.patch.multiple(backgrounds, **small):
         for part, every in zip(read_outs(games(X), orders, coalitions), expected, strict=True):
