@@ -1,4 +1,4 @@
-"""Peak memory of one call on many rows, beside what its result holds: ``python benchmarks/memory.py [rows [columns]]``."""
+"""Peak memory of one call on many rows, beside what its result holds: `python benchmarks/memory.py [rows]`."""
 
 from __future__ import annotations
 

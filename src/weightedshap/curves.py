@@ -65,7 +65,8 @@ def area(curve: FloatArray, axis: int = -1) -> FloatArray:
 
 def _at_the_end(name: str, values: FloatArray, axis: int) -> FloatArray:
     """`values` with this axis, which must not be empty, as the last."""
-    array = as_numbers_of(name, values)
+    plain = type(values) is np.ndarray and values.dtype == np.float64  # as all of ours are
+    array = values if plain else as_numbers_of(name, values)
     if not isinstance(axis, (int, np.integer)) or not -array.ndim <= axis < array.ndim or not array.shape[axis]:
         raise ValueError(f"`axis` must be an axis of `{name}`, and not empty; got {axis!r} of shape {array.shape}.")
     return np.moveaxis(array, axis, -1)

@@ -116,7 +116,7 @@ def test_a_sampler_knows_both_ends_exactly(name, game, seed):
 def test_a_sampler_is_linear_under_a_common_seed_and_budget(name, pair, a, b, seed):
     one, other = (estimate(name, game, seed, BUDGET) for game in pair)
     both = estimate(name, combined(a, pair[0], b, pair[1]), seed, BUDGET)
-    linear = ~both.adjusted | np.isinf(both.counts)
+    linear = (not both.adjusted) | np.isinf(both.counts)
     np.testing.assert_allclose(both.mean[linear], (a * one.mean + b * other.mean)[linear], atol=1e-11)
 
 
