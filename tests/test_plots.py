@@ -107,6 +107,7 @@ def sampled() -> ws.Explanation:
 
 @pytest.fixture(autouse=True)
 def _close_figures():
+    plt.close("all")  # of other tests in this process
     yield
     plt.close("all")
 
