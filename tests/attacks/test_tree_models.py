@@ -66,7 +66,7 @@ def of_xgboost(rng):
         base_score=[None, 0.4],
     )
     if chosen["booster"] == "dart":
-        chosen |= {"rate_drop": 0.5}
+        chosen |= {"rate_drop": 0.5, "verbosity": 0}
     objective = str(
         rng.choice(["reg:squarederror", "count:poisson", "reg:gamma", "reg:tweedie", "reg:logistic", "binary", "multi"])
     )

@@ -73,7 +73,7 @@ MODELS = {
     "xgboost": F(fit, F(XGB, n_estimators=10, max_depth=5)),
     "xgboost of two classes": F(fit, F(XGBC, n_estimators=8, max_depth=12), "two"),
     "xgboost of three classes": F(fit, F(XGBC, n_estimators=5, max_depth=3), "three"),
-    "xgboost dart": F(fit, F(XGB, n_estimators=8, booster="dart", rate_drop=0.5)),
+    "xgboost dart": F(fit, F(XGB, n_estimators=8, booster="dart", rate_drop=0.5, verbosity=0)),
     "xgboost grown by loss": F(fit, F(XGB, n_estimators=5, grow_policy="lossguide", max_leaves=15, max_depth=0)),
     "catboost": F(fit, F(CB, iterations=10, depth=6)),
     "catboost of two classes": F(fit, F(CBC, iterations=8, depth=4), "two"),
@@ -447,7 +447,7 @@ def test_the_value_that_xgboost_takes_for_missing(missing, removal, frame):
 
 def test_dart_weights_where_xgboost_keeps_them_from_3_4_on(monkeypatch):
     X = np.random.default_rng(0).normal(size=(150, 3))
-    model = xgboost.XGBRegressor(n_estimators=8, booster="dart", rate_drop=0.5).fit(X, X[:, 0] * X[:, 1])
+    model = xgboost.XGBRegressor(n_estimators=8, booster="dart", rate_drop=0.5, verbosity=0).fit(X, X[:, 0] * X[:, 1])
     whole = json.loads
 
     def moved(text):

@@ -57,7 +57,7 @@ def how_to_call(model: UserModel, predict: Predict | None) -> Call:
         output, space = _onnx_output(model)
         return partial(_onnx_answer, model, output), space, ()
     if (library, type(model).__name__) in BARE:
-        call = partial(_booster_answer, model) if library == "xgboost" else feeding(model.predict, model)
+        call = feeding(partial(_booster_answer, model) if library == "xgboost" else model.predict, model)
         return call, _space_of(library, model), ()
     return _by_method(model)
 
@@ -122,7 +122,7 @@ def _booster_answer(booster: UserModel, rows: Data) -> object:
 def feeding(call: Predict, model: UserModel) -> Predict:
     """`call`, handed the kind of rows that `model` was fitted on, or can read."""
     library, told = library_of(model), traits(model)
-    if library in ("lightgbm", "catboost"):
+    if library in ("lightgbm", "catboost", "xgboost"):
         call = partial(_as_pandas, call)
     if told["n_features_in_"] is None or library == "catboost":
         return call

@@ -241,7 +241,7 @@ def read_xgboost(model: XGBooster | XGBModel, rows: Data) -> ReadModel:
     chosen = ([tree for tree, o in zip(trees, output_of, strict=True) if o == output] for output in range(k))
     return ReadModel(
         tuple(pack(one_output, single=True) for one_output in chosen),
-        partial(_xgboost_margin, booster, iterations, missing),
+        feeding(partial(_xgboost_margin, booster, iterations, missing), booster),
         _xgboost_categories(forest.get("cats", {}).get("enc", [])),
         missing=missing,
     )
