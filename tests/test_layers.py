@@ -9,8 +9,8 @@ from pathlib import Path
 import weightedshap
 
 LAYERS = [
-    *("lazily", "wording", "checks", "coalitions", "parallel", "contributions", "inputs", "trees", "network"),
-    *("weights", "games"),
+    *("lazily", "compiling", "wording", "checks", "coalitions", "parallel", "contributions"),
+    *("inputs", "trees", "network", "weights", "games"),
     *("curves", "estimators", "utilities", "selection", "choices"),
     *("weighing", "files", "explanation", "sums", "streaming", "explainer"),
     *("evaluation", "model_files", "engines", "plots", "report", "jobs", "commands", "cli"),

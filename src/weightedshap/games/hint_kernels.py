@@ -6,7 +6,7 @@ the conditional mean of column q is u_q · y. One more known column adds one ter
 
 import numpy as np
 
-from weightedshap.trees.leaf_kernels import compiled
+from weightedshap.compiling import compiled
 
 
 @compiled

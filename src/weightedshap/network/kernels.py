@@ -1,12 +1,13 @@
 """Compiled loops of the network: sums of the first layer, and ELU units, in one pass each."""
 
 import numpy as np
-from numba import njit
+
+from weightedshap.compiling import compiled
 
 F = np.float32
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def shifted_elu(v):
     """ELU(v) + 1 = max(v, 0) + exp(min(v, 0)), in single precision without branches, so that it is vectorised.
 
@@ -27,7 +28,7 @@ def shifted_elu(v):
     return max(v, F(0.0)) + p * np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def units_of(sums, out):
     """(h,) ELU + 1 of sums (h,) in double precision; two loops, because each by itself is vectorised."""
     for h in range(sums.shape[0]):
@@ -36,7 +37,7 @@ def units_of(sums, out):
         out[h] = shifted_elu(out[h])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def first_layer(coalitions, vectors, known, sums, out):
     """(m, h) ELU + 1 of the first layer for coalitions (m, d); `sums` (h,) of `known` (d,) is carried along."""
     for r in range(coalitions.shape[0]):
@@ -49,13 +50,14 @@ def first_layer(coalitions, vectors, known, sums, out):
         units_of(sums, out[r])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def walk_layer(orders, vectors, bias, out):
     """(m·(d + 1), h) ELU + 1 of the first layer for the first 0, 1, …, d players of each order (m, d)."""
     d = orders.shape[1]
-    sums = np.empty_like(bias)
+    sums = np.empty(bias.shape[0], bias.dtype)
     for r in range(orders.shape[0]):
-        sums[:] = bias
+        for h in range(sums.shape[0]):
+            sums[h] = bias[h]
         for t in range(d + 1):
             units_of(sums, out[r * (d + 1) + t])
             if t < d:
@@ -64,7 +66,7 @@ def walk_layer(orders, vectors, bias, out):
                     sums[h] += step[h]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def elu(inputs, bias, shift):
     """ELU + `shift`, zero or one, of `inputs` (m, h) + `bias` (h,), in place."""
     less = F(1.0) - shift
@@ -73,17 +75,18 @@ def elu(inputs, bias, shift):
             inputs[r, h] = shifted_elu(inputs[r, h] + bias[h]) - less
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def through_elu(slopes, units, total):
     """Slopes (m, h) by the units times ELU' = 1 + min(unit, 0), in place; `total` (h,) gets their sum over rows."""
-    total[:] = F(0.0)
+    for h in range(total.shape[0]):
+        total[h] = F(0.0)
     for r in range(slopes.shape[0]):
         for h in range(slopes.shape[1]):
             slopes[r, h] *= F(1.0) + min(units[r, h], F(0.0))
             total[h] += slopes[r, h]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def through_last(last, weights, out):
     """(m, h) slopes by the units: those by the outputs (m, k) times weights (h, k); faster than BLAS for small k."""
     for r in range(last.shape[0]):
@@ -94,7 +97,7 @@ def through_last(last, weights, out):
                 out[r, h] += last[r, o] * weights[h, o]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def adam(values, gradient, mean, square, rate, beta_1, beta_2, epsilon, seen_1, seen_2):
     """One step of Adam on flat arrays, in place; `seen` = 1 − βᵗ is how much of the running means t steps fill."""
     a, b, root = F(beta_1), F(beta_2), F(1.0 / seen_2)
@@ -106,7 +109,7 @@ def adam(values, gradient, mean, square, rate, beta_1, beta_2, epsilon, seen_1, 
         values[i] -= size * mean[i] / (np.sqrt(square[i] * root) + least)
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def last_layer(inputs, bias, weights, last_bias, out):
     """(m, k) weights (k, h) times the units ELU + 1 of inputs (m, h) + bias, plus `last_bias` (k,)."""
     for r in range(inputs.shape[0]):

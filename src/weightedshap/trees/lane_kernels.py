@@ -6,7 +6,8 @@ node is a mix of those of its children, found in one flat loop. `steps` are thos
 
 import numpy as np
 
-from weightedshap.trees.leaf_kernels import compiled, goes_left
+from weightedshap.compiling import compiled
+from weightedshap.trees.leaf_kernels import goes_left
 
 LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a stack of a few stays in the nearest cache
 

@@ -10,24 +10,14 @@ the leaf before it and ``member[start[l] : start[l + 1]]``, where player p is wr
 Inner nodes are numbered before leaves: from ``n_inner = left.shape[0]`` on a node has ``value[node − n_inner]``.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from weightedshap.checks import BoolArray, FloatArray
+from weightedshap.compiling import compiled
 
 KNOWN, HIDDEN = 1, 2
-
-
-def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """A loop that is compiled when it is first called, and kept for later sessions where some folder can be written."""
-    options = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
-    try:
-        return njit(cache=True, **options)(loop)  # type: ignore[no-any-return]
-    except RuntimeError:  # numba found no such folder
-        return njit(**options)(loop)  # type: ignore[no-any-return]
 
 
 @compiled

@@ -5,7 +5,8 @@ The way to every leaf is listed once, its splits grouped by player; a row either
 
 import numpy as np
 
-from weightedshap.trees.leaf_kernels import compiled, level, spread
+from weightedshap.compiling import compiled
+from weightedshap.trees.leaf_kernels import level, spread
 
 
 @compiled

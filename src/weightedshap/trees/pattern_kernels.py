@@ -9,8 +9,9 @@ it is first met, and kept in a table of bounded size, where a later one may take
 import numpy as np
 from numba import njit
 
+from weightedshap.compiling import compiled
 from weightedshap.trees.lane_kernels import distinct_sets
-from weightedshap.trees.leaf_kernels import compiled, level
+from weightedshap.trees.leaf_kernels import level
 
 ROWS = 64  # taken together: what they do at a split is a word, bit r for row r
 GROUP = 64  # leaves of a group

@@ -13,7 +13,7 @@ the row elsewhere, the player must be hidden. Functions that only one loop calls
 import numpy as np
 from numba import njit
 
-from weightedshap.trees.leaf_kernels import compiled
+from weightedshap.compiling import compiled
 
 
 @compiled
