@@ -992,3 +992,10 @@ def test_the_page_about_figures_names_all_of_them_and_its_code_runs(tmp_path, mo
     for block in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S):
         exec(compile(block, "figures.md", "exec"), names)
     assert (tmp_path / "row 3.pdf").stat().st_size > 0
+
+
+@pytest.mark.parametrize("figure", ["recovery", "weights", "stability", "bar", "beeswarm", "heatmap", "decision"])
+@pytest.mark.parametrize("given", [3, None, np.zeros((2, 3))], ids=type)
+def test_only_explanations_are_drawn(figure, given):
+    with pytest.raises(TypeError, match=f"an Explanation, as an Explainer returns it; got {type(given).__name__}"):
+        getattr(plots, figure)(given)

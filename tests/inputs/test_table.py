@@ -259,3 +259,9 @@ def test_groups_that_make_no_sense_are_refused(groups, said):
 def test_groups_that_are_no_groups_are_refused(groups):
     with pytest.raises(TypeError, match=r"`groups` must be .name: columns. or a list of lists"):
         as_table(numbers("abcd"), groups=groups)
+
+
+@pytest.mark.parametrize("nothing", [{}, [{}], pd.DataFrame(index=[0, 1])], ids=["dict", "list", "frame"])
+def test_rows_without_columns_are_refused(nothing):
+    with pytest.raises(ValueError, match="`X` has 0 columns but the background has 3"):
+        as_table(np.zeros((4, 3))).align(nothing)

@@ -98,7 +98,7 @@ class Table:
             rows.columns = self.names if rows.shape[1] == len(self.names) else rows.columns
         kind = kind_of(rows)
         names, wanted = kind.names(rows), self.names if in_frame else self.trained
-        if names is not None and (in_frame or sorted(names) == sorted(wanted)):
+        if names and (in_frame or sorted(names) == sorted(wanted)):
             rows = rows if names == wanted else kind.select(rows, _positions(names, wanted, who))
         elif rows.shape[1] != len(self.names):
             widths = f"{rows.shape[1]} columns but the background has {len(self.names)}"

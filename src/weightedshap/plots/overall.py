@@ -170,9 +170,9 @@ def stability(
     `Explanation.instability`, which knows the error of sampling only; of at most 100 rows, evenly spread, and their 20
     most influential features. Rows with unknown standard errors are counted apart.
     """
-    if not len(others) and explanation.standard_errors is None:
-        raise ValueError(NOTHING_SAMPLED)
     one, title = reading.one_output(explanation, output)
+    if not len(others) and one.standard_errors is None:
+        raise ValueError(NOTHING_SAMPLED)
     if len(others):
         ax = _draw_refits(ax, one, [_same_rows(explanation, other, output) for other in others])
         return drawing.finished(ax, title, f"{len(one):,} rows, {plural(len(others), 'further fit')} of the judge")

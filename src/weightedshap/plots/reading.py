@@ -40,6 +40,8 @@ KNOWN_OTHERS = {
 
 def one_output(explanation: Explanation, output: Output) -> tuple[Explanation, str | None]:
     """One output without the axis k, and what to call it; all there is where that axis is not there."""
+    if not isinstance(explanation, Explanation):
+        raise TypeError(f"Figures show an Explanation, as an Explainer returns it; got {type(explanation).__name__}.")
     place = place_of(explanation, output)
     kind = "class " if scale_of(explanation.judge_info) == "probability" else ""
     name = explanation.output_names[place] if explanation.output_names else "output 0"
