@@ -17,7 +17,7 @@ from weightedshap.games.wrappers import wrapped
 from weightedshap.inputs import Data, Model, Table
 
 if TYPE_CHECKING:
-    from weightedshap.games.tree_blocks import PathBlock
+    from weightedshap.games.tree_blocks import TreeBlock
 
 WHOLE = 1 / 3  # of the rows that are drawn, to be learned as they are: the model is not asked for them again
 PER_ROW = 50  # rows drawn for each background row: of a small background more say nothing new
@@ -120,7 +120,7 @@ class FittedDistilled(ReadOff):
     recipe: ClassVar[str] = "DistilledTrees"
 
     @cached_property
-    def games(self) -> Callable[[FloatArray], PathBlock]:
+    def games(self) -> Callable[[FloatArray], TreeBlock]:
         """Encoded rows (n, c) → their games."""
         from weightedshap.games.tree_blocks import path_games
 

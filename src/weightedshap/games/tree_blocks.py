@@ -87,9 +87,6 @@ class TreeBlock:
         return ExactGame(self)
 
 
-PathBlock = TreeBlock
-
-
 @dataclass(frozen=True)
 class TreeGames:
     """X (n, c) → the games of these rows, by the reader of each output."""
