@@ -18,7 +18,7 @@ import numpy as np
 
 import weightedshap as ws
 from weightedshap.checks import require, unknown_sentence
-from weightedshap.explanation.result import judge_named, named
+from weightedshap.explanation.told import judge_named, named
 from weightedshap.files.archive import UnreadableFile
 from weightedshap.jobs.stops import EXIT_CODES, FAILED, INPUT, INTERRUPTED, SKIPPED, Stop
 from weightedshap.model_files import as_model_file

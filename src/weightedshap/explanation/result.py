@@ -17,7 +17,6 @@ from weightedshap.curves import order_of
 from weightedshap.explanation import export, stored, told
 from weightedshap.explanation import slicing as axes
 from weightedshap.explanation.shortlist import Shortlist, refined_orders, shortlisted
-from weightedshap.explanation.told import judge_named, named, reasons_of, scale_of
 from weightedshap.inputs import Data, join_of
 from weightedshap.lazily import pd
 from weightedshap.selection import SELECTIONS
@@ -28,7 +27,7 @@ from weightedshap.weights import WeightFamily, as_family
 if TYPE_CHECKING:
     from weightedshap.plots import PlotAccessor
 
-__all__ = ["Explanation", "field_names", "judge_named", "named", "reasons_of", "scale_of"]
+__all__ = ["Explanation", "field_names"]
 
 ALIKE = ("feature_names", "output_names", "has_outputs", "utility", "select")  # and the family, in parts to be joined
 

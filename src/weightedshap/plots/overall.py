@@ -13,7 +13,7 @@ from weightedshap.checks import FloatArray, IntArray
 from weightedshap.curves import area, mean_interval, misfit, order_of
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import place_of
-from weightedshap.explanation.result import named
+from weightedshap.explanation.told import named
 from weightedshap.plots import drawing, reading, style
 from weightedshap.plots.drawing import Canvas
 from weightedshap.plots.reading import Output

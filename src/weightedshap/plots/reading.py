@@ -14,8 +14,8 @@ from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import place_of, scale_factors
 from weightedshap.explanation.export import row_position as row_position
-from weightedshap.explanation.result import named, scale_of
 from weightedshap.explanation.slicing import AXES
+from weightedshap.explanation.told import named, scale_of
 from weightedshap.inputs import kind_of
 from weightedshap.utilities import UTILITIES
 from weightedshap.weights import WeightFamily, shapley

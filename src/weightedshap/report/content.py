@@ -14,7 +14,7 @@ from weightedshap import __version__
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.evaluation import LARGER_IS_BETTER, METHODS, Evaluation, in_words
 from weightedshap.explanation import Explanation
-from weightedshap.explanation.result import judge_named, named, scale_of
+from weightedshap.explanation.told import judge_named, named, scale_of
 from weightedshap.inputs import kind_of
 from weightedshap.plots import reading
 from weightedshap.sums import Sums, interval, of_curves, of_output
