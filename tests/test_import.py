@@ -1,7 +1,12 @@
 """`import weightedshap` is light: no optional package, and not many modules (counted, not timed)."""
 
+import inspect
 import subprocess
 import sys
+
+import pytest
+
+from weightedshap.lazily import Lazily
 
 MOST_MODULES = 650  # measured: about 510, of which numpy and scipy are 300
 
@@ -31,3 +36,10 @@ def test_importing_loads_the_package_and_no_optional_one():
 
 def test_importing_stays_light():
     assert len(imported_modules()) < MOST_MODULES
+
+
+def test_to_look_at_a_module_that_is_not_installed_does_not_load_it():
+    absent = Lazily("no_such_module")
+    assert inspect.unwrap(absent) is absent
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        _ = absent.name

@@ -13,6 +13,8 @@ class Lazily:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):  # asked by who looks at objects of any kind
+            raise AttributeError(attribute)
         found = getattr(importlib.import_module(self._name), attribute)
         setattr(self, attribute, found)  # from now on it is found without this detour
         return found
