@@ -417,3 +417,19 @@ def test_shared_weights_are_those_that_reweighing_finds():
     for how, name in (("shared", "WeightedSHAP shared"), ("one_standard_error", "WeightedSHAP one-SE")):
         expected = side.explanation.reweight(None, "aup", how).orders
         assert METHODS[name].rank(side)[..., 0].tolist() == expected.tolist()
+
+
+def test_the_global_mci_is_the_largest_fall_of_the_error():
+    """Of 2ab + c at a baseline of zero: a and b say nothing alone, and most together."""
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    game = ws.games.Baseline(values=np.zeros(3))
+    explainer = ws.Explainer(lambda X: 2 * X[:, 0] * X[:, 1] + X[:, 2], rows, game=game, progress=False)
+    found = ws.evaluate(explainer, rows[:20], against="own", methods=["MCI global"])
+    f, c = (2 * rows[:, 0] * rows[:, 1] + rows[:, 2])[:20], rows[:20, 2]
+    expected = np.abs(np.stack([f, f, c, 0 * f], axis=1))
+    np.testing.assert_allclose(found.curves("own")["MCI global"], expected, atol=1e-12)
+
+
+def test_four_distinct_rows_can_be_cut():
+    halved = halves(as_table(np.repeat(BACKGROUND[:4], 3, axis=0)), np.random.default_rng(0))
+    assert [len(half) for half in halved] == [6, 6]

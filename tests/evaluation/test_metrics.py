@@ -1,10 +1,12 @@
 """The points behind the inclusion metrics: their mean is the metric, their spread its error."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from weightedshap.evaluation.metrics import auc_points
+from weightedshap.evaluation.metrics import as_labels, auc_points
 
 
 @pytest.mark.parametrize("levels", [None, 4])
@@ -42,3 +44,35 @@ def test_scores_that_differ_by_rounding_are_ties():
     assert scores[0] != scores[1]
     assert auc_points(scores, positive).mean() == pytest.approx((0.5 + 0 + 1 + 0) / 4)
     assert auc_points(np.zeros(4), positive).mean() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "n_raw", "chosen", "expected"),
+    [
+        (["b", "a", "b", "c"], ("a", "b"), 3, (0, 1), [[0, 1], [1, 0], [0, 1], [0, 0]]),
+        (["no", "yes", "yes"], ("0", "1"), 2, (0, 1), [[1, 0], [0, 1], [0, 1]]),
+        (["no", "yes", "yes"], ("1",), 2, (1,), [[0], [1], [1]]),
+        (["no", "yes", "yes"], ("margin",), 1, (0,), [[0], [1], [1]]),
+        ([0, 1, 2, 2], ("third",), 3, (2,), [[0], [0], [1], [1]]),
+        ([0, 2, 2], ("first",), 3, (0,), [[1], [0], [0]]),
+        ([1, 2, 2], ("second",), 3, (1,), [[1], [0], [0]]),
+    ],
+    ids=["by name", "two of two", "one of two", "a margin", "by position", "two seen of three", "not the first seen"],
+)
+def test_labels_are_held_against_the_class_behind_an_output(y, names, n_raw, chosen, expected):
+    model = SimpleNamespace(space="probability", output_names=names, n_raw=n_raw, chosen=chosen)
+    labels = as_labels(np.array(y), len(y), len(names), model)
+    assert labels.kind == "auc"
+    np.testing.assert_array_equal(labels.targets, expected)
+
+
+def test_labels_that_match_no_output_are_refused():
+    model = SimpleNamespace(space="probability", output_names=("0",), n_raw=3, chosen=(0,))
+    with pytest.raises(ValueError, match="do not match the output '0'"):
+        as_labels(np.array(["no", "yes", "perhaps"]), 3, 1, model)
+
+
+@pytest.mark.parametrize(("apart", "auc"), [(3e-12, 1.0), (3e-13, 0.5)])
+def test_scores_are_ties_below_a_billionth_of_a_thousandth_of_the_largest(apart, auc):
+    scores, positive = np.array([100.0, 50.0, 50.0 + 100 * apart]), np.array([False, False, True])
+    assert auc_points(scores, positive).mean() == pytest.approx(auc / 2)
