@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.games.trees import assert_reads_out, deepest, random_ensemble, reference_value
+from weightedshap import compiling
 from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.games.tree_blocks import leaf_games as games_of_leaves
 from weightedshap.games.tree_blocks import mask_game, path_games
 from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees import backgrounds, ensembles, leaf_kernels, path_kernels, points
+from weightedshap.trees import backgrounds, ensembles, path_kernels, points
 from weightedshap.trees.backgrounds import Background, FewRows, absent_rows
 from weightedshap.trees.ensembles import coefficient_table
 from weightedshap.trees.leaf_kernels import level
@@ -205,8 +206,8 @@ def test_loops_are_compiled_where_no_folder_can_be_written():
             raise RuntimeError("cannot cache function: no locator available")
         return numba.njit(**options)
 
-    with mock.patch.object(leaf_kernels, "njit", refusing):
-        double = leaf_kernels.compiled(lambda x: 2 * x)
+    with mock.patch.object(compiling, "njit", refusing):
+        double = compiling.compiled(lambda x: 2 * x)
     assert double(21) == 42
     assert double.signatures
 
