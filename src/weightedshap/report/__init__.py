@@ -67,7 +67,7 @@ def _packed(content: bytes) -> str:
 
 
 def _policy(*scripts: bytes) -> str:
-    """Nothing may load, and nothing run but these scripts. The styles and pictures that plotly.js makes change by version."""
+    """Nothing may load, and nothing run but these scripts. What plotly.js styles and draws changes by version."""
     hashes = (base64.b64encode(hashlib.sha256(script).digest()).decode("ascii") for script in scripts)
     allowed = " ".join(f"'sha256-{each}'" for each in hashes)
     shown = "style-src 'unsafe-inline'; img-src data:"
