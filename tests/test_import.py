@@ -16,9 +16,9 @@ HEAVY = ("numba", "torch", "shap", "shapiq", "matplotlib", "xgboost", "catboost"
 HEAVY += ("pandas", "pyarrow", "sklearn", "lightgbm", "joblib", "tqdm", "scipy.special", "scipy.stats")
 
 
-def imported_modules():
+def imported_modules(script=SCRIPT):
     answer = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT], capture_output=True, text=True, check=True, env=environment()
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True, env=environment()
     )
     return set(answer.stdout.split())
 
@@ -31,6 +31,11 @@ def environment():
 def test_importing_loads_the_package_and_no_optional_one():
     modules = imported_modules()
     assert "weightedshap.explainer" in modules
+    assert [name for name in HEAVY if name in modules] == []
+
+
+def test_commands_load_what_they_need_when_they_need_it():
+    modules = imported_modules("import sys, weightedshap.cli; print(*sys.modules)")
     assert [name for name in HEAVY if name in modules] == []
 
 

@@ -5,15 +5,12 @@ from itertools import cycle
 from pathlib import Path
 
 import click
-from matplotlib.figure import Figure
 
 import weightedshap as ws
 from weightedshap.checks import FloatArray
 from weightedshap.commands import COMMANDS
 from weightedshap.curves import area, order_of
 from weightedshap.inputs import Data
-from weightedshap.plots import recovery, weights
-from weightedshap.plots.reading import chosen_shares, predicted, scored_on, shares_by_game
 from weightedshap.wording import number, percents
 from weightedshap_paper.command import reproduce
 
@@ -39,6 +36,10 @@ for command in (*COMMANDS, reproduce):
 @click.option("--quiet", is_flag=True, help="Only write the figure.")
 def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
     """Train a small model on the breast cancer data of scikit-learn, explain rows, and draw a figure."""
+    from matplotlib.figure import Figure  # figures, here and below: no other command waits for them
+
+    from weightedshap.plots import recovery, weights
+
     _check_output(output)
     started = time.monotonic()
     model, background, X = _trained_model(rows, seed)
@@ -58,6 +59,8 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
 
 def _check_output(output: Path) -> None:
     """Refuse a path that the figure cannot be written to, before any work is done."""
+    from matplotlib.figure import Figure
+
     known = Figure().canvas.get_supported_filetypes()
     if output.suffix.removeprefix(".").lower() not in known:
         raise click.BadParameter(f"{output.name} must end with one of: {', '.join(known)}.", param_hint="--output")
@@ -79,6 +82,8 @@ def _trained_model(rows: int, seed: int) -> tuple[object, Data, Data]:
 
 def shares(explanation: ws.Explanation) -> str:
     """The share of the rows that chose each weight as bars, with a part for each game where several compete."""
+    from weightedshap.plots.reading import chosen_shares, scored_on, shares_by_game
+
     games, family, parts = shares_by_game(explanation.family, chosen_shares(explanation))  # (G, M)
     title = f"Rows that chose each weight, from small coalitions to large; {scored_on(explanation)}"
     told = [
@@ -93,6 +98,8 @@ def shares(explanation: ws.Explanation) -> str:
 
 def _one_row(explanation: ws.Explanation) -> str:
     """The row whose areas differ most: WeightedSHAP's ranking beside Shapley's, and the few features that suffice."""
+    from weightedshap.plots.reading import predicted
+
     row = int((area(explanation.reference_curves["shapley"]) - area(explanation.curves)).argmax())
     f_x = ", ".join(f"{scale} {number(value)}" for scale, value in predicted(explanation, row).items())
     one, other = (_ranked(explanation, phi[row]) for phi in (explanation.values, explanation.shapley))

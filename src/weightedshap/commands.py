@@ -23,7 +23,6 @@ from weightedshap.files.archive import UnreadableFile
 from weightedshap.jobs.stops import EXIT_CODES, FAILED, INPUT, INTERRUPTED, SKIPPED, Stop
 from weightedshap.model_files import as_model_file
 from weightedshap.parallel import bar
-from weightedshap.report import Whole, write
 from weightedshap.wording import number, plural
 
 THERE = click.Path(exists=True, path_type=Path)
@@ -281,6 +280,8 @@ def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
 
     Of a folder the page tells what all rows sum up to; its pictures show rows that were kept on the way, evenly spread.
     """
+    from weightedshap.report import Whole, write  # draws, and so loads much that no other command wants
+
     with _guarded(Teller()):
         judged, whole = None if evaluation is None else ws.Evaluation.load(evaluation), None
         if explanation.is_dir():

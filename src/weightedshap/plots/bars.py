@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
-from sklearn.tree import DecisionTreeRegressor
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
 from weightedshap.explanation import Explanation
@@ -226,6 +225,8 @@ def _groups(explanation: Explanation, by: By) -> dict[str, BoolArray]:
 
 def _by_rules(explanation: Explanation, count: int) -> dict[str, BoolArray]:
     """Rows by the leaves of a small tree that predicts their attributions from the data."""
+    from sklearn.tree import DecisionTreeRegressor  # a second to load, for this figure alone
+
     found = [reading.column(explanation, i) for i in range(explanation.values.shape[1])]
     columns = [column for column in found if column is not None]
     if count < 2 or len(explanation) < 2 * count or len(columns) < len(found):

@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from scipy.cluster.hierarchy import leaves_list, linkage
 
 from weightedshap.checks import FloatArray, IntArray, look_up
 from weightedshap.explanation import Explanation
@@ -270,6 +269,8 @@ def heatmap(
 
 def _row_order(explanation: Explanation, rows: str | npt.ArrayLike) -> tuple[IntArray, str]:
     """Positions of the rows to draw, and how they are ordered, in words."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+
     if not isinstance(rows, str):
         listed = [reading.row_position(explanation, row) for row in np.asarray(rows).ravel().tolist()]
         return np.array(listed), "as listed"
