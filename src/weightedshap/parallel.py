@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -45,15 +46,22 @@ def _by_several(work: Callable[[slice], Result], parts: Sequence[slice], n_jobs:
     """Threads of our own, joined before this ends; or what the user asks joblib for by `parallel_config`."""
     import joblib
     from joblib.parallel import ThreadingBackend, get_active_backend
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1, "blas"):
+    with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
         if isinstance(get_active_backend(prefer="threads")[0], ThreadingBackend):
             with ThreadPoolExecutor(joblib.effective_n_jobs(n_jobs)) as threads:
                 yield from threads.map(work, parts)
         else:
             pool = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
             yield from pool(joblib.delayed(work)(part) for part in parts)
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> Any:
+    """The loaded libraries that have threads of their own: finding them takes as long as twenty rows."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def bar(total: int | None, description: str, progress: bool | str, unit: str = "row") -> Any:
