@@ -15,9 +15,9 @@ from collections.abc import Callable
 import lightgbm
 import numba
 import numpy as np
-from common import data, row, rule
 
 import weightedshap as ws
+from common import data, row, rule
 from weightedshap.parallel import each_block
 
 SETTINGS = {
