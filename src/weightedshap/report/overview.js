@@ -70,11 +70,11 @@ function showImportance() {
   const told = names.map((name, place) => `${name} ${number(chosen[place], 3)} (Shapley ${number(shapley[place], 3)})`);
   const beside = bars(1, label(shapleyName()), shapley, VERMILION, 0.02);
   beside.marker.pattern = { shape: "/", fillmode: "overlay", fgcolor: "white", fgopacity: 0.8, size: 5, solidity: 0.25 };
-  const range = [0, 1.18 * Math.max(...shares.flat(), 1)], title = { text: `share of all mean |φ|; numbers: ${scale()}` };
+  const range = [0, 1.18 * Math.max(...shares.flat(), 1)], title = { text: `share of all mean |φ|<br>numbers: ${scale()}` };
   draw("importance", `Mean absolute attribution, WeightedSHAP beside Shapley: ${told.join(", ")}`,
     [bars(0, "WeightedSHAP", chosen, BLUE, -0.38), beside],
     { yaxis: categories(names), xaxis: { title, range, ticksuffix: " %" }, barmode: "overlay" },
-    barHeight(names.map(axisName), 130));
+    barHeight(names.map(axisName), 146));
 }
 
 function showSwarm() {
