@@ -108,10 +108,7 @@ class Evaluation:
         return told.differing(self, one, two, judge or self.judges[0], metric)
 
     def to_frame(self, to: str | None = None) -> Data:
-        """One line for each judge, method and metric: mean, and the low and high end of the 95 % interval.
-
-        `to` is "pandas" or "polars"; None is what scikit-learn's `transform_output` is set to, or else pandas.
-        """
+        """A line for each judge, method and metric: mean and ends of the 95 % interval; `to` as of an Explanation."""
         lines = [
             (judge, method, metric, mean, mean - margin, mean + margin)
             for judge in self.judges

@@ -64,11 +64,11 @@ def _in_pandas(explanation: Explanation, wide: bool, rows: Data) -> pd.DataFrame
     if not wide:
         columns = _tidy(explanation, None if cells is None else cells.to_numpy(dtype=object).ravel("F"))
         return pd.DataFrame(columns, own[columns["row"]] if indexed else None)
-    place, outputs, values = _wide(explanation)
+    row, output, values = _lines(explanation)
     if explanation.has_outputs:
-        own = pd.MultiIndex.from_arrays([own[place], outputs], names=[own.name or "row", "output"])
+        own = pd.MultiIndex.from_arrays([own[row], output], names=[own.name or "row", "output"])
     frame = pd.DataFrame(values, own, pd.Index(names, name="feature"))
-    beside = {} if cells is None else {"attribution": frame, "data": cells.iloc[place].set_axis(own)}
+    beside = {} if cells is None else {"attribution": frame, "data": cells.iloc[row].set_axis(own)}
     return pd.concat(beside, axis=1) if beside else frame
 
 
@@ -77,9 +77,9 @@ def _in_polars(explanation: Explanation, wide: bool, rows: Data) -> Data:
     cells = rows if rows is None or isinstance(rows, pl.DataFrame) else pl.from_pandas(kind_of(rows).to_pandas(rows))
     if not wide:
         return pl.DataFrame(_tidy(explanation, None if cells is None else cells.unpivot()["value"]))
-    place, outputs, values = _wide(explanation)
-    columns = [pl.Series("row", place), pl.Series("output", outputs)] if explanation.has_outputs else []
-    beside = [] if cells is None else [own.gather(place).alias(f"data__{name}") for name, own in zip(names, cells)]
+    row, output, values = _lines(explanation)
+    columns = [pl.Series("row", row), pl.Series("output", output)] if explanation.has_outputs else []
+    beside = [] if cells is None else [own.gather(row).alias(f"data__{name}") for name, own in zip(names, cells)]
     columns += [pl.Series("attribution__" * bool(beside) + name, own) for name, own in zip(names, values.T)]
     return pl.DataFrame(columns + beside)
 
@@ -100,11 +100,11 @@ def _tidy(explanation: Explanation, cells: Data) -> dict[str, Any]:
     return columns | {"weight": explanation.weight_labels.reshape(n, k)[row, output]}
 
 
-def _wide(explanation: Explanation) -> tuple[IntArray, npt.NDArray[np.str_], FloatArray]:
-    """Of n·k lines the row and the output, and the values (n·k, d)."""
+def _lines(explanation: Explanation) -> tuple[IntArray, npt.NDArray[np.str_], FloatArray]:
+    """Of the n·k lines of a wide frame: the row, the output, and the values (n·k, d)."""
     n, d, k = (*explanation.values.shape, 1)[:3]
-    place, output = np.divmod(np.arange(n * k), k)
-    return place, np.asarray(explanation.output_names)[output], np.moveaxis(explanation.values, 1, -1).reshape(-1, d)
+    row, output = np.divmod(np.arange(n * k), k)
+    return row, np.asarray(explanation.output_names)[output], np.moveaxis(explanation.values, 1, -1).reshape(-1, d)
 
 
 def scale_factors(explanation: Explanation) -> FloatArray:
