@@ -241,15 +241,25 @@ def rates(home, engine, jobs, n):
     return rate, on.mean(), waiting, rate / (1 - waiting), first[1] - first[0]
 
 
+def loops():
+    """What the machine itself gives two processes over one at the moment: rounds of a bare loop in three seconds."""
+    code = "import time\nend, n = time.time() + 3, 0\nwhile time.time() < end: n += 1\nprint(n)"
+    rounds = []
+    for jobs in (1, 2):
+        started = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(jobs)]
+        rounds.append(sum(int(process.communicate()[0]) for process in started))
+    return rounds[1] / rounds[0]
+
+
 def engines(home, arguments):
     for engine in arguments.only or ("local", "dask", "ray", "spark"):
-        one, two = (rates(home, engine, jobs, arguments.rows) for jobs in (1, 2))
+        bare, one, two = loops(), *(rates(home, engine, jobs, arguments.rows) for jobs in (1, 2))
         told = "{:5,.0f} → {:5,.0f} rows/s ({:.2f})"
         print(
             f"{engine:>6}: {told.format(one[0], two[0], two[0] / one[0])};",
             f"{told.format(one[3], two[3], two[3] / one[3])} without waiting for a core, {one[2]:.0%} → {two[2]:.0%};",
             f"a part {one[1]:.2f} → {two[1]:.2f} s of CPU, the first {one[4]:.1f} → {two[4]:.1f} s;",
-            f"load {os.getloadavg()[0]:.1f}",
+            f"bare loops {bare:.2f}; load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
 
