@@ -3,7 +3,7 @@
     python benchmarks/scale.py speed --rows 1000000     # rows/s, CPU time and peak memory, against 10,000 rows
     python benchmarks/scale.py overhead                 # CPU time of the command over that of the kernel, per row
     python benchmarks/scale.py kills                    # twenty kills -9 at random moments, and the bytes afterwards
-    python benchmarks/scale.py engines --rows 40000     # two workers against one on local processes, Dask, Ray, Spark
+    python benchmarks/scale.py engines --rows 100000    # two workers against one on local processes, Dask, Ray, Spark
 
 20 features, LightGBM with 100 trees, the default game and judge; fitted once, which is not counted.
 """
@@ -18,7 +18,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from pathlib import Path
 
 import lightgbm
@@ -28,8 +31,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import weightedshap as ws
+from weightedshap.jobs import run
+from weightedshap.jobs.pools import pool
+from weightedshap.streaming import Asked
 
 FEATURES = 20
+PART = 1_000  # rows of a part on engines
 COMMAND = [sys.executable, "-c", "from weightedshap.cli import main; main()"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(ws.__file__).parent.parent)}
 
@@ -170,25 +177,99 @@ def kills(home, arguments):
     print("the same bytes as a run that nobody disturbed:", contents(out) == contents(home / "whole"))
 
 
+def of_part(explain, *given):
+    """In the worker: a part, and what it took there: begin, end, seconds on a core, seconds of waiting for one."""
+    stat = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
+    began, before = time.time(), stat.read_text().split()
+    found = explain(*given)
+    on, off = ((int(after) - int(own)) / 1e9 for after, own in zip(stat.read_text().split()[:2], before))
+    return found, (began, time.time(), on, off)
+
+
+class Watched(Executor):
+    """An executor that writes down what every part took."""
+
+    def __init__(self, workers, parts):
+        self.workers, self.parts = workers, parts
+
+    def submit(self, explain, /, *given):
+        found, inner = Future(), self.workers.submit(of_part, explain, *given)
+
+        def done(future):
+            try:
+                result, took = future.result()
+            except BaseException as error:
+                found.set_exception(error)
+            else:
+                self.parts.append(took)
+                found.set_result(result)
+
+        inner.add_done_callback(done)
+        return found
+
+
+def parts(home, arguments):
+    """One run on one engine, in a process of its own; `took` of every part as JSON."""
+    took = []
+
+    @contextmanager
+    def watched(*given):
+        with pool(*given) as (workers, many):
+            yield Watched(workers, took), many
+
+    run.pool = watched
+    fit = run.Fit(model=ws.engines.ModelFile(str(home / "model.txt")), explainer=home / "explainer", choices={})
+    out = Path(tempfile.mkdtemp(dir=home))
+    rows, asked = rows_of(home, arguments.rows), Asked.of(None, "id", ())
+    who = {"engine": arguments.only[0], "jobs": arguments.jobs, "part_rows": PART}
+    run.run(run.Job(fit=fit, rows=rows, out=out / "out", asked=asked, **who), lambda *_, **__: None)
+    shutil.rmtree(out)
+    print(json.dumps(sorted(took)))
+
+
+def rates(home, engine, jobs, n):
+    """Of the second half of the parts, when all workers are warm: rows/s, CPU of a part, the share of its time that
+    it waited for a core, and rows/s without that waiting; then how long the first part took."""
+    own = "parts", "--home", home, "--rows", n, "--only", engine, "--jobs", jobs
+    done = subprocess.run(
+        [sys.executable, __file__, *map(str, own)], check=True, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+    )
+    first, *_ = took = np.array(json.loads(done.stdout.splitlines()[-1]))  # (parts, 4)
+    began, ended, on, off = took[len(took) // 2 :].T
+    span, waiting = ended.max() - began.min(), off.sum() / (ended - began).sum()
+    rate = len(on) * PART / span
+    return rate, on.mean(), waiting, rate / (1 - waiting), first[1] - first[0]
+
+
+def loops():
+    """What the machine itself gives two processes over one at the moment: rounds of a bare loop in three seconds."""
+    code = "import time\nend, n = time.time() + 3, 0\nwhile time.time() < end: n += 1\nprint(n)"
+    rounds = []
+    for jobs in (1, 2):
+        started = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(jobs)]
+        rounds.append(sum(int(process.communicate()[0]) for process in started))
+    return rounds[1] / rounds[0]
+
+
 def engines(home, arguments):
     for engine in arguments.only or ("local", "dask", "ray", "spark"):
-        found = []
-        for jobs in (1, 2):
-            seconds, rows, *_ = timed(home, arguments.rows, "--engine", engine, "--jobs", jobs, "--part-rows", 1_000)
-            found.append(rows / seconds)
-        one, two = found
-        load = f"load {os.getloadavg()[0]:.1f}"
+        bare, one, two = loops(), *(rates(home, engine, jobs, arguments.rows) for jobs in (1, 2))
+        told = "{:5,.0f} → {:5,.0f} rows/s ({:.2f})"
         print(
-            f"{engine:>6}: {one:7,.0f} rows/s with one worker, {two:7,.0f} with two: {two / one:.2f}; {load}",
+            f"{engine:>6}: {told.format(one[0], two[0], two[0] / one[0])};",
+            f"{told.format(one[3], two[3], two[3] / one[3])} without waiting for a core, {one[2]:.0%} → {two[2]:.0%};",
+            f"a part {one[1]:.2f} → {two[1]:.2f} s of CPU, the first {one[4]:.1f} → {two[4]:.1f} s;",
+            f"bare loops {bare:.2f}; load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["speed", "overhead", "kills", "engines"])
+    parser.add_argument("what", choices=["speed", "overhead", "kills", "engines", "parts"])
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="for `parts`, which `engines` starts")
     parser.add_argument("--only", nargs="+", help="some of the engines")
     parser.add_argument("--home", type=Path, help="where files are kept between runs")
     arguments = parser.parse_args()

@@ -267,7 +267,7 @@ def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bo
         found = ws.evaluate(explainer, X, some[made.target].to_numpy() if made.target in some else None)
         if out is not None:
             found.save(out)
-        tell("finished", table=found.to_frame().to_dict("records"))
+        tell("finished", table=found.to_frame("pandas").to_dict("records"))
         tell.say(repr(found))
 
 

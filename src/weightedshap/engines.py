@@ -8,20 +8,18 @@ retries and spilling are the engine's.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from weightedshap.checks import require
 from weightedshap.explainer import Explainer
 from weightedshap.inputs.columns import Data, UserModel
+from weightedshap.lazily import pd
 from weightedshap.model_files import ModelFile, as_model_file
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["ModelFile", "Worker", "dask", "polars", "ray", "spark"]
 
@@ -62,6 +60,12 @@ class Worker:
         pa = require("pyarrow", "stream")
         return pa.Table.from_batches(self(rows.to_batches()), self.stream().schema(rows.schema))
 
+    def frame(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The same for a frame of pandas, whose index stays; every column keeps its type of Arrow."""
+        pa = require("pyarrow", "stream")
+        told = self.table(pa.Table.from_pandas(rows, preserve_index=False))
+        return pd.DataFrame(told.to_pandas(types_mapper=pd.ArrowDtype)).set_index(rows.index)
+
 
 @lru_cache(maxsize=2)
 def _loaded(worker: Worker) -> Any:
@@ -83,7 +87,7 @@ def dask(ddf: Data, folder: Folder, model: UserModel, key: Key = None, **asked: 
     """A lazy Dask DataFrame of the explained rows, partition by partition, with the index that the rows had."""
     require("dask.dataframe", "dask")
     worker = Worker.of(folder, model, key, **asked)
-    return ddf.map_partitions(_of_pandas(worker), meta=_of_pandas(worker)(ddf._meta))
+    return ddf.map_partitions(worker.frame, meta=worker.frame(ddf._meta))
 
 
 def ray(dataset: Data, folder: Folder, model: UserModel, key: Key = None, **asked: Any) -> Data:
@@ -102,16 +106,3 @@ def polars(lazyframe: Data, folder: Folder, model: UserModel, key: Key = None, *
 
     schema = explained(lazyframe.collect_schema().to_frame()).schema
     return lazyframe.map_batches(explained, schema=schema, streamable=True)
-
-
-def _of_pandas(worker: Worker) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """The same function of pandas frames, for Dask; every column keeps its type of Arrow."""
-    pa = require("pyarrow", "stream")
-
-    def explained(rows: pd.DataFrame) -> pd.DataFrame:
-        import pandas as pd
-
-        told = worker.table(pa.Table.from_pandas(rows, preserve_index=False))
-        return pd.DataFrame(told.to_pandas(types_mapper=pd.ArrowDtype)).set_index(rows.index)
-
-    return explained

@@ -288,7 +288,7 @@ def targets(folder):
         ),
         "concatenate": (ws.Explanation.concatenate, {"parts": [EXPLANATION, EXPLANATION]}),
         "reweight": (EXPLANATION.reweight, {"family": "wide", "utility": "aup", "select": "per_row"}),
-        "to_frame": (TWO.to_frame, {"kind": "tidy"}),
+        "to_frame": (TWO.to_frame, {"kind": "tidy", "to": None}),
         "instability": (SAMPLED.instability, {"k": 3}),
         "to_shap": (EXPLANATION.to_shap, {"normalize": None}),
         "to_shapiq": (TWO.to_shapiq, {"row": 0, "output": 0}),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -186,6 +187,14 @@ def test_the_frame_has_a_line_for_each_judge_method_and_metric(evaluation):
     assert len(frame) == 2 * len(evaluation.methods) * 4
     assert (frame["low"] <= frame["mean"]).all()
     assert (frame["mean"] <= frame["high"]).all()
+
+
+def test_the_frame_is_of_polars_where_that_is_asked_for(evaluation):
+    pl = pytest.importorskip("polars")
+    with sklearn.config_context(transform_output="polars"):
+        asked = evaluation.to_frame()
+    assert asked.equals(pl.from_pandas(evaluation.to_frame()))
+    assert asked.equals(evaluation.to_frame("polars"))
 
 
 def test_the_same_call_gives_the_same_numbers(explainer, evaluation):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,6 +42,12 @@ def test_the_hash_is_of_the_rows(tmp_path):
     a, b, c = ([rows.digest() for rows in read(tmp_path / f"{name}.parquet")] for name in "abc")
     assert a == b
     assert not set(a) & set(c)
+
+
+def test_a_worker_is_sent_its_rows_alone(tmp_path):
+    pq.write_table(small(10_000), tmp_path / "a.parquet")
+    sizes = [len(pickle.dumps(rows.batch)) for rows in read(tmp_path / "a.parquet", size=100)]
+    assert max(sizes) < 4 * small(100).nbytes + 2_000  # a slice of arrow is pickled with all that it was cut from
 
 
 def test_csv_is_text_with_holes_and_may_be_compressed(tmp_path):

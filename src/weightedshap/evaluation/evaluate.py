@@ -21,6 +21,7 @@ from weightedshap.checks import (
     name_of,
     one_of,
     positive_integer,
+    require,
     stored_array,
 )
 from weightedshap.choices import JUDGES_STREAM, Fits, Setting
@@ -30,6 +31,7 @@ from weightedshap.evaluation.metrics import Labels, as_labels, points
 from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, TREESHAP_ROWS, Side
 from weightedshap.evaluation.told import KINDS
 from weightedshap.explainer import Explainer
+from weightedshap.explanation.export import frame_library
 from weightedshap.explanation.slicing import same
 from weightedshap.files import archive
 from weightedshap.games import JUDGES
@@ -105,15 +107,16 @@ class Evaluation:
         one, two = (one_of("method", name, self.methods) for name in (method, other))
         return told.differing(self, one, two, judge or self.judges[0], metric)
 
-    def to_frame(self) -> pd.DataFrame:
-        """One line for each judge, method and metric: mean, and the low and high end of the 95 % interval."""
+    def to_frame(self, to: str | None = None) -> Data:
+        """A line for each judge, method and metric: mean and ends of the 95 % interval; `to` as of an Explanation."""
         lines = [
             (judge, method, metric, mean, mean - margin, mean + margin)
             for judge in self.judges
             for method, *scores in zip(self.methods, self.mean(judge), self.margin(judge), strict=True)
             for metric, mean, margin in zip(self.metrics, *scores, strict=True)
         ]
-        return pd.DataFrame(lines, columns=["judge", "method", "metric", "mean", "low", "high"])
+        frame = pd.DataFrame(lines, columns=["judge", "method", "metric", "mean", "low", "high"])
+        return frame if frame_library(to) == "pandas" else require("polars", "polars").from_pandas(frame)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one file, without pickle, for ``weightedshap report --evaluation``."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import FloatArray, one_of, output_position, require
-from weightedshap.inputs import kind_of
+from weightedshap.checks import FloatArray, IntArray, one_of, output_position, require
+from weightedshap.inputs import Data, is_frame, kind_of
 from weightedshap.lazily import pd
 from weightedshap.wording import plural
 
@@ -28,45 +29,82 @@ INSTEAD = {
 """For names that shap's Explanation has and ours has not."""
 
 
-def to_frame(explanation: Explanation, kind: str = "tidy", data: bool = False) -> pd.DataFrame:
-    """The values as a DataFrame, with the index of the rows explained where they have one.
+def to_frame(explanation: Explanation, kind: str = "tidy", data: bool = False, to: str | None = None) -> Data:
+    """The values as a DataFrame of pandas or polars.
 
     "tidy": one row for each explained row, feature and output: value, shapley, rank, weight label; `data` adds what
-    the feature is there. "wide": one row for each explained row (and output, in the index), one column for each
-    feature; with `data` they stand beside the columns of the rows, as "attribution" and "data".
+    the feature is there. "wide": one row for each explained row (and output), one column for each feature; with `data`
+    they stand beside the columns of the rows, as "attribution" and "data".
+
+    `to` is "pandas", "polars", or "default": what `explanation.data` is, or else pandas; None is what scikit-learn's
+    `transform_output` is set to. In pandas rows keep their index, which outputs of "wide" join; in polars, which has
+    none, these are columns, and what stands side by side is named as scikit-learn does: "data__age".
     """
     one_of("kind of frame", kind, ("tidy", "wide"))
-    n, d, k = (*explanation.values.shape, 1)[:3]
-    own = explanation.data.index if isinstance(explanation.data, pd.DataFrame) else pd.RangeIndex(n, name="row")
-    row, feature, output = (a.ravel() for a in np.indices((n, d, k)))
-    names, outputs = np.asarray(explanation.feature_names), np.asarray(explanation.output_names)
-    cells = _shown(explanation) if data else None
-    if kind == "wide":
-        place, of = np.divmod(np.arange(n * k), k)
-        index = pd.MultiIndex.from_arrays([own[place], outputs[of]], names=[own.name or "row", "output"])
-        values = np.moveaxis(explanation.values, 1, -1).reshape(-1, d)
-        wide = pd.DataFrame(values, index if explanation.has_outputs else own, pd.Index(names, name="feature"))
-        beside = {} if cells is None else {"attribution": wide, "data": cells.iloc[place].set_axis(wide.index)}
-        return pd.concat(beside, axis=1) if beside else wide
-    columns: dict[str, Any] = {"row": row, "feature": names[feature]}
+    rows = explanation.data
+    if data and (rows is None or rows.shape[1] != len(explanation.feature_names)):
+        raise ValueError("Features are no columns of the rows explained (groups, or a game), so they have no values.")
+    made = _in_polars if frame_library(to, rows) == "polars" else _in_pandas
+    return made(explanation, kind == "wide", rows if data else None)
+
+
+def frame_library(to: str | None, rows: Data = None) -> str:
+    """The library of a frame: `to`, for None scikit-learn's `transform_output`, for "default" the one of `rows`."""
+    if to is None:  # what is not loaded was not set either
+        to = sys.modules["sklearn"].get_config()["transform_output"] if "sklearn" in sys.modules else "default"
+    if (found := one_of("library of frames", to, ("pandas", "polars", "default"))) != "default":
+        return found
+    return "polars" if is_frame(rows) and not isinstance(rows, pd.DataFrame) else "pandas"
+
+
+def _in_pandas(explanation: Explanation, wide: bool, rows: Data) -> pd.DataFrame:
+    names, indexed = list(explanation.feature_names), isinstance(explanation.data, pd.DataFrame)
+    own = explanation.data.index if indexed else pd.RangeIndex(len(explanation), name="row")
+    cells = None if rows is None else kind_of(rows).to_pandas(rows).set_axis(names, axis=1)
+    if not wide:
+        columns = _tidy(explanation, None if cells is None else cells.to_numpy(dtype=object).ravel("F"))
+        return pd.DataFrame(columns, own[columns["row"]] if indexed else None)
+    row, output, values = _lines(explanation)
     if explanation.has_outputs:
-        columns["output"] = outputs[output]
+        own = pd.MultiIndex.from_arrays([own[row], output], names=[own.name or "row", "output"])
+    frame = pd.DataFrame(values, own, pd.Index(names, name="feature"))
+    beside = {} if cells is None else {"attribution": frame, "data": cells.iloc[row].set_axis(own)}
+    return pd.concat(beside, axis=1) if beside else frame
+
+
+def _in_polars(explanation: Explanation, wide: bool, rows: Data) -> Data:
+    pl, names = require("polars", "polars"), explanation.feature_names
+    cells = rows if rows is None or isinstance(rows, pl.DataFrame) else pl.from_pandas(kind_of(rows).to_pandas(rows))
+    if not wide:
+        return pl.DataFrame(_tidy(explanation, None if cells is None else cells.unpivot()["value"]))
+    row, output, values = _lines(explanation)
+    columns = [pl.Series("row", row), pl.Series("output", output)] if explanation.has_outputs else []
+    beside = [] if cells is None else [own.gather(row).alias(f"data__{name}") for name, own in zip(names, cells)]
+    columns += [pl.Series("attribution__" * bool(beside) + name, own) for name, own in zip(names, values.T)]
+    return pl.DataFrame(columns + beside)
+
+
+def _tidy(explanation: Explanation, cells: Data) -> dict[str, Any]:
+    """Columns of n·d·k cells; `cells` (d·n) are what the features are, column after column, or None."""
+    n, d, k = (*explanation.values.shape, 1)[:3]
+    row, feature, output = (a.ravel() for a in np.indices((n, d, k)))
+    columns: dict[str, Any] = {"row": row, "feature": np.asarray(explanation.feature_names)[feature]}
+    if explanation.has_outputs:
+        columns["output"] = np.asarray(explanation.output_names)[output]
     if cells is not None:
-        columns["data"] = cells.to_numpy(dtype=object)[row, feature]
+        columns["data"] = cells[feature * n + row]
     columns |= {"value": explanation.values.ravel(), "shapley": explanation.shapley.ravel()}
     columns["rank"] = (np.argsort(explanation.orders, axis=1) + 1).ravel()
     if explanation.standard_errors is not None:
         columns["standard_error"] = explanation.standard_errors.ravel()
-    columns["weight"] = explanation.weight_labels.reshape(n, k)[row, output]
-    return pd.DataFrame(columns, index=own[row] if isinstance(explanation.data, pd.DataFrame) else None)
+    return columns | {"weight": explanation.weight_labels.reshape(n, k)[row, output]}
 
 
-def _shown(explanation: Explanation) -> pd.DataFrame:
-    """The rows explained, where every feature is one of their columns."""
-    rows = explanation.data
-    if rows is None or rows.shape[1] != len(explanation.feature_names):
-        raise ValueError("Features are no columns of the rows explained (groups, or a game), so they have no values.")
-    return kind_of(rows).to_pandas(rows).set_axis(list(explanation.feature_names), axis=1)
+def _lines(explanation: Explanation) -> tuple[IntArray, npt.NDArray[np.str_], FloatArray]:
+    """Of the n·k lines of a wide frame: the row, the output, and the values (n·k, d)."""
+    n, d, k = (*explanation.values.shape, 1)[:3]
+    row, output = np.divmod(np.arange(n * k), k)
+    return row, np.asarray(explanation.output_names)[output], np.moveaxis(explanation.values, 1, -1).reshape(-1, d)
 
 
 def scale_factors(explanation: Explanation) -> FloatArray:
