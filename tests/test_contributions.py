@@ -52,6 +52,16 @@ def test_pooled_chains_are_all_draws_in_one(out):
     np.testing.assert_allclose(pool.squares[0], flat.var(axis=0) * 12, atol=1e-13)
 
 
+def test_rounding_of_large_ends_does_not_keep_tables_from_being_pooled():
+    """A Δ of 1e6 is known to ten digits, and so is the zero beside it."""
+    one, other = (chains_of(draws_of(seed=seed)) for seed in (0, 1))
+    ends = np.array([1e6, 0, 0, 0, 0, 1e6])
+    pooled = table_of(one, ends) + table_of(other, ends + 1e-4)
+    assert (pooled.counts[1:-1] == 24).all()
+    with pytest.raises(ValueError, match="the games differ"):
+        table_of(one, ends) + table_of(other, ends + 1e-1)
+
+
 def test_adding_nothing_changes_nothing():
     chains = chains_of(draws_of())
     same = chains + Chains.empty(3, D)

@@ -45,7 +45,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and tests from the 
     ),
     "contributions": (
         ["contributions.py"],
-        ["test_contributions.py", "test_noticed.py", "estimators/test_permutation.py", "estimators/test_stratified.py"],
+        ["test_contributions.py", "estimators/test_permutation.py", "estimators/test_stratified.py", "test_noticed.py"],
     ),
     "selection": (
         ["selection.py"],
@@ -130,15 +130,36 @@ def in_a_fork(work: Callable[[], int], log: Path) -> int | None:
     return None
 
 
+class FirstFailure:
+    """For pytest: one example that fails is enough, and need not be made small."""
+
+    def pytest_configure(self) -> None:
+        from hypothesis import Phase, settings
+
+        phases = Phase.explicit, Phase.generate
+        settings.register_profile("mutants", settings.get_profile("suite"), phases=phases)
+        settings.load_profile("mutants")
+
+
+def untouched_by(module: str) -> str:
+    """A copy of what was compiled, without the loops of files that use `module`: they hold the loops that they call."""
+    users, texts = {module}, {file.stem: file.read_text(encoding="utf-8") for file in (COPY / "src").rglob("*.py")}
+    while more := {stem for stem, text in texts.items() if any(f".{user} import" in text for user in users)} - users:
+        users |= more
+    kept = tempfile.mkdtemp(dir=COPY)
+    leave_out = shutil.ignore_patterns(*(f"{user}.*" for user in users))
+    shutil.copytree(COPY / "cache", kept, ignore=leave_out, dirs_exist_ok=True)
+    return kept
+
+
 def noticed(one: Fault | None, tests: list[str]) -> str:
     """What the tests say of a fault: killed, survived or too long."""
     import numba
     import pytest
 
     def work() -> int:
-        # a compiled loop holds the loops that it calls, so that one of another file would hide the fault
         compiled = one is not None and one.file.endswith("kernels.py")
-        kept = tempfile.mkdtemp(dir=COPY) if compiled else str(COPY / "cache")
+        kept = untouched_by(Path(one.file).stem) if compiled else str(COPY / "cache")
         numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = kept
         sys.path.insert(0, str(COPY / "src"))
         os.environ["PYTHONPATH"] = str(COPY / "src")
@@ -153,7 +174,7 @@ def noticed(one: Fault | None, tests: list[str]) -> str:
             "not slow and not attack and not engines",
         ]
         try:
-            return pytest.main([*options, *tests])
+            return pytest.main([*options, *tests], plugins=[FirstFailure()])
         finally:
             if compiled:
                 shutil.rmtree(kept, ignore_errors=True)
