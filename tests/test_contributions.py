@@ -87,6 +87,19 @@ def test_the_error_of_phi_is_the_spread_over_the_chains(out):
     np.testing.assert_allclose(table_of(chains_of(draws)).standard_error_of(w), expected, atol=1e-14)
 
 
+@pytest.mark.parametrize("out", [(), (2,)])
+def test_a_chain_that_missed_a_cell_has_no_say_in_the_error_of_phi(out):
+    whole, w = chains_of(draws_of(c=3, out=out)), np.full(D, 1 / D)
+    whole.counts[0, 2, 3], whole.mean[0, 2, 3] = 0, 0
+    two = Chains(whole.counts[1:], whole.mean[1:], whole.squares[1:])
+    np.testing.assert_allclose(table_of(whole).standard_error_of(w), table_of(two).standard_error_of(w))
+    two.counts[0, 2, 3] = 0
+    nothing = table_of(two).standard_error_of(w)
+    assert nothing.shape == (D, *out)
+    assert np.isnan(nothing).all()
+    assert (table_of(two).standard_error_of(np.eye(D)[1]) > 0).all()  # which does not use that cell
+
+
 def test_weights_on_the_exact_ends_alone_have_no_error():
     w = np.zeros(D)
     w[[0, -1]] = 0.5

@@ -75,8 +75,11 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and tests from the 
         ["trees/"],
         [
             "games/test_trees.py",
-            "test_noticed.py",
+            "games/test_texts.py",
+            "games/test_links.py",
+            "games/test_readers.py",
             "games/test_tree_model.py",
+            "test_noticed.py",
             "games/test_pipelines.py",
             "axioms/test_games.py",
         ],
