@@ -26,7 +26,7 @@ def test_trees_come_back_as_they_were(more):
 
 
 def test_missing_values_go_left_or_right_and_are_none_zero_or_nan():
-    assert MISSING == {0, 2, 4, 6, 8, 10}
+    assert {0, 2, 4, 6, 8, 10} == MISSING
 
 
 def chain(n, **changed):
