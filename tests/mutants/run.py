@@ -75,6 +75,8 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and tests from the 
     "trees": (
         ["trees/"],
         [
+            "games/test_kernels.py",
+            "games/test_ensembles.py",
             "games/test_trees.py",
             "games/test_texts.py",
             "games/test_links.py",
