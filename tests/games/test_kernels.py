@@ -1,4 +1,4 @@
-"""The loops over trees as plain Python, on the smallest ensembles: without a compiler, and out of bounds is an error."""
+"""The loops over trees as plain Python, on the smallest ensembles: no compiler, and out of bounds is an error."""
 
 from contextlib import ExitStack
 from functools import wraps
