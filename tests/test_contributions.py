@@ -52,6 +52,12 @@ def test_pooled_chains_are_all_draws_in_one(out):
     np.testing.assert_allclose(pool.squares[0], flat.var(axis=0) * 12, atol=1e-13)
 
 
+def test_a_table_that_is_given_cost_nothing():
+    table = Contributions(np.ones((3, 3)), np.full((3, 3), np.inf))
+    assert (table.evaluations, table.stopped, table.exact) == (0, "exact", True)
+    assert table.evaluations == Contributions.known(table.mean).evaluations
+
+
 def test_rounding_of_large_ends_does_not_keep_tables_from_being_pooled():
     """A Δ of 1e6 is known to ten digits, and so is the zero beside it."""
     one, other = (chains_of(draws_of(seed=seed)) for seed in (0, 1))
