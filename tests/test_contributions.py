@@ -52,6 +52,22 @@ def test_pooled_chains_are_all_draws_in_one(out):
     np.testing.assert_allclose(pool.squares[0], flat.var(axis=0) * 12, atol=1e-13)
 
 
+def test_a_table_that_is_given_cost_nothing():
+    table = Contributions(np.ones((3, 3)), np.full((3, 3), np.inf))
+    assert (table.evaluations, table.stopped, table.exact) == (0, "exact", True)
+    assert table.evaluations == Contributions.known(table.mean).evaluations
+
+
+def test_rounding_of_large_ends_does_not_keep_tables_from_being_pooled():
+    """A Δ of 1e6 is known to ten digits, and so is the zero beside it."""
+    one, other = (chains_of(draws_of(seed=seed)) for seed in (0, 1))
+    ends = np.array([1e6, 0, 0, 0, 0, 1e6])
+    pooled = table_of(one, ends) + table_of(other, ends + 1e-4)
+    assert (pooled.counts[1:-1] == 24).all()
+    with pytest.raises(ValueError, match="the games differ"):
+        table_of(one, ends) + table_of(other, ends + 1e-1)
+
+
 def test_adding_nothing_changes_nothing():
     chains = chains_of(draws_of())
     same = chains + Chains.empty(3, D)
@@ -75,6 +91,19 @@ def test_the_error_of_phi_is_the_spread_over_the_chains(out):
     phi = np.einsum("j,cji...->ci...", w[1:-1], draws.mean(axis=1)[:, 1:-1])
     expected = phi.std(axis=0, ddof=1) / np.sqrt(5)
     np.testing.assert_allclose(table_of(chains_of(draws)).standard_error_of(w), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("out", [(), (2,)])
+def test_a_chain_that_missed_a_cell_has_no_say_in_the_error_of_phi(out):
+    whole, w = chains_of(draws_of(c=3, out=out)), np.full(D, 1 / D)
+    whole.counts[0, 2, 3], whole.mean[0, 2, 3] = 0, 0
+    two = Chains(whole.counts[1:], whole.mean[1:], whole.squares[1:])
+    np.testing.assert_allclose(table_of(whole).standard_error_of(w), table_of(two).standard_error_of(w))
+    two.counts[0, 2, 3] = 0
+    nothing = table_of(two).standard_error_of(w)
+    assert nothing.shape == (D, *out)
+    assert np.isnan(nothing).all()
+    assert (table_of(two).standard_error_of(np.eye(D)[1]) > 0).all()  # which does not use that cell
 
 
 def test_weights_on_the_exact_ends_alone_have_no_error():

@@ -15,6 +15,20 @@ def test_features_are_ranked_by_size_whatever_the_sign():
     assert curves.order_of(np.array([1.0, -3.0, 2.0])).tolist() == [1, 2, 0]
 
 
+@pytest.mark.parametrize(
+    "phi", [[1, -3, 2], np.array([1, -3, 2]), np.float32([1, -3, 2]), np.ma.array([1.0, -3.0, 2.0], mask=[0, 0, 0])]
+)
+def test_numbers_of_any_kind_are_ranked_and_summed(phi):
+    assert curves.order_of(phi).tolist() == [1, 2, 0]
+    assert curves.area(phi) == -1
+
+
+def test_words_are_not_ranked():
+    for words in (["a", "b"], np.array(["a", "b"])):
+        with pytest.raises(TypeError, match="`phi` must be numbers"):
+            curves.order_of(words)
+
+
 def test_equal_features_keep_the_lower_index_first():
     assert curves.order_of(np.array([1.0, 2.0, -1.0, -2.0, 0.0, -0.0])).tolist() == [1, 3, 0, 2, 4, 5]
     many = np.tile([1.0, -2.0, 2.0], 40)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.oracles import delta_by_definition, random_game
-from weightedshap.estimators.parities import Model, Parities, Terms, mixed
+from weightedshap.estimators.parities import Model, Parities, Part, Terms, mixed
 from weightedshap.estimators.strata import Plan, Sample
 from weightedshap.games import FunctionGame
 
@@ -74,3 +74,13 @@ def test_the_model_of_a_group_has_not_seen_it():
     one, other = (Parities(rounds=0)(sample, values).predicted for values in (y, shaken))
     np.testing.assert_array_equal(one[0], other[0])
     assert (np.abs(one - other)[1:].max(axis=1) > 1e-3).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 11, 12])
+def test_both_parts_together_hold_every_function_of_the_size(d):
+    signs, y = np.ones((1, d)), np.ones(1)
+    even, odd, every = (Part(odd, signs, y, y, [])._functions_of_size() for odd in (0, 1, None))
+    np.testing.assert_array_equal(even, even[::-1])
+    np.testing.assert_array_equal(odd, -odd[::-1])
+    ranks = [np.linalg.matrix_rank(columns) for columns in (even, odd, np.hstack([even, odd]), every)]
+    assert ranks == [d // 2 + 1, (d + 1) // 2, d + 1, d + 1]

@@ -16,7 +16,7 @@ from weightedshap.estimators import (
     permutation,
     stopping,
 )
-from weightedshap.estimators.permutation import Ends, walk, walk_apart
+from weightedshap.estimators.permutation import MOST_STEPS, ORDERS, Ends, _calls, walk, walk_apart
 from weightedshap.estimators.stopping import Rule, evaluations, gelman_rubin, seconds, standard_error
 from weightedshap.games.adapters import FunctionGame
 from weightedshap.games.wrappers import checked
@@ -452,3 +452,10 @@ def test_walks_can_go_on_until_every_cell_is_visited():
     assert not few.visited
     assert all_of_them.visited
     assert all_of_them.stopped == "every cell visited"
+
+
+@pytest.mark.parametrize("d", [20, 90])
+def test_so_many_draws_are_held_and_no_more(d):
+    one = ORDERS["cyclic"](d)
+    chains = _calls(checked(random_game(3)), evaluations(10**9), one, 10, 0)
+    assert 0 < sum(map(len, chains)) * one.walks * 3 <= MOST_STEPS

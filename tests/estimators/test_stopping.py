@@ -12,6 +12,7 @@ from weightedshap.estimators.stopping import (
     rhat,
     seconds,
     standard_error,
+    visited,
 )
 from weightedshap.weights import first, shapley
 
@@ -231,3 +232,20 @@ def test_gelman_rubin_looks_only_after_every_so_many_orders():
     draws = draws_of()  # 4 chains of 50 tables of 5 sizes: 1,000 orders
     assert gelman_rubin(2.0, chains=4, every=100)(progress(draws)) is not None
     assert gelman_rubin(2.0, chains=4, every=300)(progress(draws)) is None
+
+
+def test_a_budget_is_the_same_on_either_side():
+    for rule in (evaluations(500) | standard_error(), standard_error() | evaluations(500)):
+        assert rule.budget == 500
+    assert (evaluations(500) & evaluations(300)).budget == 500
+    assert (evaluations(500) & standard_error()).budget is None
+
+
+def test_all_cells_but_those_of_the_ends_have_to_be_visited():
+    chains = chains_of(draws_of())
+    chains.counts[:, [0, -1]] = 0
+    assert visited()(Progress(chains, np.zeros((2, D)), 100, 1.0)) == "every cell visited"
+    chains.counts[1:, 2, 3] = 0
+    assert visited()(Progress(chains, np.zeros((2, D)), 100, 1.0)) == "every cell visited"
+    chains.counts[:, 2, 3] = 0
+    assert visited()(Progress(chains, np.zeros((2, D)), 100, 1.0)) is None

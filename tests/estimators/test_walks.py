@@ -225,3 +225,22 @@ def test_an_explanation_tells_its_walks_and_errors():
     assert (explanation.n_evaluations == 112 * 13 + 1).all()
     assert np.isfinite(explanation.standard_errors).all()
     assert (explanation.values[:, 4:] == 0).all()
+
+
+def test_corrections_prefer_neither_end_of_a_walk():
+    """A place counted from one end: what is told of steps would depend on which end is called the first."""
+    rng, d = np.random.default_rng(0), 5
+    orders = np.concatenate([latin_square(d, rng) for _ in range(4)])
+    traits, steps = rng.normal(size=(4 * d, d, 2)), rng.normal(size=(4 * d, d))
+    turned = corrected(steps[:, ::-1], orders[:, ::-1], traits)[:, ::-1]
+    np.testing.assert_allclose(turned, corrected(steps, orders, traits), atol=1e-12)
+
+
+def test_squares_are_dealt_to_ten_chains():
+    assert len(walks(bound(), rng=0).chains.mean) == 10
+
+
+def test_a_mean_of_games_is_enumerated_where_the_budget_of_calls_just_covers_it():
+    game = bound()
+    assert auto(game, evaluations=2**4 * 30, rng=0).exact
+    assert not auto(game, evaluations=2**4 * 30 - 1, rng=0).exact

@@ -180,6 +180,15 @@ def test_a_difference_prints_itself():
     assert str(worse) == f"Shapley − WeightedSHAP: 0.83 ± 0.72 (55.6 % larger, worse) {where}"
     assert worse == pytest.approx((0.83333, 0.71703), abs=1e-4)
     assert "the same" in str(evaluation.difference("Shapley", "TreeSHAP path"))
+    near = made(np.array([[1.0, 1.5, 2.0], [2.0, 1.8, 2.0], [1.5, 1.7, 2.0]]))
+    assert "−0.17 ± 0.87 (10.0 % smaller, better, within noise)" in repr(near.difference())
+
+
+def test_a_search_is_never_marked_as_the_best_attribution():
+    areas = np.array([[1.0, 2.0, 3.0], [1.5, 2.5, 3.0]])
+    *_, greedy, shapley, first, _ = made(areas, methods=("greedy", "Shapley", "WeightedSHAP")).summary().splitlines()
+    assert (greedy.count("*"), shapley.count("*"), first.count("*")) == (0, 1, 0)
+    assert "*" not in made(areas, methods=("greedy", "refined", "optimum")).summary()
 
 
 def test_the_frame_has_a_line_for_each_judge_method_and_metric(evaluation):
@@ -326,7 +335,7 @@ def test_an_evaluation_survives_a_file(evaluation, tmp_path):
     np.testing.assert_array_equal(loaded.areas("independent"), evaluation.areas("independent"))
 
 
-@pytest.mark.parametrize("change", [{"methods": ("one",)}, {"points": {}}, {"judges": ("own", "nobody")}])
+@pytest.mark.parametrize("change", [{"methods": ("one",)}, {"points": {}}, {"judges": ("own", "no")}, {"notes": (3,)}])
 def test_a_file_whose_parts_do_not_fit_is_refused(evaluation, tmp_path, change):
     replace(evaluation, **change).save(tmp_path / "evaluation.npz")
     with pytest.raises(ValueError, match="cannot be loaded"):
@@ -399,24 +408,51 @@ def test_both_halves_take_the_contributions_of_the_models_paths_once():
     setting = tree_explainer().setting
     rows, walks = setting.background.align(X[200:206]), np.zeros((1, setting.background.d), dtype=np.intp)
     fits = [setting.refit(half) for half in halves(setting.background, np.random.default_rng(0))]
-    _, second = _sides(fits, rows, walks)
+    first, second = _sides(fits, rows, walks)
+    assert second.twin is first
     alone = replace(second, twin=None).explanation
     np.testing.assert_allclose(second.explanation.values, alone.values, rtol=1e-12)
     assert second.explanation.weight_labels.tolist() == alone.weight_labels.tolist()
     np.testing.assert_allclose(second.explanation.curves, alone.curves, rtol=1e-9)
 
 
-def test_all_of_an_evaluation_is_one_bar(monkeypatch):
-    explainer, shown = tree_explainer(), []
+def test_the_halves_of_several_games_share_nothing():
+    trained = LGBMRegressor(n_estimators=10, n_jobs=1, verbose=-1).fit(X[:200], Y[:200])
+    games = ["tree_path", "tree_interventional"]
+    setting = ws.Explainer(trained, X[:100], game=games, judge="tree_path", progress=False).setting
+    rows, walks = setting.background.align(X[200:206]), np.zeros((1, D), dtype=np.intp)
+    fits = [setting.refit(half) for half in halves(setting.background, np.random.default_rng(0))]
+    assert [side.twin for side in _sides(fits, rows, walks)] == [None, None]
+
+
+def test_all_of_an_evaluation_is_one_bar_that_comes_to_its_end(monkeypatch):
+    explainer, shown, ends = tree_explainer(), [], []
+
+    class Bar:
+        """A bar that nobody sees."""
+
+        def __init__(self, total):
+            self.total, self.n = total, 0
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            ends.append((self.n, self.total))
+
+        def update(self, n=1):
+            self.n += n
 
     def noted(total, description, progress, unit="row"):
         shown.append((description, progress))
-        return bar(total, description, False, unit)
+        return Bar(total) if progress else bar(total, description, False, unit)
 
     monkeypatch.setattr(sys.modules["weightedshap.evaluation.evaluate"], "bar", noted)
     monkeypatch.setattr("weightedshap.parallel.bar", noted)
     ws.evaluate(explainer, X[200:204])
     assert [description for description, progress in shown if progress] == ["evaluating"]
+    ((n, total),) = ends
+    assert n == total
 
 
 def test_shared_weights_are_those_that_reweighing_finds():

@@ -28,7 +28,8 @@ from tests.mutants.faults import Fault, faults
 ROOT = Path(__file__).resolve().parents[2]
 HERE, COPY = Path(__file__).parent, ROOT / "build" / "mutants"
 FOUND, EQUIVALENT = HERE / "found.json", HERE / "equivalent.json"
-SEED, PATIENCE, BROKEN = "0", 600, 99  # seconds for the tests of one fault, and the exit code of a runner that failed
+SEED, BROKEN = "0", 99  # the exit code of a runner that failed
+PATIENCE = 3, 60  # the tests of a fault may take so many times as long as without one, and seconds: loops compile anew
 MANY = {"utilities": 29, "trees": 71}  # of the others 50: utilities have no more
 COMMON = (
     "lightgbm",
@@ -45,7 +46,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and tests from the 
     ),
     "contributions": (
         ["contributions.py"],
-        ["test_contributions.py", "test_noticed.py", "estimators/test_permutation.py", "estimators/test_stratified.py"],
+        ["test_contributions.py", "estimators/test_permutation.py", "estimators/test_stratified.py", "test_noticed.py"],
     ),
     "selection": (
         ["selection.py"],
@@ -74,9 +75,14 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and tests from the 
     "trees": (
         ["trees/"],
         [
+            "games/test_kernels.py",
+            "games/test_ensembles.py",
             "games/test_trees.py",
-            "test_noticed.py",
+            "games/test_texts.py",
+            "games/test_links.py",
+            "games/test_readers.py",
             "games/test_tree_model.py",
+            "test_noticed.py",
             "games/test_pipelines.py",
             "axioms/test_games.py",
         ],
@@ -103,7 +109,7 @@ def tests_of(one: Fault, group: str) -> list[str]:
     return [str(file) for file in sorted(files, key=lambda file: file.stem != f"test_{Path(one.file).stem}")]
 
 
-def in_a_fork(work: Callable[[], int], log: Path) -> int | None:
+def in_a_fork(work: Callable[[], int], log: Path, patience: float) -> int | None:
     """The exit code of `work` in a process of its own, None where it took too long."""
     child = os.fork()
     if child == 0:
@@ -119,7 +125,7 @@ def in_a_fork(work: Callable[[], int], log: Path) -> int | None:
         finally:
             sys.stdout.flush()
             os._exit(code)
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + patience
     while time.monotonic() < until:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -130,15 +136,36 @@ def in_a_fork(work: Callable[[], int], log: Path) -> int | None:
     return None
 
 
-def noticed(one: Fault | None, tests: list[str]) -> str:
+class FirstFailure:
+    """For pytest: one example that fails is enough, and need not be made small."""
+
+    def pytest_configure(self) -> None:
+        from hypothesis import Phase, settings
+
+        phases = Phase.explicit, Phase.generate
+        settings.register_profile("mutants", settings.get_profile("suite"), phases=phases)
+        settings.load_profile("mutants")
+
+
+def untouched_by(module: str) -> str:
+    """A copy of what was compiled, without the loops of files that use `module`: they hold the loops that they call."""
+    users, texts = {module}, {file.stem: file.read_text(encoding="utf-8") for file in (COPY / "src").rglob("*.py")}
+    while more := {stem for stem, text in texts.items() if any(f".{user} import" in text for user in users)} - users:
+        users |= more
+    kept = tempfile.mkdtemp(dir=COPY)
+    leave_out = shutil.ignore_patterns(*(f"{user}.*" for user in users))
+    shutil.copytree(COPY / "cache", kept, ignore=leave_out, dirs_exist_ok=True)
+    return kept
+
+
+def noticed(one: Fault | None, tests: list[str], patience: float = float("inf")) -> str:
     """What the tests say of a fault: killed, survived or too long."""
     import numba
     import pytest
 
     def work() -> int:
-        # a compiled loop holds the loops that it calls, so that one of another file would hide the fault
         compiled = one is not None and one.file.endswith("kernels.py")
-        kept = tempfile.mkdtemp(dir=COPY) if compiled else str(COPY / "cache")
+        kept = untouched_by(Path(one.file).stem) if compiled else str(COPY / "cache")
         numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = kept
         sys.path.insert(0, str(COPY / "src"))
         os.environ["PYTHONPATH"] = str(COPY / "src")
@@ -153,23 +180,23 @@ def noticed(one: Fault | None, tests: list[str]) -> str:
             "not slow and not attack and not engines",
         ]
         try:
-            return pytest.main([*options, *tests])
+            return pytest.main([*options, *tests], plugins=[FirstFailure()])
         finally:
             if compiled:
                 shutil.rmtree(kept, ignore_errors=True)
 
-    code = in_a_fork(work, COPY / "log.txt")
+    code = in_a_fork(work, COPY / "log.txt", patience)
     if code in (BROKEN, 4, 5):
         raise RuntimeError(f"the tests could not be run; see {COPY / 'log.txt'}")
     return "too long" if code is None else "survived" if code == 0 else "killed"
 
 
-def tried(one: Fault, tests: list[str]) -> str:
+def tried(one: Fault, tests: list[str], patience: float) -> str:
     """Put the fault into the copy, run the tests, and take it out."""
     original, copy = ROOT / one.file, COPY / one.file
     copy.write_text(one.put_into(original.read_text(encoding="utf-8")), encoding="utf-8")
     try:
-        return noticed(one, tests)
+        return noticed(one, tests, patience)
     finally:
         shutil.copy2(original, copy)
 
@@ -220,13 +247,15 @@ def main() -> None:
     for group in [] if asked.told else groups:
         known = ("killed", "too long") if asked.again else ("killed", "too long", "survived")
         todo = [one for one in drawn(group) if found.get(one.key) not in known and one.key not in equivalent]
+        start = time.monotonic()
         if todo and noticed(None, tests_of(todo[0], group)) != "survived":
             raise SystemExit(f"The tests of {group} fail without a fault; see {COPY / 'log.txt'}.")
+        patience = PATIENCE[0] * (time.monotonic() - start) + PATIENCE[1]
         for one in todo:
             if time.monotonic() > until:
                 break
             start = time.monotonic()
-            found[one.key] = tried(one, tests_of(one, group))
+            found[one.key] = tried(one, tests_of(one, group), patience)
             FOUND.write_text(
                 json.dumps(dict(sorted(found.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
             )

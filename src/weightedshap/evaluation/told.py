@@ -89,7 +89,7 @@ def summary(evaluation: Evaluation, metric: str) -> str:
         areas = evaluation.areas(judge, metric)
         change, margin = relative(areas, areas[:, [place]])
         behind = np.where(fair, -change if larger else change, np.inf)
-        cells = zip(100 * (1 + change), 100 * np.round(margin, 12), behind <= behind.min() + 1e-9, strict=True)
+        cells = zip(100 * (1 + change), 100 * np.round(margin, 12), fair & (behind <= behind.min() + 1e-9), strict=True)
         columns.append([judge, *(with_margin(value, error) + " *"[int(best)] for value, error, best in cells)])
     misses = ", ".join(f"{judge} {percent(round(evaluation.misfit(judge), 6))}" for judge in evaluation.judges)
     what = "recovery error" if metric == "recovery" else metric

@@ -1,0 +1,138 @@
+"""The loops over trees as plain Python, on the smallest ensembles: no compiler, and out of bounds is an error."""
+
+from contextlib import ExitStack
+from functools import wraps
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from tests.games.trees import random_ensemble, reference_value
+from weightedshap.coalitions import all_coalitions, prefixes
+from weightedshap.estimators.exact import enumerate_game
+from weightedshap.games import FunctionGame
+from weightedshap.games.tree_blocks import leaf_games, path_games
+from weightedshap.trees import (
+    backgrounds,
+    lane_kernels,
+    leaf_kernels,
+    path_kernels,
+    pattern_kernels,
+    point_kernels,
+    points,
+)
+
+SIZES = [(1, 2, 2), (3, 4, 3), (4, 5, 2), (5, 7, 2), (6, 6, 1), (2, 3, 67)]  # players, splits on a path, rows
+MODULES = backgrounds, lane_kernels, leaf_kernels, path_kernels, pattern_kernels, point_kernels
+
+
+def interpreted(loop):
+    """A compiled loop as the function that it was; steps are read by the names of their fields."""
+
+    @wraps(loop.py_func)
+    def run(*given):
+        steps = (isinstance(one, np.ndarray) and one.dtype.names for one in given)
+        return loop.py_func(*(one.view(np.recarray) if is_steps else one for one, is_steps in zip(given, steps)))
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def uncompiled():
+    with ExitStack() as stack:
+        for module in MODULES:
+            loops = {name: interpreted(loop) for name, loop in vars(module).items() if hasattr(loop, "py_func")}
+            stack.enter_context(mock.patch.multiple(module, **loops))
+        stack.enter_context(np.errstate(over="ignore"))  # words are multiplied without regard to it
+        yield
+
+
+def some_rows(rng, n, d):
+    X = rng.integers(-1, 5, size=(n, d)).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def assert_reads_out(block, expected, seed=0):
+    """All that a block tells follows from the values (n, 2^d) of all coalitions."""
+    d, coalitions = block.d, all_coalitions(block.d)
+    close = {"rtol": 0, "atol": 1e-11 * max(1.0, np.abs(expected).max())}
+    np.testing.assert_allclose(block.values(coalitions)[..., 0], expected, **close)
+    np.testing.assert_allclose(block.ends()[..., 0], expected[:, [0, -1]], **close)
+    numbers = 2 ** np.arange(d)
+    delta = [enumerate_game(FunctionGame(lambda asked, v=v: v[asked @ numbers], d)).mean for v in expected]
+    vectors = np.vstack([np.eye(d), np.random.default_rng(seed).dirichlet(np.ones(d), size=2)])
+    for asked in (vectors[-1:], vectors):
+        np.testing.assert_allclose(block.semivalues(asked)[..., 0], np.einsum("mj,nji->nmi", asked, delta), **close)
+    orders = np.random.default_rng(seed).permuted(np.tile(np.arange(d), (len(expected), 3, 1)), axis=2)
+    walked = np.stack([v[prefixes(o) @ numbers] for v, o in zip(expected, orders)])  # (n, 3, d + 1)
+    np.testing.assert_allclose(block.along(orders)[..., 0], walked, **close)
+
+
+def games_of(patterns, ensembles, Z, weights, d):
+    with mock.patch.object(backgrounds, "FEW_ROWS", 0 if patterns else len(Z)):
+        return leaf_games(ensembles, Z, weights, d)
+
+
+@pytest.mark.parametrize("patterns", [False, True])
+@pytest.mark.parametrize(("d", "depth", "n"), SIZES)
+def test_games_of_a_background(patterns, d, depth, n):
+    rng = np.random.default_rng(d)
+    ensemble, X, Z = random_ensemble(rng, d, depth, trees=2), some_rows(rng, n, d), some_rows(rng, 5, d)
+    weights = rng.dirichlet(np.ones(5))
+    mixed = np.where(all_coalitions(d)[:, None, None], X[:, None], Z)  # (2^d, n, 5, d)
+    each = np.array([reference_value(ensemble, row) for row in mixed.reshape(-1, d)]).reshape(mixed.shape[:-1])
+    assert_reads_out(games_of(patterns, [ensemble], Z, weights, d)(X), (each @ weights).T)
+
+
+@pytest.mark.parametrize(("d", "depth", "n"), SIZES)
+@pytest.mark.parametrize("steady", [1000.0, -1.0], ids=["at points", "by leaves"])
+def test_path_dependent_games(d, depth, n, steady):
+    rng = np.random.default_rng(d)
+    ensemble, X = random_ensemble(rng, d, depth, trees=2), some_rows(rng, n, d)
+    expected = np.array([[reference_value(ensemble, x, known) for known in all_coalitions(d)] for x in X])
+    with mock.patch.object(points, "STEADY", steady):
+        assert_reads_out(path_games([ensemble], d)(X), expected)
+    row, coalition = rng.integers(0, n, size=9), all_coalitions(d)[rng.integers(0, 2**d, size=9)]
+    found = ensemble.masked_values(X, row, coalition)
+    np.testing.assert_allclose(found, expected[row, coalition @ 2 ** np.arange(d)], atol=1e-11)
+
+
+def test_categories_are_looked_up_within_their_own_words():
+    sets, member_left = [{0, 3, 31}, {1, 32, 70}, {5}], np.array([True, True, False])
+    words = [np.zeros(max(one) // 32 + 1, np.uint32) for one in sets]
+    for one, bits in zip(sets, words, strict=True):
+        for code in one:
+            bits[code // 32] |= np.uint32(1 << (code % 32))
+    start = np.append(0, np.cumsum([len(bits) for bits in words]))
+    categories = start, np.concatenate(words), member_left
+    for slot, one in enumerate(sets):
+        for v in (-3.0, -0.5, 0.0, 1.0, 3.0, 5.0, 31.0, 32.0, 33.0, 63.0, 64.0, 70.0, 96.0, 1000.0):
+            found = leaf_kernels.goes_left(v, False, True, slot, categories)
+            assert found == ((v in one) == member_left[slot]), (slot, v)
+        for compared in (False, True):
+            assert leaf_kernels.goes_left(np.nan, compared, True, slot, categories) is compared
+
+
+@pytest.mark.parametrize("size", [1, 5, 64, 70])
+def test_sets_along_orders_are_numbered_as_they_are_met(size):
+    rng, m = np.random.default_rng(size), 6
+    base = rng.permutation(size)
+    orders = np.array([base, base, base[::-1], *(rng.permuted(base) for _ in range(m - 3))], np.int32)
+    room = 2 ** int(2 * m * size + 2).bit_length()
+    sets, lane = np.zeros(((size + 63) // 64, m * size + 2), np.uint64), np.empty((m, size + 1), np.int32)
+    n = lane_kernels.distinct_sets(orders, size, np.empty(room, np.int32), sets, lane)
+    met = {}
+    expected = [[met.setdefault(frozenset(order[:j]), len(met)) for j in range(size + 1)] for order in orders.tolist()]
+    assert n == len(met)
+    assert lane.tolist() == expected
+    for players, s in met.items():
+        assert [p for p in range(size) if int(sets[p // 64, s]) >> (p % 64) & 1] == sorted(players)
+
+
+def test_positions_are_sorted_by_rank():
+    rng = np.random.default_rng(0)
+    players, orders = np.array([7, 2, 9, 4]), rng.permuted(np.tile(np.arange(11), (5, 1)), axis=1)
+    rank, order = np.argsort(orders, axis=1).astype(np.int32), np.empty((5, 4), np.int32)
+    lane_kernels.sort_by_rank(players, rank, np.empty(4, np.int64), order)
+    np.testing.assert_array_equal(order, np.argsort(rank[:, players], axis=1))
