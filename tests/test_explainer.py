@@ -72,7 +72,7 @@ def test_the_id_of_a_row_is_its_position_where_none_is_given():
     same(sampling()(X), sampling()(X, row_ids=np.arange(5)))
 
 
-@pytest.mark.parametrize("ids", [[1, 2], 3, [0.5] * 5, [None] * 5, "abcde"])
+@pytest.mark.parametrize("ids", [[1, 2], 3, [0.5] * 5, [None] * 5, "abcde", [[1], [1, 2], 3, 4, 5]])
 def test_ids_must_be_one_integer_or_text_for_each_row(ids):
     with pytest.raises(ValueError, match="`row_ids` must hold one integer or text for each of the 5 rows"):
         sampling()(X, row_ids=ids)

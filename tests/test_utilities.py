@@ -7,6 +7,7 @@ import weightedshap as ws
 from tests.oracles import additive, normal_rows, product_model, random_game, value
 from weightedshap.checks import UnknownName
 from weightedshap.curves import order_of
+from weightedshap.games import FunctionGame
 from weightedshap.games.rows import View
 from weightedshap.games.wrappers import GivenBlock
 from weightedshap.utilities import UTILITIES, as_utility, aup, exclusion, masked_inclusion, scored
@@ -84,6 +85,10 @@ def test_an_unknown_utility_is_told_the_nearest():
 def test_anything_else_is_no_utility():
     with pytest.raises(TypeError, match="`utility` must be a name or a function"):
         as_utility(3)
+    with pytest.raises(TypeError, match="got <lambda>, which takes other arguments"):
+        as_utility(lambda phi: phi)
+    with pytest.raises(TypeError, match="which takes other arguments"):
+        as_utility(FunctionGame(lambda coalitions: coalitions.sum(axis=1), d=3))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -280,7 +280,10 @@ def _ids(row_ids: Any, n: int) -> Sequence[int | str]:
     """What each row draws from: its id, or its position."""
     if row_ids is None:
         return range(n)
-    ids = np.asarray(row_ids).tolist()
+    try:
+        ids = np.asarray(row_ids).tolist()
+    except ValueError:  # of lists of several lengths
+        ids = None
     if not isinstance(ids, list) or len(ids) != n or not all(isinstance(name, (int, str)) for name in ids):
         raise ValueError(f"`row_ids` must hold one integer or text for each of the {n} rows; got {row_ids!r}.")
     return tuple(ids)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -83,10 +84,22 @@ def as_utility(utility: Any) -> Utility:
         return look_up("utility", utility, UTILITIES)
     if isinstance(utility, Utility):
         return utility
-    if not callable(utility):
+    if not callable(utility) or not _takes_two(utility):
         wanted = "a name or a function (game, f_x) → (phi[m, d] → score[m])"
-        raise TypeError(f"`utility` must be {wanted}; got {type(utility).__name__}.")
+        got = f"{name_of(utility)}, which takes other arguments" if callable(utility) else type(utility).__name__
+        raise TypeError(f"`utility` must be {wanted}; got {got}.")
     return Utility(name_of(utility), partial(_by_function, utility), **offered(utility, "game"), one_row=True)
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    """Whether a function takes two arguments, as far as can be told before it is called."""
+    try:
+        signature(function).bind(None, None)
+    except ValueError:  # some that are written in C do not tell
+        return True
+    except TypeError:
+        return False
+    return True
 
 
 def _by_function(utility: Callable[[Game, float], Score], view: View, phi: FloatArray) -> FloatArray:

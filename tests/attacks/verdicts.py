@@ -12,6 +12,7 @@ import weightedshap as ws
 
 PACKAGE = Path(ws.__file__).parent
 ASKING = ("_answer", "_as_fitted")  # where the package hands rows to a model
+CALLING = ("as_family", "_by_function")  # where it calls a function that was given
 KINDS = (ValueError, TypeError, IndexError, ImportError, OSError)  # `UnknownName` is a ValueError
 
 
@@ -22,8 +23,11 @@ def is_ours(error: BaseException) -> bool:
         return True  # the system's own words about a path
     if any(frame.name in ASKING for frame in traceback.extract_tb(error.__traceback__)):
         return True  # the model's own words about rows that it does not take
+    inside = Path(last.filename).is_relative_to(PACKAGE)
+    if not inside and any(frame.name in CALLING for frame in traceback.extract_tb(error.__traceback__)):
+        return True  # a function's own words
     raised = linecache.getline(last.filename, last.lineno).strip().startswith("raise")
-    return isinstance(error, KINDS) and Path(last.filename).is_relative_to(PACKAGE) and raised
+    return isinstance(error, KINDS) and inside and raised
 
 
 def told(error: BaseException) -> str:
