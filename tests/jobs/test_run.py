@@ -275,6 +275,13 @@ def test_after_a_kill_the_rest_is_the_same_to_the_bit(home, whole, tmp_path, par
     assert night.contents(out) == night.contents(whole)
 
 
+def test_a_worker_whose_parent_was_killed_before_it_began_ends_by_itself():
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    begun = f"import time; from weightedshap.jobs.pools import _deaf; _deaf({ended.pid}); time.sleep(60)"
+    assert subprocess.run([sys.executable, "-c", begun], timeout=50, check=False).returncode == 1
+
+
 def test_what_a_kill_left_unfinished_is_swept_away(home, whole, tmp_path):
     out = tmp_path / "out"
     night.explain(home, out)

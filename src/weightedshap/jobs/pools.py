@@ -45,7 +45,7 @@ def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
     from joblib.externals.loky import ProcessPoolExecutor
 
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    made = ProcessPoolExecutor(jobs, initializer=_deaf, env=threads)
+    made = ProcessPoolExecutor(jobs, initializer=_deaf, initargs=(os.getpid(),), env=threads)
     try:
         yield made, jobs
     except BaseException:
@@ -56,12 +56,11 @@ def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
         made.shutdown(wait=True)
 
 
-def _deaf() -> None:
+def _deaf(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = os.getppid()
 
     def not_alone() -> None:
-        while os.getppid() == parent:  # one that was killed could not say so
+        while os.getppid() == parent:  # one that was killed, perhaps before this began, could not say so
             time.sleep(0.5)
         os._exit(1)
 
