@@ -134,7 +134,11 @@ class ByCover:
 
     ensemble: Ensemble
     descent: Descent
-    row_bytes = 0  # the ways to leaves are shared by all rows
+
+    @property
+    def row_bytes(self) -> int:
+        """About what is held of a row, so that rows of large forests are cut for workers."""
+        return 2 * len(self.ensemble.left)
 
     def at(self, X: FloatArray) -> BoolArray:
         """What is known of rows X (n, c), their directions (n, I), which the methods below ask for."""
