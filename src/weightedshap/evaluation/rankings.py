@@ -161,7 +161,8 @@ def _tree_shap(side: Side, removal: str) -> FloatArray:
     def work(part: slice) -> FloatArray:
         return fitted.block(rows.some(part)).semivalues(uniform)[:, 0]
 
-    return np.concatenate(list(each_block(work, rows.parts(side.d), side.setting.method, f"TreeSHAP {removal}")))
+    parts = (side.explained if side.is_path else rows).parts(side.d)  # rows of large forests are cut for workers
+    return np.concatenate(list(each_block(work, parts, side.setting.method, f"TreeSHAP {removal}")))
 
 
 def _drawn(side: Side) -> IntArray:

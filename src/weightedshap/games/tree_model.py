@@ -134,12 +134,12 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
     def games(self) -> TreeGames:
         """Encoded rows (n, c) → their games."""
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         return self.games.row_bytes
 
     def ready(self) -> Self:
-        _ = self.games
+        _ = self.row_bytes
         return super().ready()
 
     @property
