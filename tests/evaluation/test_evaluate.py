@@ -19,6 +19,7 @@ from weightedshap.evaluation import Evaluation, halves
 from weightedshap.evaluation.evaluate import _sides
 from weightedshap.evaluation.rankings import METHODS
 from weightedshap.evaluation.told import verdict
+from weightedshap.games.tree_blocks import TreeBlock
 from weightedshap.inputs import as_table
 from weightedshap.parallel import bar
 
@@ -423,6 +424,23 @@ def test_the_halves_of_several_games_share_nothing():
     rows, walks = setting.background.align(X[200:206]), np.zeros((1, D), dtype=np.intp)
     fits = [setting.refit(half) for half in halves(setting.background, np.random.default_rng(0))]
     assert [side.twin for side in _sides(fits, rows, walks)] == [None, None]
+
+
+def test_walks_through_the_models_trees_are_shared_and_the_same(monkeypatch):
+    explainer, walks, walk = tree_explainer(), [], TreeBlock.along
+    monkeypatch.setattr(TreeBlock, "along", lambda block, orders: walks.append(0) or walk(block, orders))
+    shared, once = ws.evaluate(explainer, X[200:206]), len(walks)
+    monkeypatch.setattr("weightedshap.games.tree_blocks.KEPT_BYTES", 0)
+    alone = ws.evaluate(explainer, X[200:206])
+    assert once < 0.75 * (len(walks) - once)
+    for judge, metric in ((judge, metric) for judge in alone.judges for metric in alone.metrics):
+        np.testing.assert_array_equal(shared.points[judge][metric], alone.points[judge][metric])
+
+
+def test_interventional_treeshap_draws_fewer_rows_for_large_forests(monkeypatch):
+    monkeypatch.setattr("weightedshap.evaluation.rankings.TREESHAP_CELLS", 1)
+    evaluation = ws.evaluate(tree_explainer(), X[200:203], methods=["Shapley", "TreeSHAP interventional"])
+    assert evaluation.notes == ("TreeSHAP interventional looks at 20 background rows drawn at random.",)
 
 
 def test_all_of_an_evaluation_is_one_bar_that_comes_to_its_end(monkeypatch):

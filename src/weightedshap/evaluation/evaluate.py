@@ -28,7 +28,7 @@ from weightedshap.choices import JUDGES_STREAM, Fits, Setting
 from weightedshap.curves import mean_interval, misfit
 from weightedshap.evaluation import told
 from weightedshap.evaluation.metrics import Labels, as_labels, points
-from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, TREESHAP_ROWS, Side
+from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, Side, treeshap_rows
 from weightedshap.evaluation.told import KINDS
 from weightedshap.explainer import Explainer
 from weightedshap.explanation.export import frame_library
@@ -242,7 +242,8 @@ def evaluate(
 
 def _sides(fitted: Sequence[tuple[Setting, Fits]], rows: Data, walks: IntArray) -> list[Side]:
     """The halves on the rows to compare; the second takes Δ from the first where it is that of the model alone."""
-    first, *others = (Side.of(*fit, rows, walks) for fit in fitted)
+    kept: dict[Any, FloatArray] = {}
+    first, *others = (Side.of(*fit, rows, walks, kept) for fit in fitted)
     alone = first.is_path and len(first.call.explained) == 1
     return [first, *(replace(other, twin=first) if alone else other for other in others)]
 
@@ -321,9 +322,10 @@ def _rng(setting: Setting, stream: int) -> np.random.Generator:
 def _of_model(side: Side, setting: Setting, methods: Sequence[str]) -> tuple[dict[str, IntArray], tuple[str, ...]]:
     """Rankings (n, d, k) by the model's own trees on the whole background, and what the reader should know of them."""
     wanted, table, notes = [method for method in methods if METHODS[method].of_model], setting.background, []
-    if "TreeSHAP interventional" in wanted and len(table) > TREESHAP_ROWS:
-        table = table.some(_rng(setting, 3).permutation(len(table))[:TREESHAP_ROWS])
-        notes.append(f"TreeSHAP interventional looks at {TREESHAP_ROWS:,} background rows drawn at random.")
+    most = treeshap_rows(side) if "TreeSHAP interventional" in wanted else len(table)
+    if len(table) > most:
+        table = table.some(_rng(setting, 3).permutation(len(table))[:most])
+        notes.append(f"TreeSHAP interventional looks at {most:,} background rows drawn at random.")
     whole = replace(side, setting=replace(setting, background=table), twin=side if side.is_path else None)
     try:
         return {method: METHODS[method].rank(whole) for method in wanted}, tuple(notes)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from weightedshap.estimators.exact import differences
 from weightedshap.explainer import Call
 from weightedshap.explanation import Explanation
 from weightedshap.games import TreeModel
+from weightedshap.games.correction import AnchoredBlock, FittedAnchored
 from weightedshap.games.protocols import Block, Game
 from weightedshap.games.rows import Rows
+from weightedshap.games.tree_model import FittedPath
 from weightedshap.games.wrappers import RowGame
 from weightedshap.inputs import Data
 from weightedshap.parallel import each_block, row_generator
@@ -26,6 +28,26 @@ from weightedshap.weighing import Weighing
 MOST_PLAYERS = 15  # the optimum looks at 2^d subsets
 ENUMERATED = 10  # up to here the MCI looks at all coalitions
 TREESHAP_ROWS = 1_000  # of the background: its Shapley values hardly change beyond
+TREESHAP_CELLS = 2**25  # of these rows times leaves: what patterns of rows may take, see `weightedshap.trees`
+
+
+@dataclass(frozen=True)
+class Judged(Rows):
+    """Rows under a judge that corrects the model's own paths, which are the same to both halves: `kept` is shared."""
+
+    kept: dict[Any, FloatArray]
+
+    def block(self, part: slice) -> Block:
+        from weightedshap.games.tree_blocks import WalkedBlock
+
+        block = super().block(part)
+        assert isinstance(block, AnchoredBlock)
+        base, correction = block.parts
+        walked = WalkedBlock(base.outputs, base.d, base.n, self.kept, (part.start, part.stop))
+        return replace(block, parts=(walked, correction))
+
+    def take(self, rows: IntArray, outputs: IntArray | int | None) -> Self:
+        return replace(super().take(rows, outputs), kept={})
 
 
 @dataclass(frozen=True)
@@ -38,9 +60,11 @@ class Side:
     twin: Self | None = None  # the other half, where Δ is that of the model alone and so the same
 
     @classmethod
-    def of(cls, setting: Setting, fits: Fits, rows: Data, walks: IntArray) -> Self:
+    def of(cls, setting: Setting, fits: Fits, rows: Data, walks: IntArray, kept: dict[Any, FloatArray]) -> Self:
         method = replace(setting.method, select="per_row", keep=True)
         weighing = Weighing.of(replace(setting, method=method), fits, rows)
+        if isinstance(fits.judge, FittedAnchored) and isinstance(fits.judge.base, FittedPath):
+            weighing = replace(weighing, judge=Judged(**vars(weighing.judge), kept=kept))
         return cls(setting, Call(weighing, range(len(rows))), walks)
 
     @property
@@ -121,6 +145,12 @@ def _shared(side: Side, how: str) -> FloatArray:
     return np.stack([one.family.vectors[index[o]] @ delta[:, game[o], ..., o] for o in range(k)], axis=-1)
 
 
+def treeshap_rows(side: Side) -> int:
+    """Background rows that interventional TreeSHAP looks at: fewer where the leaves of a large forest know them all."""
+    leaves = side.explained.fitted.info["leaves"] if side.is_path else 1
+    return min(TREESHAP_ROWS, max(20, TREESHAP_CELLS // leaves))
+
+
 def _tree_shap(side: Side, removal: str) -> FloatArray:
     """(n, d, k) Shapley values of the model's own trees."""
     if removal == "path" and side.is_path:
@@ -131,7 +161,8 @@ def _tree_shap(side: Side, removal: str) -> FloatArray:
     def work(part: slice) -> FloatArray:
         return fitted.block(rows.some(part)).semivalues(uniform)[:, 0]
 
-    return np.concatenate(list(each_block(work, rows.parts(side.d), side.setting.method, f"TreeSHAP {removal}")))
+    parts = (side.explained if side.is_path else rows).parts(side.d)  # rows of large forests are cut for workers
+    return np.concatenate(list(each_block(work, parts, side.setting.method, f"TreeSHAP {removal}")))
 
 
 def _drawn(side: Side) -> IntArray:

@@ -73,37 +73,40 @@ def shortlisted(one: "Explanation", weighing: Weighing, row: int, tolerance: flo
 
 
 def refined_orders(weighing: Weighing, orders: IntArray) -> IntArray:
-    """(n, d[, k]) orders → the same shape, better ones by a search on the judge; see `refined`."""
+    """(n, d[, k]) orders → the same shape, better ones by a search on the judge: passes of `nearer`, ten at most.
+
+    A row where nothing moves is not looked at again.
+    """
     start, judge = orders.reshape(*orders.shape[:2], -1), weighing.judge
 
     def work(part: slice) -> IntArray:
-        view = judge.view(part)
-        return refined(view, start[part], judge.spread(view))
+        found, moving = start[part].copy(), np.arange(part.stop - part.start)
+        for _ in range(PASSES):
+            rows = judge.take(part.start + moving, None)
+            view, before = rows.view(slice(0, len(moving))), found[moving]
+            found[moving] = nearer(view, before, rows.spread(view))
+            moving = moving[(found[moving] != before).any(axis=(1, 2))]
+            if not len(moving):
+                break
+        return found
 
     found = each_block(work, judge.parts(start.shape[1]), weighing.method, "refining")
     return np.concatenate(list(found)).reshape(orders.shape)
 
 
-def refined(judge: View, orders: IntArray, spread: FloatArray) -> IntArray:
+def nearer(judge: View, orders: IntArray, spread: FloatArray) -> IntArray:
     """Orders (n, d, k) whose neighbours change places where that brings the judge nearer to f(x).
 
     Exchanging places t and t + 1 changes one coalition of the walk, that of the first t + 1: all pairs that begin at an
-    even place are tried in one walk, then the odd ones, ten times at most or until nothing moves. |f(x) − v| must fall
-    by more than `LEAST_GAIN` times the spread (n, k), the standard deviation of f(x) over the background.
+    even place are tried in one walk, then the odd ones. |f(x) − v| must fall by more than `LEAST_GAIN` times the spread
+    (n, k), the standard deviation of f(x) over the background.
     """
-    walked, d = recovery(judge, orders[:, None])[:, 0], orders.shape[1]  # (n, d + 1, k)
-    for _ in range(PASSES):
-        before = orders
-        for start in (0, 1):
-            first, place = np.arange(start, d - 1, 2), np.arange(d)  # of each pair; of each player
-            place[first], place[first + 1] = first + 1, first
-            tried = orders[:, place]
-            errors = recovery(judge, tried[:, None])[:, 0]
-            better = np.zeros(walked.shape, dtype=np.bool_)  # by the place where the walk changes
-            better[:, first + 1] = walked[:, first + 1] - errors[:, first + 1] > LEAST_GAIN * spread[:, None]
-            walked = np.where(better, errors, walked)
-            better[:, first] = better[:, first + 1]
-            orders = np.where(better[:, :d], tried, orders)
-        if (orders == before).all():
-            break
+    d = orders.shape[1]
+    for start in (0, 1):
+        first, place = np.arange(start, d - 1, 2), np.arange(d)  # of each pair; of each player
+        place[first], place[first + 1] = first + 1, first
+        tried, moves = orders[:, place], np.zeros(orders.shape, dtype=np.bool_)
+        errors = recovery(judge, np.stack([orders, tried], axis=1))[:, :, first + 1]  # (n, 2, pairs, k)
+        moves[:, first] = moves[:, first + 1] = errors[:, 0] - errors[:, 1] > LEAST_GAIN * spread[:, None]
+        orders = np.where(moves, tried, orders)
     return orders

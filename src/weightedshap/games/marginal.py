@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, Seed, positive_integer
-from weightedshap.coalitions import batches, prefixes
-from weightedshap.games.protocols import Anchor, Parts
+from weightedshap.coalitions import batches, distinct, prefixes
+from weightedshap.games.protocols import Anchor, ExactFitted, Parts
 from weightedshap.games.surrogate import Encoding, Masked
 from weightedshap.games.wrappers import FittedOnTable, RowGame, Rowwise, wrapped
 from weightedshap.inputs import Data, Model, Table, part_of
@@ -150,6 +150,8 @@ class Averaged(FittedOnTable):
 class FittedBaseline(Averaged):
     """The game over one fixed row."""
 
+    at_once = ExactFitted.at_once  # a call of the model costs time, however few rows it is asked about
+
 
 @dataclass(frozen=True, repr=False)
 class FittedMarginal(Averaged, Anchor):
@@ -201,6 +203,14 @@ class MarginalBlock(Rowwise):
 
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
         return self.fitted.values(self.rows, Masked(np.full(len(coalitions), r), coalitions), self.f_x)
+
+    def along(self, orders: IntArray) -> FloatArray:
+        """(n, m, d) orders → (n, m, d + 1, k), the distinct prefixes of all rows in one go."""
+        n, m, d = orders.shape
+        row, sets = np.repeat(np.arange(n), m * (d + 1)), prefixes(orders.reshape(-1, d)).reshape(-1, d)
+        where, back = distinct(np.concatenate([row[:, None] & (1 << np.arange(32)) > 0, sets], axis=1))
+        found = self.fitted.values(self.rows, Masked(row, sets).take(where), self.f_x)[back]
+        return self._seen([*found.reshape(n, m, d + 1, -1)])
 
     def along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
         """(m, d) orders → (1, m, d + 1, k) at the only row, each with the values of one background row ``which`` (m,).

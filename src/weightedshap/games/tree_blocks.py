@@ -1,5 +1,6 @@
 """Blocks of games that are read off trees; loaded, with the compiled loops, when the first is made."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -13,6 +14,7 @@ from weightedshap.trees.backgrounds import absent_rows
 from weightedshap.trees.ensembles import Ensemble
 from weightedshap.trees.points import Descent, Semivalues
 
+KEPT_BYTES = 2**28  # of walks that another game will ask for
 Made = TypeVar("Made")
 Weigher = Callable[[Any, FloatArray], None]
 """Fills in φ_w (n, m, d) of rows under m weight vectors."""
@@ -88,6 +90,25 @@ class TreeBlock:
 
 
 @dataclass(frozen=True)
+class WalkedBlock(TreeBlock):
+    """The same where two games share it: what the one finds along orders is kept until the other asks for it, too."""
+
+    kept: dict[Any, FloatArray]
+    name: tuple[int, ...]  # of rows and output
+
+    def along(self, orders: IntArray) -> FloatArray:
+        walk = *self.name, hashlib.blake2b(orders.tobytes()).digest()
+        if (found := self.kept.pop(walk, None)) is None:
+            found = super().along(orders)
+            if sum(array.nbytes for array in [*self.kept.values(), found]) <= KEPT_BYTES:
+                self.kept[walk] = found
+        return found
+
+    def output(self, index: int) -> Self:
+        return replace(super().output(index), name=(*self.name, index))
+
+
+@dataclass(frozen=True)
 class TreeGames:
     """X (n, c) → the games of these rows, by the reader of each output."""
 
@@ -113,7 +134,11 @@ class ByCover:
 
     ensemble: Ensemble
     descent: Descent
-    row_bytes = 0  # the ways to leaves are shared by all rows
+
+    @property
+    def row_bytes(self) -> int:
+        """About what is held of a row, so that rows of large forests are cut for workers."""
+        return 2 * len(self.ensemble.left)
 
     def at(self, X: FloatArray) -> BoolArray:
         """What is known of rows X (n, c), their directions (n, I), which the methods below ask for."""

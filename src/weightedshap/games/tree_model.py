@@ -134,8 +134,12 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
     def games(self) -> TreeGames:
         """Encoded rows (n, c) → their games."""
 
+    @cached_property
+    def row_bytes(self) -> int:
+        return self.games.row_bytes
+
     def ready(self) -> Self:
-        _ = self.games
+        _ = self.row_bytes
         return super().ready()
 
     @property
@@ -182,17 +186,12 @@ class FittedInterventional(FittedTrees):
         background = self.background
         return leaf_games(self.read.ensembles, self._numbers(background.data), background.weights, background.d)
 
-    @property
-    def row_bytes(self) -> int:
-        return self.games.row_bytes
-
 
 @dataclass(frozen=True, repr=False)
 class FittedPath(FittedTrees):
     """Splits on hidden features are averaged by cover."""
 
     name = "tree_path"
-    row_bytes = 0  # the ways to leaves are shared by all rows
 
     @cached_property
     def games(self) -> TreeGames:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.trees import path_kernels, point_kernels
-from weightedshap.trees.ensembles import Ensemble, Int32, Steps, coefficient_table
+from weightedshap.trees.ensembles import Ensemble, Int32, Paths, Steps, coefficient_table
 
 GROUPS = 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64  # trees are grouped by how many points they need
 LANES = 64  # rows at a time
@@ -85,13 +85,17 @@ class Descent:
     players: IntArray  # (u,) all that are asked about
 
     @classmethod
-    def of(cls, ensemble: Ensemble) -> Self:
+    def of(cls, ensemble: Ensemble, most: int | None = None) -> Self:
+        """With at most so many points: without leaves that have more players."""
         order = ensemble.parents_first(~ensemble.left_first)
         place = np.empty(len(order), dtype=np.intp)
         place[ensemble.steps["node"]] = np.arange(len(order))
         steps = ensemble.steps[place[order]]
         point_kernels.find_ancestors(steps, *np.zeros((2, ensemble.depth + 1), np.int64))
-        sizes, group = _groups(np.cumsum(steps["is_root"], dtype=np.intp) - 1, steps["width"])
+        width = steps["width"] if most is None else np.minimum(steps["width"], most)
+        for leaf in ("u", "v"):
+            steps[leaf] *= steps["width"] == width
+        sizes, group = _groups(np.cumsum(steps["is_root"], dtype=np.intp) - 1, width)
         kept = np.argsort(group, kind="stable")
         players, steps["player"] = np.unique(steps["player"], return_inverse=True)
         return cls(
@@ -128,39 +132,36 @@ def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True)
 class Semivalues:
-    """φ_w of path-dependent games for m weight vectors; what does not depend on the rows."""
+    """φ_w of path-dependent games for m weight vectors; what does not depend on the rows.
 
-    ensemble: Ensemble
-    descent: Descent
-    steady: BoolArray  # (m,) whether φ_w is read at points without losing digits
-    weights: FloatArray  # (Q, steady ones) of the points
-    table: FloatArray  # (K, other ones) coefficients K(s, t) times the vectors, see `coefficient_table`
+    Δ_j by itself loses digits where it is read at nearly d points. So leaves with too many players are added up.
+    """
+
+    descent: Descent  # of the other leaves
+    weights: FloatArray  # (Q, m) of its points
+    wide: Paths | None  # the ways to all leaves, with values of those that are added up only
+    table: FloatArray  # (K, m) coefficients K(s, t) times the vectors, see `coefficient_table`
 
     @classmethod
     def of(cls, ensemble: Ensemble, descent: Descent, vectors: FloatArray) -> Self:
-        """Δ_j by itself is hard to read at points where leaves have nearly all d players; then leaves are added up."""
-        weights, d = point_weights(vectors, descent.n_points), vectors.shape[1]
-        steady = np.asarray(np.abs(weights).sum(axis=0) <= STEADY)
-        others = np.zeros((0, 0)) if steady.all() else coefficient_table(d, ensemble.paths.widest) @ vectors[~steady].T
-        return cls(ensemble, descent, steady, np.ascontiguousarray(weights[:, steady]), np.ascontiguousarray(others))
+        n = descent.n_points
+        while np.abs(weights := point_weights(vectors, n)).sum(axis=0).max(initial=0.0) > STEADY and n > 1:
+            n -= 1
+        if n == descent.n_points:
+            return cls(descent, weights, None, np.zeros((0, 0)))
+        paths, table = ensemble.paths, coefficient_table(vectors.shape[1], ensemble.paths.widest) @ vectors.T
+        wide = paths._replace(value=np.where(np.diff(paths.start) > n, paths.value, 0.0))
+        return cls(Descent.of(ensemble, n), weights, wide, np.ascontiguousarray(table))
 
     def fill(self, goes: BoolArray, out: FloatArray) -> None:
         """φ (n, m, d) of rows with directions `goes` (n, I)."""
         out[:] = 0.0
-        if self.steady.all():
-            return self._at_points(goes, out)
-        for chosen, read in ((self.steady, self._at_points), (~self.steady, self._by_leaves)):
-            part = np.zeros((len(out), int(chosen.sum()), out.shape[2]))
-            read(goes, part)
-            out[:, chosen] = part
-        return None
-
-    def _at_points(self, goes: BoolArray, out: FloatArray) -> None:
         row = 8 * len(self.descent.players) * self.descent.n_points
         size = min(LANES, max(8, GAIN_BYTES // max(row, 1)))
         for start in range(0, len(goes), size):
             rows = slice(start, start + size)
             point_kernels.weigh(self.descent.gains(goes[rows]), self.weights, self.descent.players, out[rows])
-
-    def _by_leaves(self, goes: BoolArray, out: FloatArray) -> None:
-        path_kernels.semivalues(goes, *self.ensemble.paths, self.table, out)
+        if self.wide is not None:
+            more = np.zeros_like(out)
+            path_kernels.semivalues(goes, *self.wide, self.table, more)
+            out += more
