@@ -47,13 +47,18 @@ def _by_several(work: Callable[[slice], Result], parts: Sequence[slice], n_jobs:
     import joblib
     from joblib.parallel import ThreadingBackend, get_active_backend
 
-    with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         if isinstance(get_active_backend(prefer="threads")[0], ThreadingBackend):
             with ThreadPoolExecutor(joblib.effective_n_jobs(n_jobs)) as threads:
                 yield from threads.map(work, parts)
         else:
             pool = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
             yield from pool(joblib.delayed(work)(part) for part in parts)
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS keeps to one thread: that is fastest for small ones, and workers share the rows."""
+    return _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
 
 
 @lru_cache(maxsize=1)

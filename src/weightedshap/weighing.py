@@ -75,6 +75,7 @@ class Weighing:
         """What is told of some rows whatever weight is chosen; of every game (n, G, …, k) where games differ."""
         f_x, ends = self.explained[0].f_x[part], np.stack([one.ends for one in found], axis=1)  # (n, G, 2, k)
         expected = np.stack([np.atleast_1d(rows.fitted.mean_prediction) for rows in self.explained])
+        deltas = [np.asarray(one.delta) for one in found if keep]  # that of one game is large, and not copied below
         reasons = zip(*(one.stopped for one in found), strict=True)  # of each row, by game
         several = [" · ".join(map("{}: {}".format, self.names, whys)) for whys in reasons] if len(found) > 1 else None
         return {
@@ -83,7 +84,7 @@ class Weighing:
             "base_values": ends[:, :, 0],
             "empty": ends[:, :, 0] - expected,
             "full": ends[:, :, 1] - f_x[:, None],
-            "contributions": _stacked([np.asarray(one.delta) for one in found]) if keep else None,
+            "contributions": (deltas[0][:, None] if len(deltas) == 1 else np.stack(deltas, axis=1)) if keep else None,
             "replicates": self._chains(found) if keep else None,
             "n_evaluations": np.sum([one.evaluations for one in found], axis=0),
             "stopped": np.array(several or found[0].stopped, dtype=object),
@@ -161,11 +162,6 @@ class Weighing:
         outputs = first.fitted.output_names or tuple(f"output {o}" for o in first.outputs)
         chosen = {"family": self.family, "utility": self.method.utility.name, "select": self.method.select}
         return {**chosen, "output_names": outputs, "game_info": info, "judge_info": _told(self.judge)}
-
-
-def _stacked(arrays: Sequence[FloatArray]) -> FloatArray:
-    """(n, G, …) of G arrays (n, …); Δ of one game is large, and not copied."""
-    return arrays[0][:, None] if len(arrays) == 1 else np.stack(arrays, axis=1)
 
 
 def _told(rows: Rows) -> dict[str, Any]:

@@ -1,18 +1,17 @@
 """The masked network as plain arrays: two hidden layers of ELU units on [x·S, S], evaluated without torch."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import batches
 from weightedshap.lazily import Lazily, special
+from weightedshap.parallel import one_blas_thread
 
 Single = npt.NDArray[np.float32]
 kernels = Lazily("weightedshap.network.kernels")  # numba takes a second to load
@@ -115,12 +114,3 @@ def masked_inputs(Z: Single, coalitions: BoolArray, owner: IntArray) -> Single:
     one_each = np.array_equal(owner, np.arange(coalitions.shape[1]))  # as in most tables; then nothing is looked up
     known = coalitions if one_each else np.take(coalitions, owner, axis=1)
     return np.concatenate([Z * known, coalitions], axis=1)
-
-
-def one_blas_thread() -> AbstractContextManager[object]:
-    """A context in which BLAS keeps to one thread: at these sizes that is fastest, and rows are spread over workers."""
-    limited: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
-    return limited
-
-
-_controller = cache(ThreadpoolController)  # looks for BLAS once, when it is first needed

@@ -12,7 +12,8 @@ import numpy as np
 from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import batches, random_coalitions
 from weightedshap.lazily import Lazily, special
-from weightedshap.network.network import Single, kernels, masked_inputs, one_blas_thread
+from weightedshap.network.network import Single, kernels, masked_inputs
+from weightedshap.parallel import one_blas_thread
 
 torch = Lazily("torch")
 Masked = tuple[IntArray, BoolArray]  # rows (N,), each with its own coalition (N, d)
