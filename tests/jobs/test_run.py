@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from lightgbm import Booster
 
 import weightedshap as ws
 from tests import night
-from weightedshap.jobs import folder, pools, stops
+from weightedshap.jobs import pools, stops
 
 
 @pytest.fixture(scope="module")
@@ -242,8 +241,9 @@ def test_a_sampled_game_is_the_same_by_any_number_of_workers(home, tmp_path):
 
 
 def started(home, out, **more):
-    """The command in a process of its own."""
-    code = "from weightedshap.cli import main; main()"
+    """The command in a process of its own; interrupts reach it even where these tests run in the background."""
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code += "; from weightedshap.cli import main; main()"
     path = os.pathsep.join([str(Path(ws.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-c", code, "explain", *night.arguments(home, out, json=True, **more)]
     return subprocess.Popen(
@@ -302,40 +302,6 @@ def test_an_interrupt_stops_cleanly_and_says_how_to_go_on(home, whole, tmp_path)
     assert "--resume" in errors
     assert "Traceback" not in errors
     assert not list(out.rglob(".part-*"))
-
-
-@pytest.fixture
-def listening():
-    """Interrupts as Python has them by default."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_an_interrupt_that_is_dropped_on_the_way_is_not_lost(home, tmp_path, monkeypatch, listening, jobs):
-    asked, finished = [], folder.finished
-
-    def drops(*part):
-        asked.append(part)
-        if len(asked) == 3:
-            with suppress(KeyboardInterrupt):
-                signal.raise_signal(signal.SIGINT)
-        return finished(*part)
-
-    monkeypatch.setattr(folder, "finished", drops)
-    result = night.explain(home, tmp_path / "out", jobs=jobs, **{"part-rows": 20})
-    assert result.exit_code == stops.INTERRUPTED
-    assert len(asked) == 3
-
-
-def test_interrupts_of_others_are_left_to_them(listening):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with stops.interrupts() as check:
-        signal.raise_signal(signal.SIGINT)
-        check()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def interrupted(tasks):

@@ -24,7 +24,7 @@ from weightedshap.jobs import folder as kept
 from weightedshap.jobs.folder import Manifest, Part
 from weightedshap.jobs.inputs import Batch, Source
 from weightedshap.jobs.pools import pool
-from weightedshap.jobs.stops import INPUT, MISMATCH, OUTPUT, Stop, interrupts
+from weightedshap.jobs.stops import INPUT, MISMATCH, OUTPUT, Stop
 from weightedshap.jobs.summary import summed
 from weightedshap.model_files import ModelFile, hash_of
 from weightedshap.streaming import Asked, RowError, Stream, is_sampled
@@ -217,10 +217,9 @@ def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> int:
     def done(facts: Sums, new: bool) -> None:
         tell("part", rows=facts["rows"] + facts["skipped"], new=new)
 
-    with interrupts() as check, pool(job.engine, job.jobs, job.address) as (workers, many):
+    with pool(job.engine, job.jobs, job.address) as (workers, many):
         waiting: set[Future[Sums | Stop]] = set()
         for count, rows in enumerate(source.batches(size, no_row if job.skip else None), 1):
-            check()
             part = Part(count - 1, rows.file, rows.first, before, rows.digest())
             before += rows.batch.num_rows
             if (old := kept.finished(job.out, part, known.fingerprint)) is not None:
@@ -232,7 +231,6 @@ def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> int:
                 for future in ready:
                     done(_result(future), new=True)
         for future in waiting:
-            check()
             done(_result(future), new=True)
     _check_no_more(job.out, count)
     lines = job.out / kept.SKIPPED / "lines.jsonl"  # no part's; found whenever a file is read

@@ -1,11 +1,8 @@
 """Why a run stops: a sentence for people, and a code for scripts."""
 
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 FAILED, USAGE, INPUT, MISMATCH, BUSY, SKIPPED, OUTPUT, INTERRUPTED = 1, 2, 3, 4, 5, 6, 7, 130
 
@@ -50,27 +47,3 @@ def reading(path: str | os.PathLike[str], what: str = "") -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
         raise Stop(f"{os.fspath(path)}{what} cannot be read: {error}", INPUT) from error
-
-
-@contextmanager
-def interrupts() -> Iterator[Callable[[], None]]:
-    """A function that raises an interrupt again which came and was lost: Python drops one that meets a destructor."""
-    came: list[int] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        signal.default_int_handler(number, frame)
-
-    def check() -> None:
-        if came:
-            raise KeyboardInterrupt
-
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
-        yield check  # somebody else listens
-        return
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield check
-    finally:
-        signal.signal(signal.SIGINT, before)
