@@ -6,6 +6,7 @@ import numpy.typing as npt
 from weightedshap.checks import BoolArray, IntArray, as_numbers_of
 
 ORDERS, CHUNK = 4096, 2**16  # random orders that coalitions share; coalitions made at once
+MIXED = np.uint64(0x9E3779B97F4A7C15)  # by which bits are mixed up
 
 
 def as_coalitions(coalitions: npt.ArrayLike, d: int) -> BoolArray:
@@ -70,3 +71,16 @@ def random_coalitions(m: int, d: int, rng: np.random.Generator) -> BoolArray:
         part = slice(start, start + CHUNK)
         coalitions[part] = rank[order[part]] < size[part]
     return coalitions
+
+
+def distinct_pairs(row: IntArray, sets: BoolArray) -> tuple[IntArray, IntArray]:
+    """Where each distinct pair of a row and a set (N, d) comes first, and for each pair which of these it is."""
+    packed = np.packbits(np.pad(sets, ((0, 0), (0, -sets.shape[1] % 64))), axis=1).view(np.uint64)
+    key = row.astype(np.uint64) * MIXED
+    for word in packed.T:
+        key = (key ^ word) * MIXED
+        key ^= key >> 29
+    _, where, back = np.unique(key, return_index=True, return_inverse=True)
+    if np.array_equal(packed[where][back], packed) and np.array_equal(row[where][back], row):
+        return where, back
+    return np.arange(len(row)), np.arange(len(row))  # two have the same key: none is taken for another

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weightedshap as ws
+from weightedshap import coalitions
 from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.curves import along
 from weightedshap.games import Anchored, FunctionGame, TreeSurrogate
-from weightedshap.games import hints as hints_module
-from weightedshap.games.hints import HELPERS, RIDGE, Hints, columns_that_matter, distinct_pairs
+from weightedshap.games.hints import HELPERS, RIDGE, Hints, columns_that_matter
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.inputs import as_model, as_table
 
@@ -177,12 +177,12 @@ def test_long_walks_are_laid_out_in_parts(monkeypatch):
     np.testing.assert_array_equal(fitted().block(X).along(orders), whole)
 
 
-@pytest.mark.parametrize(("mixed", "n"), [(hints_module.MIXED, 12), (np.uint64(0), 120)])
+@pytest.mark.parametrize(("mixed", "n"), [(coalitions.MIXED, 12), (np.uint64(0), 120)])
 def test_pairs_that_only_look_alike_are_kept_apart(monkeypatch, mixed, n):
-    monkeypatch.setattr(hints_module, "MIXED", mixed)
+    monkeypatch.setattr(coalitions, "MIXED", mixed)
     rng = np.random.default_rng(0)
     row, sets = rng.integers(3, size=120), rng.random((4, 70))[rng.integers(4, size=120)] < 0.5
-    where, back = distinct_pairs(row, sets)
+    where, back = coalitions.distinct_pairs(row, sets)
     assert len(where) == n
     np.testing.assert_array_equal(row[where][back], row)
     np.testing.assert_array_equal(sets[where][back], sets)

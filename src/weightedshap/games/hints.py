@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, stored_array
-from weightedshap.coalitions import ends, prefixes
+from weightedshap.coalitions import distinct_pairs, ends, prefixes
 from weightedshap.games.boosting import BINNING, LEARNING, Boosted
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.surrogate import Encoding, Masked
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 HELPERS = 40  # columns at most that hints are drawn from
 KNOTS = 256  # of the way from a column to its scores
 RIDGE = 0.01  # added to variances, which are at most one
-MIXED = np.uint64(0x9E3779B97F4A7C15)  # by which bits are mixed up
 LANES = 2**14  # masked rows laid out at once
 GROWN = {"num_leaves": 15, "learning_rate": 0.15, "num_threads": 1, "seed": 0}  # trees that tell which columns matter
 ROUNDS, ENOUGH = 40, 10_000  # of them, and rows that they are grown on
@@ -154,19 +153,6 @@ class FittedHinted(Boosted):
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
         return self.games(self.encoding(rows)).pairs(Masked(np.arange(len(coalitions)), coalitions))
-
-
-def distinct_pairs(row: IntArray, sets: BoolArray) -> tuple[IntArray, IntArray]:
-    """Where each distinct pair of a row and a set (N, d) comes first, and for each pair which of these it is."""
-    packed = np.packbits(np.pad(sets, ((0, 0), (0, -sets.shape[1] % 64))), axis=1).view(np.uint64)
-    key = row.astype(np.uint64) * MIXED
-    for word in packed.T:
-        key = (key ^ word) * MIXED
-        key ^= key >> 29
-    _, where, back = np.unique(key, return_index=True, return_inverse=True)
-    if np.array_equal(packed[where][back], packed) and np.array_equal(row[where][back], row):
-        return where, back
-    return np.arange(len(row)), np.arange(len(row))  # two have the same key: none is taken for another
 
 
 @dataclass(frozen=True)

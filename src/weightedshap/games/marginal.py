@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, Seed, positive_integer
-from weightedshap.coalitions import batches, distinct, prefixes
+from weightedshap.coalitions import batches, distinct_pairs, prefixes
 from weightedshap.games.protocols import Anchor, ExactFitted, Parts
 from weightedshap.games.surrogate import Encoding, Masked
 from weightedshap.games.wrappers import FittedOnTable, RowGame, Rowwise, wrapped
@@ -208,7 +208,7 @@ class MarginalBlock(Rowwise):
         """(n, m, d) orders → (n, m, d + 1, k), the distinct prefixes of all rows in one go."""
         n, m, d = orders.shape
         row, sets = np.repeat(np.arange(n), m * (d + 1)), prefixes(orders.reshape(-1, d)).reshape(-1, d)
-        where, back = distinct(np.concatenate([row[:, None] & (1 << np.arange(32)) > 0, sets], axis=1))
+        where, back = distinct_pairs(row, sets)
         found = self.fitted.values(self.rows, Masked(row, sets).take(where), self.f_x)[back]
         return self._seen([*found.reshape(n, m, d + 1, -1)])
 
