@@ -1,8 +1,11 @@
 """Ensembles as flat arrays: every read-out equals the definition, for trees no library would grow."""
 
 import functools
+import gc
+import re
 from dataclasses import replace
 from math import comb
+from pathlib import Path
 from unittest import mock
 
 import lightgbm
@@ -18,7 +21,16 @@ from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.games.tree_blocks import leaf_games as games_of_leaves
 from weightedshap.games.tree_blocks import mask_game, path_games
 from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees import backgrounds, ensembles, path_kernels, points
+from weightedshap.trees import (
+    backgrounds,
+    ensembles,
+    lane_kernels,
+    leaf_kernels,
+    path_kernels,
+    pattern_kernels,
+    point_kernels,
+    points,
+)
 from weightedshap.trees.backgrounds import Background, FewRows, absent_rows
 from weightedshap.trees.ensembles import coefficient_table
 from weightedshap.trees.leaf_kernels import level
@@ -210,6 +222,34 @@ def test_loops_are_compiled_where_no_folder_can_be_written():
         double = compiling.compiled(lambda x: 2 * x)
     assert double(21) == 42
     assert double.signatures
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_compiling_leaves_the_collector_as_it_was(collects):
+    seen, was = [], gc.isenabled()
+    (gc.enable if collects else gc.disable)()
+    try:
+        told = {"side_effect": lambda loop: seen.append(gc.isenabled())}
+        with mock.patch.object(compiling.Compiler, "compile_extra", **told):
+            compiling.Uncollected.compile_extra(mock.Mock(spec=compiling.Uncollected), None)
+        assert (seen, gc.isenabled()) == ([False], collects)
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+def test_loops_that_have_no_way_in_from_python_are_called_by_loops_alone():
+    kernels = leaf_kernels, lane_kernels, path_kernels, pattern_kernels, point_kernels
+    inner = {
+        name
+        for module in kernels
+        for name, loop in vars(module).items()
+        if "no_cpython_wrapper" in getattr(loop, "targetoptions", {})
+    }
+    assert {"goes_left", "add_leaves", "distinct_sets"} <= inner
+    for file in Path(compiling.__file__).parent.rglob("*.py"):
+        if not file.stem.endswith("_kernels"):
+            text = file.read_text(encoding="utf-8")
+            assert not re.findall(rf"_kernels(?:\.| import .*\b)({'|'.join(inner)})\b", text), file
 
 
 def test_trees_on_masks_are_read_out_as_the_game_they_predict():

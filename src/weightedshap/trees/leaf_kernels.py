@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray
-from weightedshap.compiling import compiled
+from weightedshap.compiling import compiled, inner
 
 KNOWN, HIDDEN = 1, 2
 
@@ -37,7 +37,7 @@ def directions(X, column, threshold, nan_left, special, slot, categories):
     return out
 
 
-@compiled
+@inner
 def goes_left(v, compared, nan_left, slot, categories):
     """Whether `v` goes left at a special split: by category, or with zero for missing, or as numbers `compared`."""
     cat_start, cat_words, member_left = categories
@@ -178,7 +178,7 @@ def level(s):
     return s * (s - 1) // 2
 
 
-@compiled
+@inner
 def spread(gathered, widest, table, slot, met, out):
     """``out[q, met[i]] = Σ_{s,t} gathered[level(s) + t − 1, i] · table[level(s) + t − 1, q]``, 0 for others.
 

@@ -9,7 +9,7 @@ it is first met, and kept in a table of bounded size, where a later one may take
 import numpy as np
 from numba import njit
 
-from weightedshap.compiling import compiled
+from weightedshap.compiling import compiled, inner
 from weightedshap.trees.lane_kernels import distinct_sets
 from weightedshap.trees.leaf_kernels import level
 
@@ -68,7 +68,7 @@ def passing(words, edge, begin, end):
     return passed
 
 
-@compiled
+@inner
 def find_patterns(words, base, size, edge_start, edge, found):
     """``found[r]``: the pattern of each of 64 rows at the leaf with the members `base` … `base` + `size` − 1."""
     for r in range(ROWS):
@@ -139,7 +139,7 @@ def group_leaves(start, member, slot, first_leaf, first_player, who, local):
     return g + 1
 
 
-@compiled
+@inner
 def fill(c, pattern, local, mask, weight, table, many, entry):
     """``entry[columns · i + j]``: what a leaf of value c gives to player i at a pattern, in column j of `table`.
 
@@ -172,7 +172,7 @@ def fill(c, pattern, local, mask, weight, table, many, entry):
                     here[j] += share * row[j]
 
 
-@compiled
+@inner
 def add_lines(lines, at, rows, sums):
     """Add to each of the rows of `sums` its line; apart from its caller, where the compiler is not sure of overlaps."""
     for r in range(rows):
@@ -242,7 +242,7 @@ def first_players(orders, parent, added, sets, lane):
                 parent[r, s], added[r, s] = lane[r, q, k], orders[r, q, k]
 
 
-@compiled
+@inner
 def number_sets(parent, added, bit, bits, table, base, number, distinct):
     """Number the coalitions that the sets of a row leave among the players of a group; returns how many there are.
 
@@ -264,7 +264,7 @@ def number_sets(parent, added, bit, bits, table, base, number, distinct):
     return n
 
 
-@compiled
+@inner
 def turn_round(coalition, n, line, r, known):
     """Bit s of ``known[w, i, r]``: whether player i is in coalition 64·w + s of the first n of row r."""
     for w in range((n + 63) // 64):
@@ -277,7 +277,7 @@ def turn_round(coalition, n, line, r, known):
             known[w, i, r] = line[i]
 
 
-@compiled
+@inner
 def share_of(hidden, local, mask, weight):
     """G: the share of the background that passes all members of a leaf among the `hidden` players, bits of a word."""
     members, total = np.uint64(0), 0.0
@@ -288,7 +288,7 @@ def share_of(hidden, local, mask, weight):
     return total
 
 
-@compiled
+@inner
 def add_leaves(words, g, background, places, asked, rows, skip, out):
     """Add to ``out[r, s]`` what the leaves of group g give to the coalition ``coalition[r, s]``.
 
