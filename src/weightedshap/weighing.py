@@ -40,8 +40,8 @@ class Weighing:
     @classmethod
     def of(cls, setting: Setting, fits: Fits, rows: Data) -> Self:
         """The games of an explainer on aligned rows."""
-        explained = tuple(Rows.of(game, rows) for game in fits.games)
-        judge = explained[0] if fits.judge is fits.games[0] else Rows.of(fits.judge, rows)
+        explained = tuple(Rows.of(game, rows, setting.method) for game in fits.games)
+        judge = explained[0].under(fits.judge, setting.method)
         if judge.f_x.shape != explained[0].f_x.shape:
             counts = f"{judge.f_x.shape[1]} outputs, but {explained[0].f_x.shape[1]} are explained"
             raise ValueError(f"The judge has {counts}. Give a judge with one output for each.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray, look_up, one_of
-from weightedshap.games.protocols import Anchor, ExactFitted, Fitted, Game, Recipe
+from weightedshap.games.protocols import Anchor, ExactFitted, Fitted, FittedGame, Game, Recipe
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import ExactGame, FittedOnTable, JoinedBlock
 from weightedshap.inputs import Data, Model, Table
@@ -107,7 +107,10 @@ class FittedAnchored(FittedOnTable):
         return {**self.correction.info, **about, **scale}
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
-        return self.base.outputs(rows) if self.link.name == "identity" else super().outputs(rows)
+        return self.link(self.base.outputs(rows)[0]), self.model.has_axis
+
+    def link_from(self, other: FittedGame) -> Link | None:
+        return self.link if other is self.base else None
 
     @property
     def inner(self) -> tuple[Fitted, ...]:
@@ -168,9 +171,9 @@ class Footing:
         assert isinstance(base, Anchor)
         return cls(base, link)
 
-    def f(self, model: Model, rows: Data) -> FloatArray:
+    def f(self, rows: Data) -> FloatArray:
         """(n, k) predictions on the scale of the game."""
-        return self.base.outputs(rows)[0] if self.link.name == "identity" else model(rows)
+        return self.link(self.base.outputs(rows)[0])
 
     def start(self, rows: Data, masked: Masked) -> FloatArray:
         """(N, k) g(base) of rows at coalitions."""

@@ -98,6 +98,15 @@ class Fitted(FittedGame, ABC):
         f_x, axis = self.outputs(rows)
         return f_x if axis else f_x[:, 0]
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether f(x) takes one thread, so that several may ask about parts of the rows."""
+        return False
+
+    def link_from(self, other: FittedGame) -> Callable[[FloatArray], FloatArray] | None:
+        """How f(x) follows from that of another game; None where the model is to be asked."""
+        return None
+
     def ready(self) -> Self:
         """The same game, after what every call needs is done: a call only explains."""
         return self

@@ -134,6 +134,10 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
     def games(self) -> TreeGames:
         """Encoded rows (n, c) → their games."""
 
+    @property
+    def in_parts(self) -> bool:
+        return self.read.one_thread
+
     @cached_property
     def row_bytes(self) -> int:
         return self.games.row_bytes

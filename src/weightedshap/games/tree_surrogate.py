@@ -88,7 +88,7 @@ class TreeSurrogate:
         if self.base is None:
             return self.fit_split(model, table, split, rng)
         footing = Footing.of(self.base, model, table, rng)
-        on_its_scale = replace(split, f=footing.f(model, table.data))
+        on_its_scale = replace(split, f=footing.f(table.data))
         correction = self.fit_split(model, table, on_its_scale, rng, footing)
         return footing.game(model, table, correction, fading(table.d))
 

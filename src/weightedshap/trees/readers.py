@@ -52,6 +52,7 @@ class ReadModel:
     picked: tuple[int, ...] | None = None  # which of the raw outputs are looked at; None looks at all
     factor: float | FloatArray = 1.0  # what they are times
     missing: float = np.nan  # the number that stands for a missing value
+    one_thread: bool = False  # whether `raw` keeps to one
 
     def encode(self, rows: Data) -> FloatArray:
         """Rows as the numbers that splits compare: categories as their codes, missing values as NaN."""
@@ -177,9 +178,10 @@ def read_lightgbm(model: Booster | LGBMModel, rows: Data) -> ReadModel:
     positions = [c for c, name in enumerate(types) if name.lower().startswith(("categor", "enum"))]
     return ReadModel(
         lightgbm_ensembles(dump, scale),
-        feeding(partial(booster.predict, raw_score=True), booster),
+        feeding(partial(booster.predict, raw_score=True, num_threads=1), booster),
         dict(zip(positions, dump.get("pandas_categorical") or [], strict=False)),
         factor=scale,
+        one_thread=True,
     )
 
 
