@@ -18,7 +18,7 @@ from weightedshap.games import TreeModel
 from weightedshap.games.correction import AnchoredBlock, FittedAnchored
 from weightedshap.games.protocols import Block, Game
 from weightedshap.games.rows import Rows
-from weightedshap.games.tree_model import FittedPath
+from weightedshap.games.tree_model import FittedInterventional, FittedPath, FittedTrees
 from weightedshap.games.wrappers import RowGame
 from weightedshap.inputs import Data
 from weightedshap.parallel import each_block, row_generator
@@ -153,13 +153,18 @@ def treeshap_rows(side: Side) -> int:
 
 def _tree_shap(side: Side, removal: str) -> FloatArray:
     """(n, d, k) Shapley values of the model's own trees."""
-    if removal == "path" and side.is_path:
+    model, background, own = side.setting.model, side.setting.background, side.explained.fitted
+    fitted: FittedTrees
+    if not isinstance(own, FittedPath):
+        fitted = TreeModel(removal).fit(model, background)
+    elif removal == "interventional":
+        fitted = FittedInterventional(own.model, background, own.read, own.link)
+    else:
         return (side.twin or side).explanation.shapley
-    fitted = TreeModel(removal).fit(side.setting.model, side.setting.background)
-    uniform, rows = np.full((1, side.d), 1 / side.d), replace(side.explained, fitted=fitted)
+    rows = replace(side.explained, fitted=fitted)
 
     def work(part: slice) -> FloatArray:
-        return fitted.block(rows.some(part)).semivalues(uniform)[:, 0]
+        return fitted.shapley(rows.some(part))
 
     parts = (side.explained if side.is_path else rows).parts(side.d)  # rows of large forests are cut for workers
     return np.concatenate(list(each_block(work, parts, side.setting.method, f"TreeSHAP {removal}")))
