@@ -417,6 +417,14 @@ def test_both_halves_take_the_contributions_of_the_models_paths_once():
     np.testing.assert_allclose(second.explanation.curves, alone.curves, rtol=1e-9)
 
 
+def test_trees_that_the_explainer_has_read_are_not_read_again(monkeypatch):
+    explainer = tree_explainer()
+    expected = ws.evaluate(explainer.setting, X[200:206])
+    monkeypatch.setattr("weightedshap.games.tree_model._explained", lambda *given: pytest.fail("read again"))
+    found = ws.evaluate(explainer, X[200:206])
+    np.testing.assert_allclose(found.points["anchored"]["recovery"], expected.points["anchored"]["recovery"], atol=1e-9)
+
+
 def test_the_halves_of_several_games_share_nothing():
     trained = LGBMRegressor(n_estimators=10, n_jobs=1, verbose=-1).fit(X[:200], Y[:200])
     games = ["tree_path", "tree_interventional"]

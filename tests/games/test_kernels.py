@@ -16,6 +16,7 @@ from weightedshap.trees import (
     backgrounds,
     lane_kernels,
     leaf_kernels,
+    pair_kernels,
     path_kernels,
     pattern_kernels,
     point_kernels,
@@ -23,7 +24,7 @@ from weightedshap.trees import (
 )
 
 SIZES = [(1, 2, 2), (3, 4, 3), (4, 5, 2), (5, 7, 2), (6, 6, 1), (2, 3, 67)]  # players, splits on a path, rows
-MODULES = backgrounds, lane_kernels, leaf_kernels, path_kernels, pattern_kernels, point_kernels
+MODULES = backgrounds, lane_kernels, leaf_kernels, pair_kernels, path_kernels, pattern_kernels, point_kernels
 
 
 def interpreted(loop):
@@ -83,6 +84,15 @@ def test_games_of_a_background(patterns, d, depth, n):
     mixed = np.where(all_coalitions(d)[:, None, None], X[:, None], Z)  # (2^d, n, 5, d)
     each = np.array([reference_value(ensemble, row) for row in mixed.reshape(-1, d)]).reshape(mixed.shape[:-1])
     assert_reads_out(games_of(patterns, [ensemble], Z, weights, d)(X), (each @ weights).T)
+
+
+@pytest.mark.parametrize(("d", "depth", "n"), SIZES)
+def test_shapley_values_pair_by_pair(d, depth, n):
+    rng = np.random.default_rng(d)
+    ensemble, X, Z = random_ensemble(rng, d, depth, trees=2), some_rows(rng, n, d), some_rows(rng, 66, d)
+    weights, uniform = rng.dirichlet(np.ones(66)), np.full((1, d), 1 / d)
+    expected = games_of(True, [ensemble], Z, weights, d)(X).semivalues(uniform)[:, 0, :, 0]
+    np.testing.assert_allclose(ensemble.shapley_values(X, Z, weights, d), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(("d", "depth", "n"), SIZES)

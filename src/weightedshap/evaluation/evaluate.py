@@ -162,7 +162,7 @@ def evaluate(
     judges: Judges = "anchored",
     methods: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
-    walks: int = 100,
+    walks: int = 50,
 ) -> Evaluation:
     """Compare WeightedSHAP with Shapley and other rankings on the rows `X`.
 
@@ -215,7 +215,8 @@ def evaluate(
             own = {name: one.fit() if isinstance(one, Setting) else one.fits for name, one in compared.items()}
             fitted = {name: [step((settings[name], fits))] for name, fits in own.items()}
         else:
-            fitted = {name: [step(one.refit(half)) for half in cut] for name, one in settings.items()}
+            read = {name: () if isinstance(one, Setting) else one.games for name, one in compared.items()}
+            fitted = {name: [step(one.refit(half, read[name])) for half in cut] for name, one in settings.items()}
         sides = {name: _sides(fits, rows, drawn) for name, fits in fitted.items()}
         first = sides[next(iter(sides))]
         labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
