@@ -134,10 +134,7 @@ class Setting:
         return replace(self, choices=choices, method=choices.method(self.background.d))
 
     def meant(self, path: FittedPath | None = None) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
-        """What `game` and `judge` stand for with this model: the games to be weighted, who judges, and notes on it.
-
-        `path` is the game of the model's trees where they have been read already.
-        """
+        """What `game` and `judge` stand for with this model, or trees that were read: games, who judges, and notes."""
         game, judge, several = self.choices.game, self.choices.judge, isinstance(self.choices.game, (list, tuple))
         games: tuple[Any, ...] = tuple(game) if several else (game,)
         own: Any = "anchored" if several else "game"
@@ -170,15 +167,14 @@ class Setting:
         return as_fitted(recipe, self.background)
 
     def refit(self, background: Table, known: Sequence[Fitted] = ()) -> tuple[Self, Fits]:
-        """The same choices on other rows, and the games fitted to them; trees of `known` games are not read again."""
+        """The same choices on other rows, and the games fitted to them but for those of paths that are `known`."""
         for what, chosen in (("game", self.choices.game), ("judge", self.choices.judge)):
             given = chosen if isinstance(chosen, (list, tuple)) else [chosen]
             if not all(isinstance(one, (str, Recipe)) for one in given):
                 said = f"The {what} was given as a fitted one or as a function, so it cannot be fitted on other rows."
                 raise ValueError(f"{said} Give its name or a recipe.")
         other = replace(self, background=background)
-        read = [replace(game, background=background) if isinstance(game, FittedPath) else None for game in known]
-        return other, other.fit(read)
+        return other, other.fit([game if isinstance(game, FittedPath) else None for game in known])
 
     def scorer(self, utility: Utility, explained: Rows) -> Rows:
         """The rows under the game that `utility` asks for."""

@@ -16,7 +16,6 @@ from weightedshap.trees import (
     backgrounds,
     lane_kernels,
     leaf_kernels,
-    pair_kernels,
     path_kernels,
     pattern_kernels,
     point_kernels,
@@ -24,7 +23,7 @@ from weightedshap.trees import (
 )
 
 SIZES = [(1, 2, 2), (3, 4, 3), (4, 5, 2), (5, 7, 2), (6, 6, 1), (2, 3, 67)]  # players, splits on a path, rows
-MODULES = backgrounds, lane_kernels, leaf_kernels, pair_kernels, path_kernels, pattern_kernels, point_kernels
+MODULES = backgrounds, lane_kernels, leaf_kernels, path_kernels, pattern_kernels, point_kernels
 
 
 def interpreted(loop):

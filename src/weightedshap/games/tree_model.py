@@ -51,13 +51,8 @@ class TreeModel:
         return cls(content["removal"]).fit(model, background)
 
 
-def readable(model: Model, table: Table) -> FittedPath | None:
-    """The path-dependent game of a model whose trees can be read on its scale; None for any other model."""
-    return read_or_told(model, table)[0]
-
-
 def read_or_told(model: Model, table: Table) -> tuple[FittedPath | None, tuple[str, ...]]:
-    """The same, and a sentence where a pipeline's trees could be read if columns that it mixes were one player."""
+    """The path game of a model whose trees can be read, else None; a sentence where only mixed columns forbid it."""
     from weightedshap.trees.pipelines import MixedColumns
     from weightedshap.trees.readers import UnreadableModel
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.trees import lane_kernels, leaf_kernels, pair_kernels, path_kernels, pattern_kernels
+from weightedshap.trees import lane_kernels, leaf_kernels, path_kernels, pattern_kernels
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -247,7 +247,7 @@ class Ensemble:
         paths, goes = self.paths, [pattern_kernels.in_words(self.directions(rows)) for rows in (X, Z)]
         ways = paths.value, paths.start, paths.member, paths.edge_start, paths.edge
         table, out = coefficient_table(d, paths.widest).mean(axis=1), np.zeros((len(X), d))
-        pair_kernels.add_leaves(*goes, weights, *ways, np.append(table, 0.0), out)
+        path_kernels.interventional(*goes, weights, *ways, np.append(table, 0.0), out)
         return out
 
     def _compared(self, X: FloatArray) -> FloatArray:
