@@ -211,9 +211,7 @@ def evaluate(
             others = {name: [METHODS["WeightedSHAP"](side) for side in of] for name, of in sides.items()}
             ranks = others | {one: of for one, of in ranks.items() if one not in ("WeightedSHAP", *others)}
         ranked = [np.stack(half, axis=1) for half in zip(*ranks.values(), strict=True)]  # (n, M, d, k) each
-        performance = labels if "performance" in costly else None
-        pairs = zip(first, ranked, strict=True)
-        masked = [step(_masked(*pair, performance) if "masked_inclusion" in costly else {}) for pair in pairs]
+        masked = [step(_masked(*pair, labels, costly)) for pair in zip(first, ranked, strict=True)]
         judging = {name: [_judge(judge, other) for other in first[::-1]] for name, judge in named.items()}
         judging |= {} if len(compared) > 1 else {"own": [side.judge for side in first]}
         scored = {}
@@ -274,12 +272,12 @@ def _judge(judge: Judge, other: Side) -> Rows:
     return found
 
 
-def _masked(side: Side, orders: IntArray, labels: Labels | None) -> dict[str, FloatArray]:
+def _masked(side: Side, orders: IntArray, labels: Labels | None, costly: Sequence[str]) -> dict[str, FloatArray]:
     """Masked inclusion, on the model with the side's means in the place of hidden features; none without a model."""
-    if side.setting.model is None:
+    if side.setting.model is None or "masked_inclusion" not in costly:
         return {}
-    judge = side.setting.scorer(masked_inclusion, side.explained)
-    return points(judge, orders, "masked_inclusion", labels, side.setting.method)
+    judge, truth = side.setting.scorer(masked_inclusion, side.explained), labels if "performance" in costly else None
+    return points(judge, orders, "masked_inclusion", truth, side.setting.method)
 
 
 def _of_model(side: Side, methods: Sequence[str]) -> tuple[dict[str, IntArray], tuple[str, ...]]:
