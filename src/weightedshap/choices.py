@@ -13,7 +13,7 @@ from weightedshap.estimators import Estimator, as_estimator
 from weightedshap.games import GAMES, JUDGES, Anchored
 from weightedshap.games.protocols import Fitted, Recipe
 from weightedshap.games.rows import Rows
-from weightedshap.games.tree_model import read_or_told
+from weightedshap.games.tree_model import FittedPath, read_or_told
 from weightedshap.games.wrappers import as_fitted
 from weightedshap.inputs import Data, Groups, Model, Outputs, Table, as_model, as_table, trained_columns
 from weightedshap.selection import SELECTIONS
@@ -133,14 +133,15 @@ class Setting:
         choices = self.choices.but(**changes)
         return replace(self, choices=choices, method=choices.method(self.background.d))
 
-    def meant(self) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
-        """What `game` and `judge` stand for with this model: the games to be weighted, who judges, and notes on it."""
+    def meant(self, path: FittedPath | None = None) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
+        """What `game` and `judge` stand for with this model, or trees that were read: games, who judges, and notes."""
         game, judge, several = self.choices.game, self.choices.judge, isinstance(self.choices.game, (list, tuple))
         games: tuple[Any, ...] = tuple(game) if several else (game,)
         own: Any = "anchored" if several else "game"
         notes: tuple[str, ...] = ()
         if _says(game, "auto"):
-            path, notes = (None, ()) if self.model is None else read_or_told(self.model, self.background)
+            if path is None and self.model is not None:
+                path, notes = read_or_told(self.model, self.background)
             games, own = (OTHER_MODELS, "anchored") if path is None else ((path,), Anchored().of_trees(path))
         judge = own if _says(judge, "auto") else judge
         if len(games) > 1 and _says(judge, "game"):
@@ -150,7 +151,7 @@ class Setting:
 
     def fit(self, game: Sequence[Fitted | None] = (), judge: Sequence[Fitted | None] = ()) -> Fits:
         """The chosen games, fitted to model and background; those that are given here are fitted already."""
-        games, who, notes = self.meant()
+        games, who, notes = self.meant(next((one for one in game if isinstance(one, FittedPath)), None))
         fitted = tuple(known or self.fit_one(one) for one, known in zip_longest(games, game))
         _check_scales(fitted, self.background)
         if _says(who, "game"):
@@ -165,15 +166,15 @@ class Setting:
             recipe = recipe.fit(self.model, self.background, np.random.default_rng(seed))
         return as_fitted(recipe, self.background)
 
-    def refit(self, background: Table) -> tuple[Self, Fits]:
-        """The same choices on other rows, and the games fitted to them."""
+    def refit(self, background: Table, known: Sequence[Fitted] = ()) -> tuple[Self, Fits]:
+        """The same choices on other rows, and the games fitted to them but for those of paths that are `known`."""
         for what, chosen in (("game", self.choices.game), ("judge", self.choices.judge)):
             given = chosen if isinstance(chosen, (list, tuple)) else [chosen]
             if not all(isinstance(one, (str, Recipe)) for one in given):
                 said = f"The {what} was given as a fitted one or as a function, so it cannot be fitted on other rows."
                 raise ValueError(f"{said} Give its name or a recipe.")
         other = replace(self, background=background)
-        return other, other.fit()
+        return other, other.fit([game if isinstance(game, FittedPath) else None for game in known])
 
     def scorer(self, utility: Utility, explained: Rows) -> Rows:
         """The rows under the game that `utility` asks for."""

@@ -16,8 +16,7 @@ import weightedshap as ws
 from weightedshap.checks import UnknownName
 from weightedshap.curves import area
 from weightedshap.evaluation import Evaluation, halves
-from weightedshap.evaluation.evaluate import _sides
-from weightedshap.evaluation.rankings import METHODS
+from weightedshap.evaluation.rankings import METHODS, Side
 from weightedshap.evaluation.told import verdict
 from weightedshap.games.tree_blocks import TreeBlock
 from weightedshap.inputs import as_table
@@ -405,25 +404,12 @@ def tree_explainer():
     return ws.Explainer(trained, X[:100], progress=True)
 
 
-def test_both_halves_take_the_contributions_of_the_models_paths_once():
-    setting = tree_explainer().setting
-    rows, walks = setting.background.align(X[200:206]), np.zeros((1, setting.background.d), dtype=np.intp)
-    fits = [setting.refit(half) for half in halves(setting.background, np.random.default_rng(0))]
-    first, second = _sides(fits, rows, walks)
-    assert second.twin is first
-    alone = replace(second, twin=None).explanation
-    np.testing.assert_allclose(second.explanation.values, alone.values, rtol=1e-12)
-    assert second.explanation.weight_labels.tolist() == alone.weight_labels.tolist()
-    np.testing.assert_allclose(second.explanation.curves, alone.curves, rtol=1e-9)
-
-
-def test_the_halves_of_several_games_share_nothing():
-    trained = LGBMRegressor(n_estimators=10, n_jobs=1, verbose=-1).fit(X[:200], Y[:200])
-    games = ["tree_path", "tree_interventional"]
-    setting = ws.Explainer(trained, X[:100], game=games, judge="tree_path", progress=False).setting
-    rows, walks = setting.background.align(X[200:206]), np.zeros((1, D), dtype=np.intp)
-    fits = [setting.refit(half) for half in halves(setting.background, np.random.default_rng(0))]
-    assert [side.twin for side in _sides(fits, rows, walks)] == [None, None]
+def test_trees_that_the_explainer_has_read_are_not_read_again(monkeypatch):
+    explainer = tree_explainer()
+    expected = ws.evaluate(explainer.setting, X[200:206])
+    monkeypatch.setattr("weightedshap.games.tree_model._explained", lambda *given: pytest.fail("read again"))
+    found = ws.evaluate(explainer, X[200:206])
+    np.testing.assert_allclose(found.points["anchored"]["recovery"], expected.points["anchored"]["recovery"], atol=1e-9)
 
 
 def test_walks_through_the_models_trees_are_shared_and_the_same(monkeypatch):
@@ -476,10 +462,10 @@ def test_all_of_an_evaluation_is_one_bar_that_comes_to_its_end(monkeypatch):
 def test_shared_weights_are_those_that_reweighing_finds():
     setting = tree_explainer().setting
     walks = np.zeros((1, setting.background.d), dtype=np.intp)
-    (side,) = _sides([(setting, setting.fit())], setting.background.align(X[200:206]), walks)
+    (side,) = Side.each([(setting, setting.fit())], setting.background.align(X[200:206]), walks, setting.background)
     for how, name in (("shared", "WeightedSHAP shared"), ("one_standard_error", "WeightedSHAP one-SE")):
         expected = side.explanation.reweight(None, "aup", how).orders
-        assert METHODS[name].rank(side)[..., 0].tolist() == expected.tolist()
+        assert METHODS[name](side)[..., 0].tolist() == expected.tolist()
 
 
 def test_the_global_mci_is_the_largest_fall_of_the_error():

@@ -25,7 +25,7 @@ from weightedshap.estimators.exact import enumerate_game
 from weightedshap.games import FunctionGame, TreeModel, TreeSurrogate
 from weightedshap.games.correction import faded, fading
 from weightedshap.games.protocols import ExactFitted
-from weightedshap.games.tree_model import readable
+from weightedshap.games.tree_model import read_or_told
 from weightedshap.inputs import as_model, as_table
 
 D = 5
@@ -364,7 +364,7 @@ def test_the_judge_is_no_game_to_explain_with():
 
 def read(user_model, **choices):
     table = as_table(rows())
-    return readable(as_model(user_model, table, **choices), table)
+    return read_or_told(as_model(user_model, table, **choices), table)[0]
 
 
 def test_readable_is_what_the_readers_do_not_refuse():

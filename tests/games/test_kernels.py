@@ -86,6 +86,15 @@ def test_games_of_a_background(patterns, d, depth, n):
 
 
 @pytest.mark.parametrize(("d", "depth", "n"), SIZES)
+def test_shapley_values_pair_by_pair(d, depth, n):
+    rng = np.random.default_rng(d)
+    ensemble, X, Z = random_ensemble(rng, d, depth, trees=2), some_rows(rng, n, d), some_rows(rng, 66, d)
+    weights, uniform = rng.dirichlet(np.ones(66)), np.full((1, d), 1 / d)
+    expected = games_of(True, [ensemble], Z, weights, d)(X).semivalues(uniform)[:, 0, :, 0]
+    np.testing.assert_allclose(ensemble.shapley_values(X, Z, weights, d), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("d", "depth", "n"), SIZES)
 @pytest.mark.parametrize("steady", [1000.0, -1.0], ids=["at points", "by leaves"])
 def test_path_dependent_games(d, depth, n, steady):
     rng = np.random.default_rng(d)

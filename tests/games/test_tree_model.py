@@ -21,6 +21,7 @@ from tests.games.trees import assert_reads_out
 from weightedshap.games import TreeModel
 from weightedshap.games.surrogate import Masked
 from weightedshap.trees import readers
+from weightedshap.trees.ensembles import Ensemble
 
 QUIET = {"verbose": -1, "n_jobs": 1, "random_state": 0}
 CAT = {"verbose": 0, "allow_writing_files": False, "thread_count": 1, "random_seed": 0}
@@ -196,6 +197,23 @@ def test_uniform_weights_equal_the_interventional_values_of_shap(name):
     whole = X[~np.isnan(X).any(axis=1)]  # shap's kernel sends missing background values another way
     ours = ws.Explainer(model, whole[:20], game="tree_interventional", family="shapley")(whole[40:50]).values
     np.testing.assert_allclose(ours, shap_values(model, whole[40:50], whole[:20]), atol=2e-5 * np.abs(ours).max())
+
+
+@every_model
+def test_shapley_values_pair_by_pair_are_those_by_patterns(name):
+    model, X = read(name)
+    fitted, uniform = TreeModel().fit(model, X[:5]), np.full((1, X.shape[1]), 1 / X.shape[1])
+    expected = fitted.block(X[40:50]).semivalues(uniform)[:, 0]
+    np.testing.assert_allclose(fitted.shapley(X[40:50]), expected, atol=1e-11 * max(1.0, np.abs(expected).max()))
+
+
+def test_pairs_are_looked_at_where_trees_have_more_leaves_than_there_are_background_rows(monkeypatch):
+    (model, X), asked, of_pairs = read("forest"), [], Ensemble.shapley_values
+    monkeypatch.setattr(Ensemble, "shapley_values", lambda *given: asked.append(0) or of_pairs(*given))
+    leaves = TreeModel().fit(model, X).info["leaves"] // 5
+    few, many = (TreeModel().fit(model, np.repeat(X[:1], n, axis=0)).shapley(X[:3]) for n in (leaves, leaves + 1))
+    assert len(asked) == 1
+    np.testing.assert_allclose(few, many, atol=1e-11)
 
 
 @pytest.mark.filterwarnings("ignore")  # of the peer and of what it imports

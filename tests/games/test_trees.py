@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.games.trees import assert_reads_out, deepest, random_ensemble, reference_value
 from weightedshap import compiling
 from weightedshap.coalitions import all_coalitions, prefixes
+from weightedshap.estimators.exact import enumerate_game
 from weightedshap.games.tree_blocks import leaf_games as games_of_leaves
 from weightedshap.games.tree_blocks import mask_game, path_games
 from weightedshap.games.wrappers import ExactGame
@@ -69,6 +70,8 @@ def test_interventional_values_and_contributions_equal_the_definition(seed, d, d
         game = leaf_game(ensemble, x, Z, weights, d, patterns)
         np.testing.assert_allclose(game(coalitions), expected, rtol=1e-12, atol=1e-12)
         assert_reads_out(game, seed)
+    phi = ensemble.shapley_values(x[None], Z, weights, d)[0]
+    np.testing.assert_allclose(phi, enumerate_game(game).mean.mean(axis=0), atol=1e-11)
 
 
 @given(seed=seeds, d=st.integers(1, 8), depth=st.integers(0, 12))

@@ -8,27 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import (
-    FloatArray,
-    IntArray,
-    field_values,
-    look_up,
-    name_of,
-    one_of,
-    positive_integer,
-    require,
-    stored_array,
-)
-from weightedshap.choices import JUDGES_STREAM, Fits, Setting
+from weightedshap.checks import FloatArray, IntArray, field_values, name_of, one_of, require, stored_array, whole_number
+from weightedshap.choices import JUDGES_STREAM, Setting
 from weightedshap.curves import mean_interval, misfit
 from weightedshap.evaluation import told
 from weightedshap.evaluation.metrics import Labels, as_labels, points
-from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, Side, treeshap_rows
+from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, OF_MODEL, Side
 from weightedshap.evaluation.told import KINDS
 from weightedshap.explainer import Explainer
 from weightedshap.explanation.export import frame_library
@@ -162,7 +152,7 @@ def evaluate(
     judges: Judges = "anchored",
     methods: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
-    walks: int = 100,
+    walks: int = 50,
 ) -> Evaluation:
     """Compare WeightedSHAP with Shapley and other rankings on the rows `X`.
 
@@ -180,17 +170,10 @@ def evaluate(
         network; "surrogate" is the plain tree surrogate, misfit included; "independent" what the explainer itself is
         judged by. Or a function row → game that knows the truth; several by name in a dict
     methods : some of `METHODS`; by default all that apply (TreeSHAP for tree ensembles, "greedy" and "optimum" up to 10
-        features; the optimum can be asked for up to 15)
+        features; the optimum can be asked for up to 15). These two and "refined" look at the judge that chose
     metrics : some of "exclusion", "masked_inclusion" and "performance", which adds error or AUC to these two; the first
         two by default. Recovery, and inclusion where `y` is given, are always there
     walks : random orders in which the MCI looks for the largest contribution, above 10 features
-
-    Notes
-    -----
-    "WeightedSHAP" chooses a weight for each row, "shared" one for all rows, and "one-SE" the one nearest to uniform
-    within one standard error of that. "refined", "greedy" and "optimum" look at the recovery error of the judge that
-    chose: rankings without an attribution. TreeSHAP is the Shapley value of the model's own trees on the whole
-    background.
     """
     one_of("judge", against, ("independent", "own"))
     compared = dict(explainer) if isinstance(explainer, Mapping) else {"WeightedSHAP": explainer}
@@ -200,10 +183,11 @@ def evaluate(
     if not isinstance(metrics, (list, tuple, type(None))):
         raise TypeError(f"`metrics` must be a list of names; got {metrics!r}.")
     costly = COSTLY[:2] if metrics is None else tuple(one_of("metric", metric, COSTLY) for metric in metrics)
-    orders = np.tile(np.arange(setting.background.d), (positive_integer("walks", walks), 1))
-    drawn = _rng(setting, 2).permuted(orders, axis=1)  # (m, d) at random
+    rngs = [np.random.default_rng([setting.choices.random_state, stream]) for stream in (1, 2)]
+    orders = np.tile(np.arange(setting.background.d), (whole_number("walks", walks, 1), 1))
+    drawn = rngs[1].permuted(orders, axis=1)  # (m, d) at random
     named = {} if against == "own" else _named(judges)
-    cut = [setting.background] if against == "own" else halves(setting.background, _rng(setting, 1))
+    cut = [setting.background] if against == "own" else halves(setting.background, rngs[0])
     progress = _settings(compared)[next(iter(compared))].method.progress
     with bar(len(cut) * (len(settings) + len(chosen) + len(named) + 2), "evaluating", progress, "step") as shown:
 
@@ -215,19 +199,19 @@ def evaluate(
             own = {name: one.fit() if isinstance(one, Setting) else one.fits for name, one in compared.items()}
             fitted = {name: [step((settings[name], fits))] for name, fits in own.items()}
         else:
-            fitted = {name: [step(one.refit(half)) for half in cut] for name, one in settings.items()}
-        sides = {name: _sides(fits, rows, drawn) for name, fits in fitted.items()}
+            read = {name: () if isinstance(one, Setting) else one.games for name, one in compared.items()}
+            fitted = {name: [step(one.refit(half, read[name])) for half in cut] for name, one in settings.items()}
+        sides = {name: Side.each(fits, rows, drawn, setting.background) for name, fits in fitted.items()}
         first = sides[next(iter(sides))]
         labels = None if y is None else as_labels(y, len(rows), len(first[0].judge.outputs), setting.model)
-        shared, notes = _of_model(first[0], setting, chosen)
-        kept = tuple(method for method in chosen if method in shared or not METHODS[method].of_model)
-        known = [[step(shared[one] if one in shared else METHODS[one].rank(side)) for one in kept] for side in first]
-        ranked = [np.stack(of_side, axis=1) for of_side in known]  # (n, M, d, k) each
-        if isinstance(explainer, Mapping):
-            kept, ranked = _with_others(kept, ranked, sides)
-        performance = labels if "performance" in costly else None
-        pairs = zip(first, ranked, strict=True)
-        masked = [step(_masked(*pair, performance) if "masked_inclusion" in costly else {}) for pair in pairs]
+        shared, notes = _of_model(first[0], chosen)
+        kept = [method for method in chosen if method in shared or method not in OF_MODEL]
+        ranks = {one: [step(shared[one] if one in shared else METHODS[one](side)) for side in first] for one in kept}
+        if isinstance(explainer, Mapping):  # by their names, in the place of the first one's
+            others = {name: [METHODS["WeightedSHAP"](side) for side in of] for name, of in sides.items()}
+            ranks = others | {one: of for one, of in ranks.items() if one not in ("WeightedSHAP", *others)}
+        ranked = [np.stack(half, axis=1) for half in zip(*ranks.values(), strict=True)]  # (n, M, d, k) each
+        masked = [step(_masked(*pair, labels, costly)) for pair in zip(first, ranked, strict=True)]
         judging = {name: [_judge(judge, other) for other in first[::-1]] for name, judge in named.items()}
         judging |= {} if len(compared) > 1 else {"own": [side.judge for side in first]}
         scored = {}
@@ -237,15 +221,7 @@ def evaluate(
             scored[judge] = {metric: np.mean([side[metric] for side in both], axis=0) for metric in both[0]}
         shown.update(shown.total - shown.n)
     common = [metric for metric in next(iter(scored.values())) if all(metric in of for of in scored.values())]
-    return Evaluation(kept, tuple(common), tuple(judging), scored, notes, setting.background.player_names)
-
-
-def _sides(fitted: Sequence[tuple[Setting, Fits]], rows: Data, walks: IntArray) -> list[Side]:
-    """The halves on the rows to compare; the second takes Δ from the first where it is that of the model alone."""
-    kept: dict[Any, FloatArray] = {}
-    first, *others = (Side.of(*fit, rows, walks, kept) for fit in fitted)
-    alone = first.is_path and len(first.call.explained) == 1
-    return [first, *(replace(other, twin=first) if alone else other for other in others)]
+    return Evaluation(tuple(ranks), tuple(common), tuple(judging), scored, notes, setting.background.player_names)
 
 
 def _scores(
@@ -286,7 +262,7 @@ def _named(judges: Judges) -> dict[str, Judge]:
 
 def _judge(judge: Judge, other: Side) -> Rows:
     """The rows under a judge that is fitted to the background of the other side."""
-    if isinstance(judge, str) and look_up("judge", judge, KINDS) in (None, other.judge.fitted.info["game"]):
+    if isinstance(judge, str) and KINDS[one_of("judge", judge, KINDS)] in (None, other.judge.fitted.info["game"]):
         return other.judge  # of that very kind, and fitted to the half that chose nothing
     recipe = KINDS[judge] if isinstance(judge, str) else judge
     found = Rows.of(other.setting.fit_one(recipe, JUDGES, JUDGES_STREAM), other.judge.rows)
@@ -296,39 +272,21 @@ def _judge(judge: Judge, other: Side) -> Rows:
     return found
 
 
-def _with_others(
-    kept: tuple[str, ...], ranked: Sequence[IntArray], sides: Mapping[str, Sequence[Side]]
-) -> tuple[tuple[str, ...], list[IntArray]]:
-    """The rankings of several explainers, by their names, in the place of the first one's."""
-    rest = [place for place, method in enumerate(kept) if method != "WeightedSHAP"]
-    rank = METHODS["WeightedSHAP"].rank
-    own = [np.stack([rank(side) for side in of_half], axis=1) for of_half in zip(*sides.values(), strict=True)]
-    joined = [np.concatenate([mine, orders[:, rest]], axis=1) for mine, orders in zip(own, ranked, strict=True)]
-    return (*sides, *(kept[place] for place in rest)), joined
-
-
-def _masked(side: Side, orders: IntArray, labels: Labels | None) -> dict[str, FloatArray]:
+def _masked(side: Side, orders: IntArray, labels: Labels | None, costly: Sequence[str]) -> dict[str, FloatArray]:
     """Masked inclusion, on the model with the side's means in the place of hidden features; none without a model."""
-    if side.setting.model is None:
+    if side.setting.model is None or "masked_inclusion" not in costly:
         return {}
-    judge = side.setting.scorer(masked_inclusion, side.explained)
-    return points(judge, orders, "masked_inclusion", labels, side.setting.method)
+    judge, truth = side.setting.scorer(masked_inclusion, side.explained), labels if "performance" in costly else None
+    return points(judge, orders, "masked_inclusion", truth, side.setting.method)
 
 
-def _rng(setting: Setting, stream: int) -> np.random.Generator:
-    return np.random.default_rng([setting.choices.random_state, stream])
-
-
-def _of_model(side: Side, setting: Setting, methods: Sequence[str]) -> tuple[dict[str, IntArray], tuple[str, ...]]:
+def _of_model(side: Side, methods: Sequence[str]) -> tuple[dict[str, IntArray], tuple[str, ...]]:
     """Rankings (n, d, k) by the model's own trees on the whole background, and what the reader should know of them."""
-    wanted, table, notes = [method for method in methods if METHODS[method].of_model], setting.background, []
-    most = treeshap_rows(side) if "TreeSHAP interventional" in wanted else len(table)
-    if len(table) > most:
-        table = table.some(_rng(setting, 3).permutation(len(table))[:most])
-        notes.append(f"TreeSHAP interventional looks at {most:,} background rows drawn at random.")
-    whole = replace(side, setting=replace(setting, background=table), twin=side if side.is_path else None)
+    wanted = [method for method in methods if method in OF_MODEL]
+    fewer = "TreeSHAP interventional" in wanted and len(side.treeshap_rows) < len(side.whole)
+    note = f"TreeSHAP interventional looks at {len(side.treeshap_rows):,} background rows drawn at random."
     try:
-        return {method: METHODS[method].rank(whole) for method in wanted}, tuple(notes)
+        return {method: METHODS[method](side) for method in wanted}, (note,) if fewer else ()
     except (TypeError, ValueError) as error:
         return {}, (f"TreeSHAP is left out, as trees of the model cannot be read: {error}",)
 

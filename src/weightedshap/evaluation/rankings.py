@@ -1,6 +1,6 @@
 """Rankings of the features to compare: by weighted contributions, MCI, TreeSHAP, at random, greedy, the optimum."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Self
@@ -18,9 +18,9 @@ from weightedshap.games import TreeModel
 from weightedshap.games.correction import AnchoredBlock, FittedAnchored
 from weightedshap.games.protocols import Block, Game
 from weightedshap.games.rows import Rows
-from weightedshap.games.tree_model import FittedPath
+from weightedshap.games.tree_model import FittedInterventional, FittedPath, FittedTrees
 from weightedshap.games.wrappers import RowGame
-from weightedshap.inputs import Data
+from weightedshap.inputs import Data, Table
 from weightedshap.parallel import each_block, row_generator
 from weightedshap.selection import shared_index
 from weightedshap.weighing import Weighing
@@ -56,44 +56,37 @@ class Side:
 
     setting: Setting  # the model, the background of the half, and the explainer's choices
     call: Call  # a weight for each row, Δ kept
+    explained: Rows  # the rows under the game whose Δ is weighted, the first of several
+    judge: Rows  # the rows under the game that chose the weights
     walks: IntArray  # (m, d) orders in which the MCI looks for the largest contribution
-    twin: Self | None = None  # the other half, where Δ is that of the model alone and so the same
+    whole: Table  # the background that the halves are of
 
     @classmethod
-    def of(cls, setting: Setting, fits: Fits, rows: Data, walks: IntArray, kept: dict[Any, FloatArray]) -> Self:
-        method = replace(setting.method, select="per_row", keep=True)
-        weighing = Weighing.of(replace(setting, method=method), fits, rows)
-        if isinstance(fits.judge, FittedAnchored) and isinstance(fits.judge.base, FittedPath):
-            weighing = replace(weighing, judge=Judged(**vars(weighing.judge), kept=kept))
-        return cls(setting, Call(weighing, range(len(rows))), walks)
+    def each(cls, fitted: Sequence[tuple[Setting, Fits]], rows: Data, walks: IntArray, whole: Table) -> list[Self]:
+        """The sides of the whole background, which share what they find on walks through the model's trees."""
+        sides: list[Self] = []
+        kept: dict[Any, FloatArray] = {}
+        for setting, fits in fitted:
+            method = replace(setting.method, select="per_row", keep=True)
+            weighing = Weighing.of(replace(setting, method=method), fits, rows)
+            if isinstance(fits.judge, FittedAnchored) and isinstance(fits.judge.base, FittedPath):
+                weighing = replace(weighing, judge=Judged(**vars(weighing.judge), kept=kept))
+            call = Call(weighing, range(len(rows)))
+            sides.append(cls(setting, call, call.explained[0], weighing.judge, walks, whole))
+        return sides
 
-    @property
-    def d(self) -> int:
-        return self.setting.background.d
-
-    @property
-    def explained(self) -> Rows:
-        """The rows under the game whose Δ is weighted, the first of several."""
-        return self.call.explained[0]
-
-    @property
-    def judge(self) -> Rows:
-        """The rows under the game that chose the weights."""
-        return self.call.weighing.judge
-
-    @property
-    def is_path(self) -> bool:
-        """Whether the game is that of the model's own paths, whatever the background."""
-        return self.call.weighing.names[0] == "tree_path"
+    @cached_property
+    def treeshap_rows(self) -> Table:
+        """Background rows that interventional TreeSHAP looks at, drawn: fewer where a large forest is explained."""
+        leaves = self.explained.fitted.info["leaves"] if isinstance(self.explained.fitted, FittedPath) else 1
+        most = min(TREESHAP_ROWS, max(20, TREESHAP_CELLS // leaves))
+        rng = np.random.default_rng([self.setting.choices.random_state, 3])
+        return self.whole if len(self.whole) <= most else self.whole.some(rng.permutation(len(self.whole))[:most])
 
     @cached_property
     def explanation(self) -> Explanation:
         """Every row explained, a weight for each."""
-        if self.twin is None:
-            return self.call.explanation(None, self.setting.background.player_names)
-        known, method = self.twin.explanation, self.setting.method
-        chosen = self.call.weighing.weigh(np.asarray(known.contributions), None, None, method.utility, "per_row")
-        return replace(known, **chosen)
+        return self.call.explanation(None, self.setting.background.player_names)
 
     @cached_property
     def delta(self) -> FloatArray:
@@ -101,12 +94,14 @@ class Side:
         weigher = self.explanation._weigher
         if isinstance(weigher, Weighing) and weigher.kept:
             return weigher.kept["contributions"]
-        return np.asarray(self.explanation.contributions).reshape(len(self.explained), 1, self.d, self.d, -1)
+        return np.asarray(self.explanation.contributions).reshape(
+            len(self.explained), 1, self.whole.d, self.whole.d, -1
+        )
 
     @cached_property
     def mci(self) -> tuple[IntArray, IntArray]:
         """(n, d, k) rankings by the MCI of every row, and by that of all rows together, on the judge."""
-        parts = self.judge.parts(self.d)
+        parts = self.judge.parts(self.whole.d)
         blocks = list(each_block(self._mci_block, parts, self.setting.method, "MCI"))
         loss = np.sum([block[1] for block in blocks], axis=0)  # (k, …) Σ over the rows of (f(x) − v(S))²
         importance = np.stack([mci(-output, self.walks) for output in loss], axis=-1)  # (d, k)
@@ -123,17 +118,13 @@ class Side:
         return order_of(np.stack(local, axis=-1), axis=1), np.stack(losses)
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """A way to rank the features of every row; `of_model` where only the model and the whole background matter."""
-
-    rank: Callable[[Side], IntArray]  # (n, d, k)
-    of_model: bool = False
+Ranking = Callable[[Side], IntArray]
+"""A way to rank the features of every row, (n, d, k)."""
 
 
 def _by(values: Callable[[Side], FloatArray]) -> Ranking:
     """By |values|, (n, d) or (n, d, k)."""
-    return Ranking(lambda side: order_of(values(side).reshape(len(side.explained), side.d, -1), axis=1))
+    return lambda side: order_of(values(side).reshape(len(side.explained), side.whole.d, -1), axis=1)
 
 
 def _shared(side: Side, how: str) -> FloatArray:
@@ -145,36 +136,34 @@ def _shared(side: Side, how: str) -> FloatArray:
     return np.stack([one.family.vectors[index[o]] @ delta[:, game[o], ..., o] for o in range(k)], axis=-1)
 
 
-def treeshap_rows(side: Side) -> int:
-    """Background rows that interventional TreeSHAP looks at: fewer where the leaves of a large forest know them all."""
-    leaves = side.explained.fitted.info["leaves"] if side.is_path else 1
-    return min(TREESHAP_ROWS, max(20, TREESHAP_CELLS // leaves))
-
-
 def _tree_shap(side: Side, removal: str) -> FloatArray:
     """(n, d, k) Shapley values of the model's own trees."""
-    if removal == "path" and side.is_path:
-        return (side.twin or side).explanation.shapley
-    fitted = TreeModel(removal).fit(side.setting.model, side.setting.background)
-    uniform, rows = np.full((1, side.d), 1 / side.d), replace(side.explained, fitted=fitted)
+    own, table = side.explained.fitted, side.treeshap_rows
+    fitted: FittedTrees
+    if not isinstance(own, FittedPath):
+        fitted = TreeModel(removal).fit(side.setting.model, table)
+    elif removal == "interventional":
+        fitted = FittedInterventional(own.model, table, own.read, own.link)
+    else:
+        return side.explanation.shapley
+    rows = replace(side.explained, fitted=fitted)
 
     def work(part: slice) -> FloatArray:
-        return fitted.block(rows.some(part)).semivalues(uniform)[:, 0]
+        return fitted.shapley(rows.some(part))
 
-    parts = (side.explained if side.is_path else rows).parts(side.d)  # rows of large forests are cut for workers
-    return np.concatenate(list(each_block(work, parts, side.setting.method, f"TreeSHAP {removal}")))
+    cut = side.explained if isinstance(own, FittedPath) else rows  # those of large forests into parts for workers
+    return np.concatenate(list(each_block(work, cut.parts(side.whole.d), side.setting.method, f"TreeSHAP {removal}")))
 
 
 def _drawn(side: Side) -> IntArray:
     """(n, d, k) at random, the same for all outputs."""
     n, k = side.explained.f_x.shape
-    drawn = [row_generator(side.setting.choices.random_state, r).permutation(side.d) for r in range(n)]
+    drawn = [row_generator(side.setting.choices.random_state, r).permutation(side.whole.d) for r in range(n)]
     return np.repeat(np.stack(drawn)[..., None], k, axis=-1)
 
 
 def _searched(side: Side, search: Callable[[Game, float], IntArray]) -> IntArray:
     """(n, d, k) what `search` finds on the judge, at each row and output."""
-
     rows, parts = side.judge, [slice(r, r + 1) for r in range(len(side.judge))]
 
     def work(part: slice) -> IntArray:
@@ -239,16 +228,19 @@ METHODS: Mapping[str, Ranking] = {
     "WeightedSHAP shared": _by(partial(_shared, how="shared")),
     "WeightedSHAP one-SE": _by(partial(_shared, how="one_standard_error")),
     "WeightedSHAP wide": _by(lambda side: side.explanation.reweight("wide", side.setting.method.utility).values),
-    "refined": Ranking(lambda side: side.explanation.refined_orders().reshape(len(side.explained), side.d, -1)),
+    "refined": lambda side: side.explanation.refined_orders().reshape(len(side.explained), side.whole.d, -1),
     "Shapley": _by(lambda side: side.explanation.shapley),
     "first": _by(lambda side: side.delta[:, 0, 0]),
     "last": _by(lambda side: side.delta[:, 0, -1]),
-    "MCI": Ranking(lambda side: side.mci[0]),
-    "MCI global": Ranking(lambda side: side.mci[1]),
-    "TreeSHAP path": replace(_by(partial(_tree_shap, removal="path")), of_model=True),
-    "TreeSHAP interventional": replace(_by(partial(_tree_shap, removal="interventional")), of_model=True),
-    "random": Ranking(_drawn),
-    "greedy": Ranking(partial(_searched, search=greedy)),
-    "optimum": Ranking(partial(_searched, search=optimum)),
+    "MCI": lambda side: side.mci[0],
+    "MCI global": lambda side: side.mci[1],
+    "TreeSHAP path": _by(partial(_tree_shap, removal="path")),
+    "TreeSHAP interventional": _by(partial(_tree_shap, removal="interventional")),
+    "random": _drawn,
+    "greedy": partial(_searched, search=greedy),
+    "optimum": partial(_searched, search=optimum),
 }
 """All methods: rankings by weights of Δ, by other importances, at random, and two that look at the score itself."""
+
+OF_MODEL = ("TreeSHAP path", "TreeSHAP interventional")
+"""Those for which only the model and the whole background matter."""

@@ -15,7 +15,7 @@ from weightedshap.games.marginal import Marginal
 from weightedshap.games.neural_surrogate import FittedNeuralSurrogate, NeuralSurrogate
 from weightedshap.games.protocols import Fitted
 from weightedshap.games.surrogate import Masked, Split, fit_quality, held_out_masks
-from weightedshap.games.tree_model import FittedPath, readable
+from weightedshap.games.tree_model import FittedPath, read_or_told
 from weightedshap.games.tree_surrogate import TreeSurrogate
 from weightedshap.games.wrappers import FittedOnTable, JoinedBlock, wrapped
 from weightedshap.inputs import Data, Model, Table
@@ -146,7 +146,7 @@ class Anchored:
     def fit(self, model: Any, background: Data, rng: Seed = None) -> Fitted:
         """Read the trees and learn the correction, or learn both halves of the blend and weigh them."""
         model, table, rng = wrapped(model, background, rng)
-        path, trees = readable(model, table), TreeSurrogate(masks=self.masks)
+        path, trees = read_or_told(model, table)[0], TreeSurrogate(masks=self.masks)
         if path is not None:
             return self.of_trees(path).fit(model, table, rng)
         split = Split.of(model, table, trees.held_out, rng)

@@ -51,13 +51,8 @@ class TreeModel:
         return cls(content["removal"]).fit(model, background)
 
 
-def readable(model: Model, table: Table) -> FittedPath | None:
-    """The path-dependent game of a model whose trees can be read on its scale; None for any other model."""
-    return read_or_told(model, table)[0]
-
-
 def read_or_told(model: Model, table: Table) -> tuple[FittedPath | None, tuple[str, ...]]:
-    """The same, and a sentence where a pipeline's trees could be read if columns that it mixes were one player."""
+    """The path game of a model whose trees can be read, else None; a sentence where only mixed columns forbid it."""
     from weightedshap.trees.pipelines import MixedColumns
     from weightedshap.trees.readers import UnreadableModel
 
@@ -170,6 +165,10 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
     def block(self, rows: Data) -> TreeBlock:
         return self.games(self._numbers(rows))
 
+    def shapley(self, rows: Data) -> FloatArray:
+        """(n, d, k) Shapley values."""
+        return self.block(rows).semivalues(np.full((1, self.background.d), 1 / self.background.d))[:, 0]
+
     def _numbers(self, rows: Data) -> FloatArray:
         X = self.read.encode(rows)
         refuse_infinite(X, self.background.names)
@@ -189,6 +188,13 @@ class FittedInterventional(FittedTrees):
 
         background = self.background
         return leaf_games(self.read.ensembles, self._numbers(background.data), background.weights, background.d)
+
+    def shapley(self, rows: Data) -> FloatArray:
+        """(n, d, k) Shapley values: pair by pair where trees have more leaves than there are background rows."""
+        if any(len(self.background) * len(e.roots) > len(e.value) or e.widest > 64 for e in self.read.ensembles):
+            return super().shapley(rows)
+        pairs = self._numbers(rows), self._numbers(self.background.data), self.background.weights
+        return np.stack([e.shapley_values(*pairs, self.background.d) for e in self.read.ensembles], axis=-1)
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.trees import lane_kernels, leaf_kernels, path_kernels
+from weightedshap.trees import lane_kernels, leaf_kernels, path_kernels, pattern_kernels
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -241,6 +241,14 @@ class Ensemble:
         masked = self._compared(X), row, np.ascontiguousarray(coalition)
         lane_kernels.masked_values(*masked, self.steps, self.lines, self._categories, total)
         return total
+
+    def shapley_values(self, X: FloatArray, Z: FloatArray, weights: FloatArray, d: int) -> FloatArray:
+        """(n, d) of the interventional game of rows X (n, c) and absent rows Z (B, c) with weights (B,)."""
+        paths, goes = self.paths, [pattern_kernels.in_words(self.directions(rows)) for rows in (X, Z)]
+        ways = paths.value, paths.start, paths.member, paths.edge_start, paths.edge
+        table, out = coefficient_table(d, paths.widest).mean(axis=1), np.zeros((len(X), d))
+        path_kernels.interventional(*goes, weights, *ways, np.append(table, 0.0), out)
+        return out
 
     def _compared(self, X: FloatArray) -> FloatArray:
         """The rows X as numbers that thresholds are compared with."""
