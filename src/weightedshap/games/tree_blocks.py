@@ -11,7 +11,7 @@ from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import lane_kernels
 from weightedshap.trees.backgrounds import absent_rows
-from weightedshap.trees.ensembles import Ensemble
+from weightedshap.trees.ensembles import Ensemble, alike
 from weightedshap.trees.points import Descent, Semivalues
 
 KEPT_BYTES = 2**28  # of walks that another game will ask for
@@ -38,10 +38,16 @@ class Latest(Generic[Made]):
 
 
 class Reader(Protocol):
-    """One ensemble under one way of removing features; what `at` finds of rows, the other methods ask for."""
+    """k ensembles with the same nodes under one way of removing features.
+
+    What `at` finds of rows, the other methods ask for; they fill in arrays with the outputs in front.
+    """
 
     @property
+    def ensembles(self) -> tuple[Ensemble, ...]: ...
+    @property
     def row_bytes(self) -> int: ...
+    def only(self, output: int) -> Self: ...
     def at(self, X: FloatArray) -> Any: ...
     def weigher(self, vectors: FloatArray) -> Weigher: ...
     def ends(self, rows: Any, out: FloatArray) -> None: ...
@@ -53,7 +59,7 @@ class Reader(Protocol):
 class TreeBlock:
     """The games of n rows, an `ExactBlock` read off trees."""
 
-    outputs: tuple[tuple[Reader, Latest[Weigher], Any], ...]  # of each its reader, what weighs, and the rows
+    parts: tuple[tuple[Reader, Latest[Weigher], Any], ...]  # of outputs: a reader, what weighs, and the rows
     d: int
     n: int
 
@@ -76,14 +82,21 @@ class TreeBlock:
     def _filled(
         self, shape: tuple[int, ...], fill: Callable[[Reader, Latest[Any], Any, FloatArray], None]
     ) -> FloatArray:
-        """(n, *shape, k); outputs stay apart in memory, and are filled one by one."""
-        out = np.empty((len(self.outputs), self.n, *shape))
-        for one, of_one in zip(self.outputs, out, strict=True):
-            fill(*one, of_one)
+        """(n, *shape, k); outputs stay apart in memory."""
+        sizes = [len(reader.ensembles) for reader, *_ in self.parts]
+        out = np.empty((sum(sizes), self.n, *shape))
+        for part, of_part in zip(self.parts, np.split(out, np.cumsum(sizes[:-1])), strict=True):
+            fill(*part, of_part)
         return np.moveaxis(out, 0, -1)
 
     def output(self, index: int) -> Self:
-        return replace(self, outputs=self.outputs[index : index + 1])
+        first = 0
+        for reader, _, rows in self.parts:
+            if index < first + len(reader.ensembles):
+                break
+            first += len(reader.ensembles)
+        only = reader.only(index - first)
+        return replace(self, parts=((only, Latest(only.weigher), rows),))
 
     def alone(self) -> ExactGame:
         return ExactGame(self)
@@ -110,7 +123,7 @@ class WalkedBlock(TreeBlock):
 
 @dataclass(frozen=True)
 class TreeGames:
-    """X (n, c) → the games of these rows, by the reader of each output."""
+    """X (n, c) → the games of these rows, by the readers of outputs."""
 
     readers: tuple[tuple[Reader, Latest[Weigher]], ...]
     d: int
@@ -132,47 +145,62 @@ class TreeGames:
 class ByCover:
     """Splits on hidden features are averaged by cover."""
 
-    ensemble: Ensemble
+    nodes: Ensemble  # any of the ensembles, for what they have in common
+    ensembles: tuple[Ensemble, ...]  # one for each of k outputs
+    tips: FloatArray  # (k, I, 2) their values at the steps
     descent: Descent
+
+    @classmethod
+    def of(cls, ensembles: tuple[Ensemble, ...]) -> Self:
+        nodes = ensembles[0]
+        tips = np.stack([nodes.tips(nodes.steps, ensemble.value) for ensemble in ensembles])
+        return cls(nodes, ensembles, tips, Descent.of(nodes))
 
     @property
     def row_bytes(self) -> int:
         """About what is held of a row, so that rows of large forests are cut for workers."""
-        return 2 * len(self.ensemble.left)
+        return 2 * len(self.nodes.left)
+
+    def only(self, output: int) -> Self:
+        """The same for one of the outputs."""
+        one = slice(output, output + 1)
+        return replace(self, ensembles=self.ensembles[one], tips=self.tips[one])
 
     def at(self, X: FloatArray) -> BoolArray:
         """What is known of rows X (n, c), their directions (n, I), which the methods below ask for."""
-        return self.ensemble.directions(X)
+        return self.nodes.directions(X)
 
     def weigher(self, vectors: FloatArray) -> Weigher:
-        return Semivalues.of(self.ensemble, self.descent, vectors).fill
+        return Semivalues.of(self.ensembles, self.descent, vectors).fill
 
     def ends(self, goes: BoolArray, out: FloatArray) -> None:
-        """(n, 2) the values of no players and of all players."""
-        out[:, 0], out[:, 1] = self.ensemble.mean_by_cover, self.ensemble.walk(goes)
+        """(k, n, 2) the values of no players and of all players."""
+        for e, of_one in zip(self.ensembles, out, strict=True):
+            of_one[:, 0], of_one[:, 1] = e.mean_by_cover, e.walk(goes)
 
     def values(self, goes: BoolArray, coalitions: BoolArray, out: FloatArray) -> None:
-        """(n, m) the values of coalitions (m, d)."""
-        e = self.ensemble
-        out[:] = e.constant
-        lane_kernels.values(goes, e.steps, e.lines, coalitions, out)
+        """(k, n, m) the values of coalitions (m, d)."""
+        for e, tips, of_one in zip(self.ensembles, self.tips, out, strict=True):
+            of_one[:] = e.constant
+            lane_kernels.values(goes, self.nodes.steps, tips, self.nodes.lines, coalitions, of_one)
 
     def along(self, goes: BoolArray, orders: IntArray, out: FloatArray) -> None:
-        """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
-        out[:], groups, constant = 0.0, self.ensemble.groups, self.ensemble.constant
-        lane_kernels.add_steps(goes, *groups, orders, out)  # by how much the value changes with each player
-        np.cumsum(out, axis=2, out=out)
-        out += constant
+        """(k, n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
+        out[:] = 0.0
+        for e, tips, of_one in zip(self.ensembles, self.tips, out, strict=True):
+            lane_kernels.add_steps(goes, tips, *self.nodes.groups, orders, of_one)  # changes with each player
+            np.cumsum(of_one, axis=2, out=of_one)
+            of_one += e.constant
 
 
 def leaf_games(ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int) -> TreeGames:
     """Games whose hidden features take the values of absent rows Z (B, c) with weights (B,)."""
-    return TreeGames.of((absent_rows(ensemble, Z, weights) for ensemble in ensembles), d)
+    return TreeGames.of((absent_rows(some, Z, weights) for some in alike(ensembles)), d)
 
 
 def path_games(ensembles: Sequence[Ensemble], d: int) -> TreeGames:
     """Games whose splits on hidden features are averaged by cover."""
-    return TreeGames.of((ByCover(ensemble, Descent.of(ensemble)) for ensemble in ensembles), d)
+    return TreeGames.of(map(ByCover.of, alike(ensembles)), d)
 
 
 def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:

@@ -1,12 +1,12 @@
-"""Absent rows, whose values stand in for hidden features, as one ensemble sees them.
+"""Absent rows, whose values stand in for hidden features, as ensembles with the same nodes see them.
 
 Against few of them the living leaves of a row are listed, see `leaf_kernels`. Many are written as patterns, see
 `pattern_kernels`: what a row costs then does not depend on how many there are.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -32,111 +32,128 @@ SET_BYTES = 2**23  # of the sets that rows are asked about at once
 class FewRows:
     """B absent rows that are walked one by one; of explained rows the living leaves are listed."""
 
-    ensemble: Ensemble
+    nodes: Ensemble  # any of the ensembles, for what they have in common
+    ensembles: tuple[Ensemble, ...]  # one for each of k outputs
     goes: BoolArray  # (B, I) whether each row goes left at each inner node
     weights: FloatArray  # (B,)
 
     @property
     def row_bytes(self) -> int:
         """About what the lists of a row take."""
-        return 16 * min(len(self.weights), 64) * len(self.ensemble.value)
+        return 16 * min(len(self.weights), 64) * len(self.nodes.value)
+
+    def only(self, output: int) -> Self:
+        """The same for one of the outputs."""
+        return replace(self, ensembles=self.ensembles[output : output + 1])
 
     def at(self, X: FloatArray) -> Rows:
         """What is known of rows X (n, c), their directions and leaves, which the methods below ask for."""
-        e = self.ensemble
-        trees, goes = (e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth), e.directions(X)
-        return goes, leaf_kernels.list_leaves(goes, self.goes, self.weights, *trees)
+        e, goes = self.nodes, self.nodes.directions(X)
+        trees = e.roots, e.left, e.right, e.player, e.n_players, e.depth
+        return goes, leaf_kernels.list_leaves(goes, self.goes, *trees)
 
     def weigher(self, vectors: FloatArray) -> Callable[[Rows, FloatArray], None]:
-        return partial(self.semivalues, times(self.ensemble.widest, vectors))
+        return partial(self.semivalues, times(self.nodes.widest, vectors))
 
     def semivalues(self, table: FloatArray, rows: Rows, out: FloatArray) -> None:
-        """φ_w (n, m, d) under m weight vectors, times which the coefficients K(s, t) are the `table` (K, m)."""
-        leaf_kernels.semivalues(*rows[1], table, out)
+        """φ_w (k, n, m, d) under m weight vectors, times which the coefficients K(s, t) are the `table` (K, m)."""
+        for e, phi in zip(self.ensembles, out, strict=True):
+            leaf_kernels.semivalues(e.value, self.weights, *rows[1], table, phi)
 
     def ends(self, rows: Rows, out: FloatArray) -> None:
-        """(n, 2) the values of no players and of all players."""
-        out[:, 0], out[:, 1] = self.empty, self.ensemble.walk(rows[0])
-
-    @cached_property
-    def empty(self) -> float:
-        """The game of no players, the same at every row."""
-        return float(self.weights @ self.ensemble.walk(self.goes))
+        """(k, n, 2) the values of no players, the same at every row, and of all players."""
+        for e, of_one in zip(self.ensembles, out, strict=True):
+            of_one[:] = np.stack(np.broadcast_arrays(self.weights @ e.walk(self.goes), e.walk(rows[0])), axis=1)
 
     def values(self, rows: Rows, coalitions: BoolArray, out: FloatArray) -> None:
-        """(n, m) the values of coalitions (m, d)."""
-        out[:] = self.ensemble.offset
-        leaf_kernels.values(*rows[1], coalitions, out)
+        """(k, n, m) the values of coalitions (m, d)."""
+        for e, of_one in zip(self.ensembles, out, strict=True):
+            of_one[:] = e.offset
+            leaf_kernels.values(e.value, self.weights, *rows[1], coalitions, of_one)
 
     def along(self, rows: Rows, orders: IntArray, out: FloatArray) -> None:
-        """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
-        out[:] = self.ensemble.offset
-        leaf_kernels.along(*rows[1], orders, out)
+        """(k, n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
+        for e, of_one in zip(self.ensembles, out, strict=True):
+            of_one[:] = e.offset
+            leaf_kernels.along(e.value, self.weights, *rows[1], orders, of_one)
 
 
 @dataclass(frozen=True)
 class Background:
     """Absent rows that are written as patterns, with the methods of `FewRows`."""
 
-    ensemble: Ensemble
+    nodes: Ensemble
+    ensembles: tuple[Ensemble, ...]
+    value: FloatArray  # (k, L) of leaves in the order of `Paths`
     given: tuple[tuple[Any, ...], ...]  # leaves, their groups and patterns, as `pattern_kernels` asks for them
-    nothing: FloatArray  # (G,) what each group of leaves gives to no players
+    nothing: FloatArray  # (k, G) what each group of leaves gives to no players
 
     @classmethod
-    def of(cls, ensemble: Ensemble, goes: BoolArray, weights: FloatArray) -> Self | None:
+    def of(cls, ensembles: tuple[Ensemble, ...], goes: BoolArray, weights: FloatArray) -> Self | None:
         """Rows with directions `goes` (B, I) and weights (B,); None where they have too many patterns."""
-        paths = ensemble.paths
+        nodes, paths = ensembles[0], ensembles[0].paths
         ways = paths.start, paths.edge_start, paths.edge
         if paths.widest > PATTERN_BITS or (patterns := _patterns(in_words(goes), weights, *ways)) is None:
             return None
-        groups, size = _groups(paths.start, paths.member, ensemble.n_players), np.diff(paths.start)
+        groups, size = _groups(paths.start, paths.member, nodes.n_players), np.diff(paths.start)
         first, mask, weight = patterns
         leaf, passes_all = np.repeat(np.arange(len(size)), np.diff(first)), ALL >> (64 - size).astype(np.uint64)
         share = np.bincount(leaf, weight * (mask == passes_all[leaf]), minlength=len(size))
-        group = np.repeat(np.arange(len(groups[0]) - 1), np.diff(groups[0]))
-        nothing = np.zeros(len(groups[0]) - 1)
-        np.add.at(nothing, group, paths.value * share)
-        return cls(ensemble, ((paths.value, *ways), groups, patterns), nothing)
+        value = np.stack([ensemble.value[paths.leaf] for ensemble in ensembles])
+        G = len(groups[0]) - 1
+        group = np.repeat(np.arange(G), np.diff(groups[0]))
+        nothing = np.stack([np.bincount(group, one, minlength=G) for one in value * share])
+        return cls(nodes, ensembles, value, (ways, groups, patterns), nothing)
 
     @property
     def row_bytes(self) -> int:
         """About what is held of a row."""
-        return 2 * len(self.ensemble.left)
+        return 2 * len(self.nodes.left)
 
-    def at(self, X: FloatArray) -> BoolArray:
-        return self.ensemble.directions(X)
+    def only(self, output: int) -> Self:
+        one = slice(output, output + 1)
+        return replace(self, ensembles=self.ensembles[one], value=self.value[one], nothing=self.nothing[one])
 
-    def weigher(self, vectors: FloatArray) -> Callable[[BoolArray, FloatArray], None]:
-        return partial(self.semivalues, times(self.ensemble.paths.widest, vectors))
+    def at(self, X: FloatArray) -> tuple[BoolArray, Words]:
+        """The directions of rows, and the same as words."""
+        goes = self.nodes.directions(X)
+        return goes, in_words(goes)
 
-    def semivalues(self, table: FloatArray, goes: BoolArray, out: FloatArray) -> None:
-        (n, m, d), words, (columns, weights) = out.shape, in_words(goes), basis(table, self.ensemble.paths.widest)
-        sums, memory = np.zeros((len(words), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
-        pattern_kernels.semivalues(words, n, self.given, _places(np.int64), columns, memory, sums)
+    def weigher(self, vectors: FloatArray) -> Callable[[tuple[BoolArray, Words], FloatArray], None]:
+        return partial(self.semivalues, times(self.nodes.paths.widest, vectors))
+
+    def semivalues(self, table: FloatArray, rows: tuple[BoolArray, Words], out: FloatArray) -> None:
+        (k, n, m, d), words, (columns, weights) = out.shape, rows[1], basis(table, self.nodes.paths.widest)
+        sums, memory = np.zeros((k, len(words), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
+        pattern_kernels.semivalues(words, n, self.value, self.given, _places(np.int64), columns, memory, sums)
         phi = np.empty((min(n, ROWS), m, d))
-        for b, some in enumerate(sums):
-            point_kernels.weigh(some, weights, np.arange(d), phi)
-            out[ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
+        for o, b in np.ndindex(sums.shape[:2]):
+            point_kernels.weigh(sums[o, b], weights, np.arange(d), phi)
+            out[o, ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
 
-    def ends(self, goes: BoolArray, out: FloatArray) -> None:
-        out[:, 0], out[:, 1] = self.ensemble.offset + self.nothing.sum(), self.ensemble.walk(goes)
+    def ends(self, rows: tuple[BoolArray, Words], out: FloatArray) -> None:
+        for e, nothing, of_one in zip(self.ensembles, self.nothing, out, strict=True):
+            of_one[:, 0], of_one[:, 1] = e.offset + nothing.sum(), e.walk(rows[0])
 
-    def values(self, goes: BoolArray, coalitions: BoolArray, out: FloatArray) -> None:
-        out[:] = self.ensemble.offset
-        pattern_kernels.values(in_words(goes), self.given, _places(np.float64), coalitions, out)
+    def values(self, rows: tuple[BoolArray, Words], coalitions: BoolArray, out: FloatArray) -> None:
+        out[:] = np.array([e.offset for e in self.ensembles])[:, None, None]
+        pattern_kernels.values(rows[1], self.value, self.given, _places(np.float64), coalitions, out)
 
-    def along(self, goes: BoolArray, orders: IntArray, out: FloatArray) -> None:
+    def along(self, rows: tuple[BoolArray, Words], orders: IntArray, out: FloatArray) -> None:
         m, d = orders.shape[1:]
-        size = max(ROWS, SET_BYTES // (16 * (m * d + 1)))
-        for rows in (slice(begin, begin + size) for begin in range(0, len(goes), size)):
-            lane, n = np.empty(out[rows].shape, np.int32), len(out[rows])
+        size = max(ROWS, SET_BYTES // (16 * (m * d + 1)) // ROWS * ROWS)
+        for begin in range(0, len(orders), size):
+            some = slice(begin, begin + size)
+            lane, n = np.empty(out[0, some].shape, np.int32), len(orders[some])
             (parent, added), sets = np.empty((2, n, m * d + 1), np.int32), np.empty(n, np.int64)
-            pattern_kernels.first_players(orders[rows].astype(np.int32), parent, added, sets, lane)
-            words, found = in_words(goes[rows]), np.full(parent.shape, self.ensemble.offset)
-            scratch = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
-            places = _places(np.float64)
-            pattern_kernels.along(words, self.given, places, self.nothing, parent, added, sets, *scratch, found)
-            out[rows] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
+            pattern_kernels.first_players(orders[some].astype(np.int32), parent, added, sets, lane)
+            words, asked = rows[1][begin // ROWS :], (parent, added, sets)
+            for o, e in enumerate(self.ensembles):
+                found, places = np.full(parent.shape, e.offset), _places(np.float64)
+                scratch = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
+                value, nothing = self.value[o : o + 1], self.nothing[o]
+                pattern_kernels.along(words, value, self.given, places, nothing, *asked, *scratch, found)
+                out[o, some] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
 
 
 def _patterns(words: Words, weights: FloatArray, *ways: Any) -> tuple[IntArray, Words, FloatArray] | None:
@@ -186,8 +203,8 @@ def basis(table: FloatArray, widest: int) -> tuple[FloatArray, FloatArray]:
     return sums, table[level(widest) :]
 
 
-def absent_rows(ensemble: Ensemble, Z: FloatArray, weights: FloatArray) -> FewRows | Background:
+def absent_rows(ensembles: tuple[Ensemble, ...], Z: FloatArray, weights: FloatArray) -> FewRows | Background:
     """The rows Z (B, c) with weights (B,): as patterns if there are many, and these are not too many."""
-    goes = ensemble.directions(Z)
-    many = Background.of(ensemble, goes, weights) if len(weights) > FEW_ROWS else None
-    return FewRows(ensemble, goes, weights) if many is None else many
+    goes = ensembles[0].directions(Z)
+    many = Background.of(ensembles, goes, weights) if len(weights) > FEW_ROWS else None
+    return FewRows(ensembles[0], ensembles, goes, weights) if many is None else many

@@ -5,7 +5,7 @@ splits on them are averaged by cover (path-dependent).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -43,7 +43,7 @@ class Tree:
 class Paths(NamedTuple):
     """The ways to all leaves of an ensemble, grouped by player: a player on the way to a leaf is a member of it."""
 
-    value: FloatArray  # of each leaf
+    leaf: Int64  # the leaves in the order of the ways
     start: Int64  # members of leaf l are start[l] … start[l + 1] − 1
     member: Int32  # the player
     ratio: FloatArray  # product of the shares of cover that the member's splits send this way
@@ -55,7 +55,7 @@ class Paths(NamedTuple):
 INTS, FLAGS, NUMBERS = (
     ("node", "column", "player", "slot", "inner", "level", "turn", "above", "width"),
     ("left_first", "nan_left", "special", "is_root"),
-    ("limit", "a", "b", "u", "v", "ratio"),
+    ("limit", "a", "b", "ratio"),
 )
 STEP = np.dtype(
     [(name, kind) for kind, names in (("i4", INTS), ("?", FLAGS), ("f8", NUMBERS)) for name in names], align=True
@@ -65,8 +65,8 @@ STEP = np.dtype(
 ``slot``: of its categories, or −1; ``inner``: how many of the children are inner nodes, if one is, it is the first;
 ``left_first``: whether the left child is the first; ``special``: whether it does more than compare numbers; ``limit``:
 x goes left if it is at most that, where missing goes left: right if −x is at most that; ``a``, ``b``: the shares of the
-cover that go to the children, which need not add up to one; ``u``, ``v``: the values of children that are leaves. For
-``level``, ``turn``, ``above``, ``width`` and ``ratio`` see `point_kernels.find_ancestors`.
+cover that go to the children, which need not add up to one. For ``level``, ``turn``, ``above``, ``width`` and ``ratio``
+see `point_kernels.find_ancestors`.
 """
 
 
@@ -139,25 +139,36 @@ class Ensemble:
         trees = self.roots, self.left, self.right, self.player, self.cover
         path_kernels.fill_paths(*trees, *scratch, leaf, start, member, ratio, edge_start, edge)
         n, widest = start[-1], int(np.diff(start).max(initial=0))
-        return Paths(self.value[leaf], start, member[:n].copy(), ratio[:n].copy(), edge_start[: n + 1], edge, widest)
+        return Paths(leaf, start, member[:n].copy(), ratio[:n].copy(), edge_start[: n + 1], edge, widest)
 
     @cached_property
     def steps(self) -> Steps:
         """(I,) the inner nodes from the leaves up, in an order that holds few values at once."""
         node, n_inner = self.parents_first(self.left_first)[::-1], len(self.left)
-        sides, left_first, threshold = (self.left[node], self.right[node]), self.left_first[node], self.threshold[node]
-        children = np.where(left_first, sides, sides[::-1])  # (2, I)
+        children, left_first, threshold = self.children(node), self.left_first[node], self.threshold[node]
         a, b = (self.shares(child, node) for child in children)
-        u, v = np.concatenate([np.zeros(n_inner), self.value])[children]
         fields = {name: vars(self)[name][node] for name in ("column", "player", "nan_left")}
         fields |= {"node": node, "slot": self.cat_slot[node], "inner": (children < n_inner).sum(axis=0)}
         fields |= {"left_first": left_first, "special": np.isin(node, self.special)}
-        fields |= {"is_root": np.isin(node, self.roots), "a": a, "b": b, "u": u, "v": v}
+        fields |= {"is_root": np.isin(node, self.roots), "a": a, "b": b}
         fields["limit"] = np.where(self.nan_left[node], -np.nextafter(threshold, np.inf), threshold)
         steps = np.zeros(n_inner, STEP)
         for name, values in fields.items():
             steps[name] = values
         return steps
+
+    def children(self, node: Int32) -> Int32:
+        """(2, …) the children of inner nodes in the order of work."""
+        sides = self.left[node], self.right[node]
+        return np.where(self.left_first[node], sides, sides[::-1])
+
+    def tips(self, steps: Steps, value: FloatArray) -> FloatArray:
+        """(I, 2) the values of children of steps, which are those of leaves (L,), and 0 for inner nodes."""
+        return np.concatenate([np.zeros(len(self.left)), value])[self.children(steps["node"]).T]
+
+    @cached_property
+    def own_tips(self) -> FloatArray:
+        return self.tips(self.steps, self.value)
 
     @cached_property
     def groups(self) -> Groups:
@@ -239,7 +250,7 @@ class Ensemble:
         """(N,) the path-dependent game of row ``X[row[t]]`` at coalition t (N, d)."""
         total = np.full(len(row), self.constant)
         masked = self._compared(X), row, np.ascontiguousarray(coalition)
-        lane_kernels.masked_values(*masked, self.steps, self.lines, self._categories, total)
+        lane_kernels.masked_values(*masked, self.steps, self.own_tips, self.lines, self._categories, total)
         return total
 
     def _compared(self, X: FloatArray) -> FloatArray:
@@ -260,6 +271,22 @@ class Ensemble:
         total = np.full(len(goes), self.offset)
         leaf_kernels.walk_trees(goes, self.roots, self.left, self.right, self.value, total)
         return total
+
+
+def alike(ensembles: Sequence[Ensemble]) -> list[tuple[Ensemble, ...]]:
+    """The ensembles; those together that follow each other and differ in nothing but `value` and `offset`."""
+    found: list[tuple[Ensemble, ...]] = []
+    for ensemble in ensembles:
+        if found and _same_nodes(found[-1][0], ensemble):
+            found[-1] += (ensemble,)
+        else:
+            found.append((ensemble,))
+    return found
+
+
+def _same_nodes(one: Ensemble, other: Ensemble) -> bool:
+    names = {field.name for field in fields(Ensemble)} - {"value", "offset"}
+    return all(np.array_equal(vars(one)[name], vars(other)[name]) for name in names)
 
 
 def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ensemble:

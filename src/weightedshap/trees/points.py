@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from weightedshap.trees import path_kernels, point_kernels
 from weightedshap.trees.ensembles import Ensemble, Int32, Paths, Steps, coefficient_table
 
 GROUPS = 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64  # trees are grouped by how many points they need
-LANES = 64  # rows at a time
+LANES, OUTPUTS = 64, 8  # rows and outputs at a time
 GAIN_BYTES = 2**24  # of their values at points
 STEADY = 1000.0  # by how much a weighted sum over the points may enlarge rounding errors
 LongArray = npt.NDArray[np.longdouble]
@@ -93,8 +94,6 @@ class Descent:
         steps = ensemble.steps[place[order]]
         point_kernels.find_ancestors(steps, *np.zeros((2, ensemble.depth + 1), np.int64))
         width = steps["width"] if most is None else np.minimum(steps["width"], most)
-        for leaf in ("u", "v"):
-            steps[leaf] *= steps["width"] == width
         sizes, group = _groups(np.cumsum(steps["is_root"], dtype=np.intp) - 1, width)
         kept = np.argsort(group, kind="stable")
         players, steps["player"] = np.unique(steps["player"], return_inverse=True)
@@ -113,11 +112,16 @@ class Descent:
     def n_points(self) -> int:
         return int(self.lift.shape[1])
 
-    def gains(self, goes: BoolArray) -> FloatArray:
-        """(u, Q, n) the gain of each player at the points of the last group, at rows with directions `goes` (n, I)."""
-        out = np.zeros((len(self.players), self.n_points, len(goes)))
+    def tips(self, ensembles: Sequence[Ensemble]) -> FloatArray:
+        """(k, I, 2) the values of children of steps in each of k ensembles with these nodes; 0 for leaves left out."""
+        values = [ensembles[0].tips(self.steps, ensemble.value) for ensemble in ensembles]
+        return np.stack(values) * (self.steps["width"] <= self.n_points)[:, None]
+
+    def gains(self, tips: FloatArray, goes: BoolArray) -> FloatArray:
+        """(k, u, Q, n) the gain of each player at the points of the last group, at rows with directions (n, I)."""
+        out = np.zeros((len(tips), len(self.players), self.n_points, len(goes)))
         groups = self.first_step, self.first_point, self.points, self.lift, self.depth, self.lines
-        point_kernels.add_gains(goes, self.steps, *groups, out)
+        point_kernels.add_gains(goes, tips, self.steps, *groups, out)
         return out
 
 
@@ -132,36 +136,41 @@ def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True)
 class Semivalues:
-    """φ_w of path-dependent games for m weight vectors; what does not depend on the rows.
+    """φ_w of the path-dependent games of k ensembles with the same nodes, for m weight vectors.
 
     Δ_j by itself loses digits where it is read at nearly d points. So leaves with too many players are added up.
     """
 
-    descent: Descent  # of the other leaves
+    descent: Descent  # to the other leaves
+    tips: FloatArray  # (k, I, 2) and their values
     weights: FloatArray  # (Q, m) of its points
-    wide: Paths | None  # the ways to all leaves, with values of those that are added up only
+    paths: Paths | None  # the ways to all leaves, if some are added up
+    value: FloatArray  # (k, L) of those, 0 for the others
     table: FloatArray  # (K, m) coefficients K(s, t) times the vectors, see `coefficient_table`
 
     @classmethod
-    def of(cls, ensemble: Ensemble, descent: Descent, vectors: FloatArray) -> Self:
-        n = descent.n_points
+    def of(cls, ensembles: Sequence[Ensemble], descent: Descent, vectors: FloatArray) -> Self:
+        nodes, n = ensembles[0], descent.n_points
         while np.abs(weights := point_weights(vectors, n)).sum(axis=0).max(initial=0.0) > STEADY and n > 1:
             n -= 1
         if n == descent.n_points:
-            return cls(descent, weights, None, np.zeros((0, 0)))
-        paths, table = ensemble.paths, coefficient_table(vectors.shape[1], ensemble.paths.widest) @ vectors.T
-        wide = paths._replace(value=np.where(np.diff(paths.start) > n, paths.value, 0.0))
-        return cls(Descent.of(ensemble, n), weights, wide, np.ascontiguousarray(table))
+            return cls(descent, descent.tips(ensembles), weights, None, *np.zeros((2, 0, 0)))
+        descent, paths = Descent.of(nodes, n), nodes.paths
+        table = np.ascontiguousarray(coefficient_table(vectors.shape[1], paths.widest) @ vectors.T)
+        value = np.where(np.diff(paths.start) > n, np.stack([e.value for e in ensembles])[:, paths.leaf], 0.0)
+        return cls(descent, descent.tips(ensembles), weights, paths, value, table)
 
     def fill(self, goes: BoolArray, out: FloatArray) -> None:
-        """φ (n, m, d) of rows with directions `goes` (n, I)."""
+        """φ (k, n, m, d) of rows with directions `goes` (n, I)."""
         out[:] = 0.0
         row = 8 * len(self.descent.players) * self.descent.n_points
         size = min(LANES, max(8, GAIN_BYTES // max(row, 1)))
-        for start in range(0, len(goes), size):
-            rows = slice(start, start + size)
-            point_kernels.weigh(self.descent.gains(goes[rows]), self.weights, self.descent.players, out[rows])
-        if self.wide is not None:
+        for first, start in product(range(0, len(out), OUTPUTS), range(0, goes.shape[0], size)):
+            some, rows = slice(first, first + OUTPUTS), slice(start, start + size)
+            for gains, phi in zip(self.descent.gains(self.tips[some], goes[rows]), out[some, rows], strict=True):
+                point_kernels.weigh(gains, self.weights, self.descent.players, phi)
+        if self.paths is not None:
             more = np.zeros_like(out)
-            path_kernels.semivalues(goes, *self.wide, self.table, more)
+            for value, phi in zip(self.value, more, strict=True):
+                path_kernels.semivalues(goes, value, *self.paths[1:], self.table, phi)
             out += more
