@@ -11,7 +11,7 @@ from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import lane_kernels
 from weightedshap.trees.backgrounds import absent_rows
-from weightedshap.trees.ensembles import Ensemble, alike
+from weightedshap.trees.ensembles import Ensemble, Steps, alike
 from weightedshap.trees.points import Descent, Semivalues
 
 KEPT_BYTES = 2**28  # of walks that another game will ask for
@@ -47,7 +47,7 @@ class Reader(Protocol):
     def ensembles(self) -> tuple[Ensemble, ...]: ...
     @property
     def row_bytes(self) -> int: ...
-    def only(self, output: int) -> Self: ...
+    def only(self, output: int, rows: Any) -> tuple[Self, Any]: ...
     def at(self, X: FloatArray) -> Any: ...
     def weigher(self, vectors: FloatArray) -> Weigher: ...
     def ends(self, rows: Any, out: FloatArray) -> None: ...
@@ -95,7 +95,7 @@ class TreeBlock:
             if index < first + len(reader.ensembles):
                 break
             first += len(reader.ensembles)
-        only = reader.only(index - first)
+        only, rows = reader.only(index - first, rows)
         return replace(self, parts=((only, Latest(only.weigher), rows),))
 
     def alone(self) -> ExactGame:
@@ -147,24 +147,24 @@ class ByCover:
 
     nodes: Ensemble  # any of the ensembles, for what they have in common
     ensembles: tuple[Ensemble, ...]  # one for each of k outputs
-    tips: FloatArray  # (k, I, 2) their values at the steps
+    grouped: Steps  # (k, I) the steps of `nodes.groups` with the values of each
     descent: Descent
 
     @classmethod
     def of(cls, ensembles: tuple[Ensemble, ...]) -> Self:
         nodes = ensembles[0]
-        tips = np.stack([nodes.tips(nodes.steps, ensemble.value) for ensemble in ensembles])
-        return cls(nodes, ensembles, tips, Descent.of(nodes))
+        return cls(nodes, ensembles, nodes.valued(nodes.groups.steps, ensembles), Descent.of(ensembles))
 
     @property
     def row_bytes(self) -> int:
         """About what is held of a row, so that rows of large forests are cut for workers."""
         return 2 * len(self.nodes.left)
 
-    def only(self, output: int) -> Self:
+    def only(self, output: int, rows: BoolArray) -> tuple[Self, BoolArray]:
         """The same for one of the outputs."""
         one = slice(output, output + 1)
-        return replace(self, ensembles=self.ensembles[one], tips=self.tips[one])
+        descent = replace(self.descent, steps=self.descent.steps[one])
+        return replace(self, ensembles=self.ensembles[one], grouped=self.grouped[one], descent=descent), rows
 
     def at(self, X: FloatArray) -> BoolArray:
         """What is known of rows X (n, c), their directions (n, I), which the methods below ask for."""
@@ -180,15 +180,15 @@ class ByCover:
 
     def values(self, goes: BoolArray, coalitions: BoolArray, out: FloatArray) -> None:
         """(k, n, m) the values of coalitions (m, d)."""
-        for e, tips, of_one in zip(self.ensembles, self.tips, out, strict=True):
+        for e, steps, of_one in zip(self.ensembles, self.nodes.valued(self.nodes.steps, self.ensembles), out, strict=True):
             of_one[:] = e.constant
-            lane_kernels.values(goes, self.nodes.steps, tips, self.nodes.lines, coalitions, of_one)
+            lane_kernels.values(goes, steps, self.nodes.lines, coalitions, of_one)
 
     def along(self, goes: BoolArray, orders: IntArray, out: FloatArray) -> None:
         """(k, n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
-        out[:] = 0.0
-        for e, tips, of_one in zip(self.ensembles, self.tips, out, strict=True):
-            lane_kernels.add_steps(goes, tips, *self.nodes.groups, orders, of_one)  # changes with each player
+        out[:], groups = 0.0, self.nodes.groups
+        for e, steps, of_one in zip(self.ensembles, self.grouped, out, strict=True):
+            lane_kernels.add_steps(goes, steps, *groups[1:], orders, of_one)  # changes with each player
             np.cumsum(of_one, axis=2, out=of_one)
             of_one += e.constant
 

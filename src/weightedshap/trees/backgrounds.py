@@ -4,7 +4,7 @@ Against few of them the living leaves of a row are listed, see `leaf_kernels`. M
 `pattern_kernels`: what a row costs then does not depend on how many there are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -19,6 +19,7 @@ from weightedshap.trees.leaf_kernels import level, with_room
 from weightedshap.trees.pattern_kernels import ALL, ROWS, SEEN, in_words
 
 Words = npt.NDArray[np.uint64]
+Directions = tuple[BoolArray, Words]  # (n, I) of rows, and the same as words, see `pattern_kernels`
 Rows = tuple[BoolArray, tuple[Any, ...]]  # directions (n, I), and lists of leaves, see `leaf_kernels`
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
@@ -40,42 +41,49 @@ class FewRows:
     @property
     def row_bytes(self) -> int:
         """About what the lists of a row take."""
-        return 16 * min(len(self.weights), 64) * len(self.nodes.value)
-
-    def only(self, output: int) -> Self:
-        """The same for one of the outputs."""
-        return replace(self, ensembles=self.ensembles[output : output + 1])
+        return 8 * (1 + len(self.ensembles)) * min(len(self.weights), 64) * len(self.nodes.value)
 
     def at(self, X: FloatArray) -> Rows:
         """What is known of rows X (n, c), their directions and leaves, which the methods below ask for."""
-        e, goes = self.nodes, self.nodes.directions(X)
-        trees = e.roots, e.left, e.right, e.player, e.n_players, e.depth
-        return goes, leaf_kernels.list_leaves(goes, self.goes, *trees)
+        e, goes, value = self.nodes, self.nodes.directions(X), np.stack([e.value for e in self.ensembles])
+        trees = e.roots, e.left, e.right, e.player, e.n_players, e.depth, value
+        return goes, leaf_kernels.list_leaves(goes, self.goes, self.weights, *trees)
+
+    def only(self, output: int, rows: Rows) -> tuple[Self, Rows]:
+        """The same for one of the outputs."""
+        one, (goes, (first, c, *rest)) = slice(output, output + 1), rows
+        return replace(self, ensembles=self.ensembles[one]), (goes, (first, c[one], *rest))
 
     def weigher(self, vectors: FloatArray) -> Callable[[Rows, FloatArray], None]:
         return partial(self.semivalues, times(self.nodes.widest, vectors))
 
     def semivalues(self, table: FloatArray, rows: Rows, out: FloatArray) -> None:
         """φ_w (k, n, m, d) under m weight vectors, times which the coefficients K(s, t) are the `table` (K, m)."""
-        for e, phi in zip(self.ensembles, out, strict=True):
-            leaf_kernels.semivalues(e.value, self.weights, *rows[1], table, phi)
+        for _, leaves, of_one in self._each(rows, out):
+            leaf_kernels.semivalues(*leaves, table, of_one)
 
     def ends(self, rows: Rows, out: FloatArray) -> None:
         """(k, n, 2) the values of no players, the same at every row, and of all players."""
-        for e, of_one in zip(self.ensembles, out, strict=True):
-            of_one[:] = np.stack(np.broadcast_arrays(self.weights @ e.walk(self.goes), e.walk(rows[0])), axis=1)
+        for e, _, of_one in self._each(rows, out):
+            of_one[:, 0], of_one[:, 1] = self.weights @ e.walk(self.goes), e.walk(rows[0])
 
     def values(self, rows: Rows, coalitions: BoolArray, out: FloatArray) -> None:
         """(k, n, m) the values of coalitions (m, d)."""
-        for e, of_one in zip(self.ensembles, out, strict=True):
+        for e, leaves, of_one in self._each(rows, out):
             of_one[:] = e.offset
-            leaf_kernels.values(e.value, self.weights, *rows[1], coalitions, of_one)
+            leaf_kernels.values(*leaves, coalitions, of_one)
 
     def along(self, rows: Rows, orders: IntArray, out: FloatArray) -> None:
         """(k, n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
-        for e, of_one in zip(self.ensembles, out, strict=True):
+        for e, leaves, of_one in self._each(rows, out):
             of_one[:] = e.offset
-            leaf_kernels.along(e.value, self.weights, *rows[1], orders, of_one)
+            leaf_kernels.along(*leaves, orders, of_one)
+
+    def _each(self, rows: Rows, out: FloatArray) -> Iterator[tuple[Ensemble, tuple[Any, ...], FloatArray]]:
+        """The ensemble of each output, its list of leaves, and what is filled in."""
+        first, every, *rest = rows[1]
+        for ensemble, c, of_one in zip(self.ensembles, every, out, strict=True):
+            yield ensemble, (first, c, *rest), of_one
 
 
 @dataclass(frozen=True)
@@ -110,19 +118,19 @@ class Background:
         """About what is held of a row."""
         return 2 * len(self.nodes.left)
 
-    def only(self, output: int) -> Self:
+    def only(self, output: int, rows: Directions) -> tuple[Self, Directions]:
         one = slice(output, output + 1)
-        return replace(self, ensembles=self.ensembles[one], value=self.value[one], nothing=self.nothing[one])
+        return replace(self, ensembles=self.ensembles[one], value=self.value[one], nothing=self.nothing[one]), rows
 
-    def at(self, X: FloatArray) -> tuple[BoolArray, Words]:
+    def at(self, X: FloatArray) -> Directions:
         """The directions of rows, and the same as words."""
         goes = self.nodes.directions(X)
         return goes, in_words(goes)
 
-    def weigher(self, vectors: FloatArray) -> Callable[[tuple[BoolArray, Words], FloatArray], None]:
+    def weigher(self, vectors: FloatArray) -> Callable[[Directions, FloatArray], None]:
         return partial(self.semivalues, times(self.nodes.paths.widest, vectors))
 
-    def semivalues(self, table: FloatArray, rows: tuple[BoolArray, Words], out: FloatArray) -> None:
+    def semivalues(self, table: FloatArray, rows: Directions, out: FloatArray) -> None:
         (k, n, m, d), words, (columns, weights) = out.shape, rows[1], basis(table, self.nodes.paths.widest)
         sums, memory = np.zeros((k, len(words), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
         pattern_kernels.semivalues(words, n, self.value, self.given, _places(np.int64), columns, memory, sums)
@@ -131,15 +139,16 @@ class Background:
             point_kernels.weigh(sums[o, b], weights, np.arange(d), phi)
             out[o, ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
 
-    def ends(self, rows: tuple[BoolArray, Words], out: FloatArray) -> None:
+    def ends(self, rows: Directions, out: FloatArray) -> None:
         for e, nothing, of_one in zip(self.ensembles, self.nothing, out, strict=True):
             of_one[:, 0], of_one[:, 1] = e.offset + nothing.sum(), e.walk(rows[0])
 
-    def values(self, rows: tuple[BoolArray, Words], coalitions: BoolArray, out: FloatArray) -> None:
-        out[:] = np.array([e.offset for e in self.ensembles])[:, None, None]
-        pattern_kernels.values(rows[1], self.value, self.given, _places(np.float64), coalitions, out)
+    def values(self, rows: Directions, coalitions: BoolArray, out: FloatArray) -> None:
+        for e, value, of_one in zip(self.ensembles, self.value, out, strict=True):
+            of_one[:] = e.offset
+            pattern_kernels.values(rows[1], value, self.given, _places(np.float64), coalitions, of_one)
 
-    def along(self, rows: tuple[BoolArray, Words], orders: IntArray, out: FloatArray) -> None:
+    def along(self, rows: Directions, orders: IntArray, out: FloatArray) -> None:
         m, d = orders.shape[1:]
         size = max(ROWS, SET_BYTES // (16 * (m * d + 1)) // ROWS * ROWS)
         for begin in range(0, len(orders), size):
@@ -148,12 +157,11 @@ class Background:
             (parent, added), sets = np.empty((2, n, m * d + 1), np.int32), np.empty(n, np.int64)
             pattern_kernels.first_players(orders[some].astype(np.int32), parent, added, sets, lane)
             words, asked = rows[1][begin // ROWS :], (parent, added, sets)
-            for o, e in enumerate(self.ensembles):
+            for e, value, nothing, of_one in zip(self.ensembles, self.value, self.nothing, out, strict=True):
                 found, places = np.full(parent.shape, e.offset), _places(np.float64)
                 scratch = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
-                value, nothing = self.value[o : o + 1], self.nothing[o]
                 pattern_kernels.along(words, value, self.given, places, nothing, *asked, *scratch, found)
-                out[o, some] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
+                of_one[some] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
 
 
 def _patterns(words: Words, weights: FloatArray, *ways: Any) -> tuple[IntArray, Words, FloatArray] | None:

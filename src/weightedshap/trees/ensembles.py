@@ -55,7 +55,7 @@ class Paths(NamedTuple):
 INTS, FLAGS, NUMBERS = (
     ("node", "column", "player", "slot", "inner", "level", "turn", "above", "width"),
     ("left_first", "nan_left", "special", "is_root"),
-    ("limit", "a", "b", "ratio"),
+    ("limit", "a", "b", "u", "v", "ratio"),
 )
 STEP = np.dtype(
     [(name, kind) for kind, names in (("i4", INTS), ("?", FLAGS), ("f8", NUMBERS)) for name in names], align=True
@@ -65,8 +65,8 @@ STEP = np.dtype(
 ``slot``: of its categories, or −1; ``inner``: how many of the children are inner nodes, if one is, it is the first;
 ``left_first``: whether the left child is the first; ``special``: whether it does more than compare numbers; ``limit``:
 x goes left if it is at most that, where missing goes left: right if −x is at most that; ``a``, ``b``: the shares of the
-cover that go to the children, which need not add up to one. For ``level``, ``turn``, ``above``, ``width`` and ``ratio``
-see `point_kernels.find_ancestors`.
+cover that go to the children, which need not add up to one; ``u``, ``v``: the values of children that are leaves. For
+``level``, ``turn``, ``above``, ``width`` and ``ratio`` see `point_kernels.find_ancestors`.
 """
 
 
@@ -155,20 +155,19 @@ class Ensemble:
         steps = np.zeros(n_inner, STEP)
         for name, values in fields.items():
             steps[name] = values
-        return steps
+        return self.valued(steps, (self,))[0]
 
     def children(self, node: Int32) -> Int32:
         """(2, …) the children of inner nodes in the order of work."""
         sides = self.left[node], self.right[node]
         return np.where(self.left_first[node], sides, sides[::-1])
 
-    def tips(self, steps: Steps, value: FloatArray) -> FloatArray:
-        """(I, 2) the values of children of steps, which are those of leaves (L,), and 0 for inner nodes."""
-        return np.concatenate([np.zeros(len(self.left)), value])[self.children(steps["node"]).T]
-
-    @cached_property
-    def own_tips(self) -> FloatArray:
-        return self.tips(self.steps, self.value)
+    def valued(self, steps: Steps, ensembles: Sequence[Self]) -> Steps:
+        """(k, I) the steps (I,) with the values of the leaves of each of k ensembles with these nodes."""
+        out, children = np.tile(steps, (len(ensembles), 1)), self.children(steps["node"])
+        for of_one, ensemble in zip(out, ensembles, strict=True):
+            of_one["u"], of_one["v"] = np.concatenate([np.zeros(len(self.left)), ensemble.value])[children]
+        return out
 
     @cached_property
     def groups(self) -> Groups:
@@ -250,7 +249,7 @@ class Ensemble:
         """(N,) the path-dependent game of row ``X[row[t]]`` at coalition t (N, d)."""
         total = np.full(len(row), self.constant)
         masked = self._compared(X), row, np.ascontiguousarray(coalition)
-        lane_kernels.masked_values(*masked, self.steps, self.own_tips, self.lines, self._categories, total)
+        lane_kernels.masked_values(*masked, self.steps, self.lines, self._categories, total)
         return total
 
     def _compared(self, X: FloatArray) -> FloatArray:

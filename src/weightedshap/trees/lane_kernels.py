@@ -1,7 +1,7 @@
 """Compiled loops over many coalitions at once, the lanes: path-dependent values from the leaves up.
 
 At a split a known player goes the row's way, and a hidden one both ways by their shares of the cover: the value of a
-node is a mix of those of its children, found in one flat loop. `steps` and `tips`: see `weightedshap.trees.ensembles`.
+node is a mix of those of its children, found in one flat loop. `steps` are those of `weightedshap.trees.ensembles`.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a sta
 
 
 @compiled
-def masked_values(X, row, coalition, steps, tips, lines, categories, out):
+def masked_values(X, row, coalition, steps, lines, categories, out):
     """Path-dependent: add to ``out[t]`` the value of coalition t (N, d) at row ``X[row[t]]``.
 
     Loops over lanes have no branches; answers of special splits are found one by one, and stand in for values.
@@ -30,7 +30,7 @@ def masked_values(X, row, coalition, steps, tips, lines, categories, out):
         for at in range(steps.shape[0]):
             step = steps[at]
             c, p, most = step.column, step.player, step.limit
-            a, b, v = step.a, step.b, tips[at, 1]
+            a, b, v = step.a, step.b, step.v
             sign, yes = -1.0 if step.nan_left else 1.0, step.left_first != step.nan_left
             if step.special:
                 for s in range(n):
@@ -43,10 +43,9 @@ def masked_values(X, row, coalition, steps, tips, lines, categories, out):
                 c, sign, most = X.shape[1], 1.0, 0.0
             top += 1 - step.inner
             if step.inner == 0:
-                first = tips[at, 0]
-                mean = a * first + b * v
-                u = first if yes else v
-                v = v if yes else first
+                mean = a * step.u + b * v
+                u = step.u if yes else v
+                v = v if yes else step.u
                 for s in range(n):
                     stack[top, s] = mean if hidden[p, s] else (u if sign * x[c, s] <= most else v)
             elif step.inner == 1:
@@ -65,7 +64,7 @@ def masked_values(X, row, coalition, steps, tips, lines, categories, out):
 
 
 @compiled
-def add_coalitions(x_left, steps, tips, begin, end, hidden, n, stack, total):
+def add_coalitions(x_left, steps, begin, end, hidden, n, stack, total):
     """Add to ``total[s]`` the value of coalition s at one row, by the trees of the steps `begin` … `end` − 1.
 
     h = ``hidden[p, s]`` is 1 where player p is hidden and 0 where it is known. With shares a and b of the children of a
@@ -74,7 +73,7 @@ def add_coalitions(x_left, steps, tips, begin, end, hidden, n, stack, total):
     top = -1
     for at in range(begin, end):
         step = steps[at]
-        p, u, v = step.player, tips[at, 0], tips[at, 1]
+        p, u, v = step.player, step.u, step.v
         x = 1.0 if x_left[step.node] == step.left_first else 0.0
         y = 1.0 - x
         a, b = step.a - x, step.b - y
@@ -97,7 +96,7 @@ def add_coalitions(x_left, steps, tips, begin, end, hidden, n, stack, total):
 
 
 @compiled
-def values(x_left, steps, tips, lines, coalitions, out):
+def values(x_left, steps, lines, coalitions, out):
     """Path-dependent: add to ``out[r, q]`` the value of coalition q at row r."""
     hidden, stack = np.empty((coalitions.shape[1], LANES)), np.empty((lines, LANES))
     for begin in range(0, coalitions.shape[0], LANES):
@@ -107,11 +106,11 @@ def values(x_left, steps, tips, lines, coalitions, out):
                 hidden[p, s] = 0.0 if coalitions[begin + s, p] else 1.0
         for r in range(out.shape[0]):
             total = out[r, begin : begin + n]
-            add_coalitions(x_left[r], steps, tips, np.int64(0), steps.shape[0], hidden, n, stack, total)
+            add_coalitions(x_left[r], steps, np.int64(0), steps.shape[0], hidden, n, stack, total)
 
 
 @compiled
-def add_steps(x_left, tips, steps, lines, first_step, first_player, who, widest, orders, out):
+def add_steps(x_left, steps, lines, first_step, first_player, who, widest, orders, out):
     """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none for k = 0.
 
     For a group of trees only its players count: their first ones are the same few sets again and again, each a lane.
@@ -143,7 +142,7 @@ def add_steps(x_left, tips, steps, lines, first_step, first_player, who, widest,
                     for s in range(n):
                         hidden[p, s] = 0.0 if (sets[word, begin + s] >> bit) & np.uint64(1) else 1.0
                 part = total[begin : begin + n]
-                add_coalitions(x_left[r], steps, tips, first_step[g], first_step[g + 1], hidden, n, stack, part)
+                add_coalitions(x_left[r], steps, first_step[g], first_step[g + 1], hidden, n, stack, part)
             for q in range(m):
                 out[r, q, 0] += total[0]
                 for j in range(size):

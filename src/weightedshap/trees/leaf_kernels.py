@@ -4,9 +4,8 @@ Where a split parts the explained row x from the absent one, its player decides:
 So every leaf is an indicator ``1[A ⊆ S, B ∩ S = ∅]`` of players A that must be known and B that must be hidden. The
 leaves that can be reached are listed once for each row; Δ and values are sums over that list.
 
-Row r has leaves ``first[r] … first[r + 1] − 1``; leaf l is the tree's leaf ``of[l]`` met with the absent row ``z[l]``.
-Its members are the first ``shared[l]`` of the leaf before it and ``member[start[l] : start[l + 1]]``, where player p is
-written p in A and ~p in B.
+Row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has value ``c[o, l]`` in output o. Its members are the first
+``shared[l]`` of the leaf before it and ``member[start[l] : start[l + 1]]``, where player p is written p in A and ~p in B.
 
 Inner nodes are numbered before leaves: from ``n_inner = left.shape[0]`` on a node has ``value[node − n_inner]``.
 """
@@ -67,31 +66,31 @@ def walk_trees(goes, roots, left, right, value, out):
         out[r] += total
 
 
-def list_leaves(x_left: BoolArray, z_left: BoolArray, *trees: Any) -> tuple[Any, ...]:
+def list_leaves(x_left: BoolArray, z_left: BoolArray, z_weight: FloatArray, *trees: Any) -> tuple[Any, ...]:
     """The living leaves of explained rows, directions `x_left` (n, nodes), against absent ones, `z_left` (B, nodes)."""
-    roots, left, right, player, n_players, depth = trees
+    roots, left, right, player, n_players, depth, value = trees
     x_way, z_way = np.where(z_left, right, left), np.where(z_left, left, right)  # where the two part
     ways = np.stack([x_way, z_way, np.broadcast_to(player, z_left.shape), z_left], axis=-1, dtype=np.int32)
     scratch = np.zeros(n_players, np.int8), *np.empty((2, depth), np.int32)
     first, done, room = np.zeros(len(x_left) + 1, np.int64), 0, 1024
-    of, z, shared, member, start = *(np.empty(0, np.int32) for _ in range(4)), np.zeros(1, np.int64)
+    c, shared, start, member = np.empty((len(value), 0)), np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32)
     while done < len(x_left):
-        room = max(room, 2 * len(of), depth)
-        of, z, shared, start, member = (with_room(array, room) for array in (of, z, shared, start, member))
-        done = fill_leaves(x_left, ways, roots, *scratch, done, first, of, z, shared, start, member)
+        room = max(room, 2 * c.shape[1], depth)
+        c, shared, start, member = (with_room(array, room) for array in (c, shared, start, member))
+        done = fill_leaves(x_left, ways, z_weight, roots, value, *scratch, done, first, c, shared, start, member)
     leaves, members = first[-1], start[first[-1]]
-    return first, of[:leaves], z[:leaves], shared[:leaves], start[: leaves + 1], member[:members]
+    return first, c[:, :leaves], shared[:leaves], start[: leaves + 1], member[:members]
 
 
 def with_room(array: Any, room: int) -> Any:
     """The same with some more places, so that the last leaf still knows where its members end."""
-    bigger = np.empty(2 * room + 1, array.dtype)
-    bigger[: len(array)] = array
+    bigger = np.empty((*array.shape[:-1], 2 * room + 1), array.dtype)
+    bigger[..., : array.shape[-1]] = array
     return bigger
 
 
 @compiled
-def fill_leaves(x_left, ways, roots, side, path, z_way, done, first, of, z, shared, start, member):
+def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, first, c, shared, start, member):
     """Fill in the lists from row `done` on; the row that there was no room for, or n.
 
     ``ways[b, node]`` tells where x goes if it parts from absent row b, where b goes, the player, and whether b goes
@@ -113,11 +112,13 @@ def fill_leaves(x_left, ways, roots, side, path, z_way, done, first, of, z, shar
                             path[length], z_way[length], side[p] = p, hidden_way, KNOWN
                             length += 1
                         node = ways[b, node, 0] if side[p] == KNOWN else hidden_way
-                    if leaves + 1 >= of.shape[0] or members + length > member.shape[0]:
+                    if leaves + 1 >= c.shape[1] or members + length > member.shape[0]:
                         for q in range(length):
                             side[max(path[q], ~path[q])] = 0
                         return r
-                    of[leaves], z[leaves], shared[leaves] = node - n_inner, b, kept
+                    for o in range(c.shape[0]):
+                        c[o, leaves] = value[o, node - n_inner] * z_weight[b]
+                    shared[leaves] = kept
                     for q in range(kept, length):
                         member[members] = path[q]
                         members += 1
@@ -136,10 +137,10 @@ def fill_leaves(x_left, ways, roots, side, path, z_way, done, first, of, z, shar
 
 
 @compiled
-def semivalues(value, weight, first, of, z, shared, start, member, table, out):
+def semivalues(first, c, shared, start, member, table, out):
     """``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
-    A leaf of value c with s members, a of them known, gives each known one +c · K(s, a) and each hidden one −c · K(s, a + 1), with
+    A leaf with s members, a of them known, gives each known one +c · K(s, a) and each hidden one −c · K(s, a + 1), with
     K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1); row ``level(s) + t − 1`` of `table` is K(s, t) times the weight vectors.
     """
     d = out.shape[2]
@@ -164,12 +165,12 @@ def semivalues(value, weight, first, of, z, shared, start, member, table, out):
                 n_known[size + 1] = n_known[size] + known
                 size += 1
             widest = max(widest, size)
-            cell, c = level(size) + n_known[size] - 1, value[of[leaf]] * weight[z[leaf]]
+            cell, value = level(size) + n_known[size] - 1, c[leaf]
             for q in range(size):
                 if place[q] >= 0:
-                    gathered[cell, place[q]] += c
+                    gathered[cell, place[q]] += value
                 else:
-                    gathered[cell + 1, ~place[q]] -= c
+                    gathered[cell + 1, ~place[q]] -= value
         spread(gathered, widest, table, slot, met[:n_met], out[r])
 
 
@@ -217,7 +218,7 @@ def spread(gathered, widest, table, slot, met, out):
 
 
 @compiled
-def along(value, weight, first, of, z, shared, start, member, orders, out):
+def along(first, c, shared, start, member, orders, out):
     """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known.
 
     Leaf (A, B) is on for max rank(A) < k ≤ min rank(B), ranks counted from 0; leaves share what they share of the way.
@@ -234,7 +235,7 @@ def along(value, weight, first, of, z, shared, start, member, orders, out):
             for k in range(d + 2):
                 steps[q, k] = 0.0
         for leaf in range(first[r], first[r + 1]):
-            size, c = shared[leaf], value[of[leaf]] * weight[z[leaf]]
+            size, value = shared[leaf], c[leaf]
             for at in range(start[leaf], start[leaf + 1]):
                 p = member[at]
                 if p >= 0:
@@ -248,8 +249,8 @@ def along(value, weight, first, of, z, shared, start, member, orders, out):
                 size += 1
             for q in range(m):
                 if after[size, q] < until[size, q]:
-                    steps[q, after[size, q] + 1] += c
-                    steps[q, until[size, q] + 1] -= c
+                    steps[q, after[size, q] + 1] += value
+                    steps[q, until[size, q] + 1] -= value
         for q in range(m):
             total = 0.0
             for k in range(d + 1):
@@ -258,7 +259,7 @@ def along(value, weight, first, of, z, shared, start, member, orders, out):
 
 
 @compiled
-def values(value, weight, first, of, z, shared, start, member, coalitions, out):
+def values(first, c, shared, start, member, coalitions, out):
     """Add to ``out[r, q]`` the value of coalition q at row r; the first `agreed` members of a leaf agree."""
     for r in range(out.shape[0]):
         for q in range(coalitions.shape[0]):
@@ -272,5 +273,5 @@ def values(value, weight, first, of, z, shared, start, member, coalitions, out):
                         agreed += 1
                     size += 1
                 if agreed == size:
-                    total += value[of[leaf]] * weight[z[leaf]]
+                    total += c[leaf]
             out[r, q] += total

@@ -15,7 +15,7 @@ from weightedshap.trees.leaf_kernels import level
 
 ROWS = 64  # taken together: what they do at a split is a word, bit r for row r
 GROUP = 64  # leaves of a group
-TOGETHER = 4  # leaves whose entries are added at once, so that sums are read and written as many times less
+TOGETHER = 2  # leaves whose entries are added at once, so that sums are read and written half as often
 SEEN = 4096  # coalitions that are remembered while those of a row are numbered
 ONE, ALL = np.uint64(1), np.uint64(2**64 - 1)
 
@@ -180,12 +180,11 @@ def add_lines(lines, at, value, rows, sums):
     It is apart from its caller, where the compiler is not sure of overlaps.
     """
     for r in range(rows):
-        a, b, c, d = lines[at[0, r]], lines[at[1, r]], lines[at[2, r]], lines[at[3, r]]
+        a, b = lines[at[0, r]], lines[at[1, r]]
         for o in range(value.shape[0]):
-            s, t, u, v = value[o]
-            total = sums[r, o]
+            u, v, total = value[o, 0], value[o, 1], sums[r, o]
             for j in range(total.shape[0]):
-                total[j] += (s * a[j] + t * b[j]) + (u * c[j] + v * d[j])
+                total[j] += u * a[j] + v * b[j]
 
 
 @compiled
@@ -215,14 +214,7 @@ def semivalues(words, n, value, background, places, table, memory, out):
                     used = 0
                     for p in range(of_leaf.shape[0]):
                         of_leaf[p] = -1
-                for q in range(TOGETHER):
-                    leaf = begin + q
-                    for o in range(outputs):
-                        c[o, q] = value[o, leaf] if leaf < end else 0.0
-                    if leaf >= end:  # the first is added again, times zero
-                        for r in range(rows):
-                            at[q, r] = at[0, r]
-                        continue
+                for leaf in range(begin, min(begin + TOGETHER, end)):
                     mine, z = local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
                     find_patterns(words[b], start[leaf], mine.shape[0], edge_start, edge, found)
                     for r in range(rows):
@@ -231,7 +223,12 @@ def semivalues(words, n, value, background, places, table, memory, out):
                             of_leaf[place], of_pattern[place], entry[place] = leaf, found[r], used
                             fill(found[r], mine, mask[z], weight[z], table, many, lines[used])
                             used += 1
-                        at[q, r] = entry[place]
+                        at[leaf - begin, r] = entry[place]
+                for q in range(TOGETHER):  # beyond the last leaf the first is added again, times zero
+                    for o in range(outputs):
+                        c[o, q] = value[o, begin + q] if begin + q < end else 0.0
+                    if begin + q >= end:
+                        at[q] = at[0]
                 add_lines(lines, at, c, rows, sums)
             for o in range(outputs):
                 for k in range(players.shape[0]):
@@ -308,7 +305,7 @@ def share_of(hidden, local, mask, weight):
 
 @compiled
 def add_leaves(words, g, value, background, places, asked, rows, skip, out):
-    """Add to ``out[o, r, s]`` what the leaves of group g, of ``value[o]``, give to the coalition ``coalition[r, s]``.
+    """Add to ``out[r, s]`` what the leaves of group g give to the coalition ``coalition[r, s]``.
 
     A row has coalitions from `skip` on to ``n[r]``; those count that are alive: without any member that the row fails.
     """
@@ -338,23 +335,20 @@ def add_leaves(words, g, value, background, places, asked, rows, skip, out):
                     at = place_of(leaf, hidden, share.shape[0])
                     if of_leaf[at] != leaf or of_hidden[at] != hidden:
                         of_leaf[at], of_hidden[at] = leaf, hidden
-                        share[at] = share_of(hidden, mine, mask[z], weight[z])
-                    for o in range(value.shape[0]):
-                        out[o, r, s] += value[o, leaf] * share[at]
+                        share[at] = value[leaf] * share_of(hidden, mine, mask[z], weight[z])
+                    out[r, s] += share[at]
 
 
 @compiled
 def along(words, value, background, places, nothing, parent, added, sets, bit, seen, out):
     """Add to ``out[r, s]`` the value of set s of row r, see `first_players`; to that of no players ``nothing[g]``.
 
-    The leaves have the values ``value[0]``.
-
     To a group of leaves only its own players matter, so that many sets are the same coalition; ``bit[p]`` is 0.
     """
     (first_leaf, first_player, who, _), (n_rows, most) = background[1], out.shape
     bits, number, n = np.empty(most, np.uint64), np.empty((ROWS, most), np.int32), np.empty(ROWS, np.int64)
     coalition, known = np.empty((ROWS, most + 1), np.uint64), np.empty((most // 64 + 1, 64, ROWS), np.uint64)
-    line, found, base = np.empty(64, np.uint64), np.empty((1, ROWS, most)), 0
+    line, found, base = np.empty(64, np.uint64), np.empty((ROWS, most)), 0
     for r in range(ROWS):
         n[r] = 1
     for g in range(first_leaf.shape[0] - 1):
@@ -369,22 +363,22 @@ def along(words, value, background, places, nothing, parent, added, sets, bit, s
                 n[r] = number_sets(*of_row, bit, bits, seen, base, number[r], coalition[r])
                 turn_round(coalition[r], n[r], line[: players.shape[0]], r, known)
                 for s in range(n[r]):
-                    found[0, r, s] = 0.0
-                found[0, r, 0] = nothing[g]
+                    found[r, s] = 0.0
+                found[r, 0] = nothing[g]
                 base += n[r]
             asked = coalition, known, n
             add_leaves(words[row // ROWS], g, value, background, places, asked, rows, np.int64(1), found)
             for r in range(rows):
                 for s in range(sets[row + r]):
-                    out[row + r, s] += found[0, r, number[r, s]]
+                    out[row + r, s] += found[r, number[r, s]]
         for k in range(players.shape[0]):
             bit[players[k]] = 0
 
 
 @compiled
 def values(words, value, background, places, coalitions, out):
-    """Add to ``out[o, r, q]`` the value of coalition q at row r by the leaves' ``value[o]``."""
-    (first_leaf, first_player, who, _), (_, n_rows, m) = background[1], out.shape
+    """Add to ``out[r, q]`` the value of coalition q at row r."""
+    (first_leaf, first_player, who, _), (n_rows, m) = background[1], out.shape
     coalition, known = np.empty((ROWS, m), np.uint64), np.empty((m // 64 + 1, 64, ROWS), np.uint64)
     n, line = np.empty(ROWS, np.int64), np.empty(64, np.uint64)
     for r in range(ROWS):
@@ -400,4 +394,4 @@ def values(words, value, background, places, coalitions, out):
             turn_round(coalition[r], m, line[: players.shape[0]], r, known)
         for row in range(0, n_rows, ROWS):
             asked, rows = (coalition, known, n), min(ROWS, n_rows - row)
-            add_leaves(words[row // ROWS], g, value, background, places, asked, rows, np.int64(0), out[:, row:])
+            add_leaves(words[row // ROWS], g, value, background, places, asked, rows, np.int64(0), out[row:])

@@ -51,16 +51,17 @@ def find_ancestors(steps, way, waiting):
 
 
 @compiled
-def add_gains(x_left, tips, steps, first_step, first_point, points, lift, depth, lines, out):
-    """Add to ``out[o, p, t, s]`` the gain g_p(q_t) of row s, for each output o with its ``tips[o]``.
+def add_gains(x_left, every, first_step, first_point, points, lift, depth, lines, out):
+    """Add to ``out[p, t, s]`` the gain g_p(q_t) of row s, for the players of the first output, then of the second, ….
+
+    ``every[o]`` are the steps of output o. All outputs share the way down.
 
     On the way down `reach` is the weight of a node; on the way back its value is mixed, and reach times gap is the gain
     of its player, for one asked before times r / (q + r (1 − q))²: reach already holds q + r (1 − q), gap what is left.
     Groups of narrow trees are read at fewer points, and `lift` takes the gains from there to the points of the last.
     """
-    outputs, _, most, n = out.shape
-    gain, reach = np.empty(out.shape), np.empty((depth + 1, most, n))
-    value, leaves = np.empty((outputs, lines, most, n)), np.empty(n)
+    n, most, gain, outputs, steps = out.shape[2], out.shape[1], np.empty(out.shape), every.shape[0], every[0]
+    reach, value, leaves = np.empty((depth + 1, most, n)), np.empty((outputs * lines, most, n)), np.empty(n)
     went, gap = np.empty((depth + 1, 2, n)), np.empty((depth + 1, 2, n))
     known, weight, way = np.empty((depth + 1, most)), np.empty((depth + 1, most)), np.empty(depth + 1, np.int64)
     for k in range(most):
@@ -69,19 +70,18 @@ def add_gains(x_left, tips, steps, first_step, first_point, points, lift, depth,
     for g in range(first_step.shape[0] - 1):
         begin, end, here = first_point[g], first_step[g + 1], -1
         n_points, top = first_point[g + 1] - begin, -1
-        for o in range(outputs):
-            for p in range(out.shape[1]):
-                for k in range(n_points):
-                    for s in range(n):
-                        gain[o, p, k, s] = 0.0
+        for p in range(out.shape[0]):
+            for k in range(n_points):
+                for s in range(n):
+                    gain[p, k, s] = 0.0
         for i in range(first_step[g], end + 1):
             down = np.int64(steps[i].level) if i < end else 0
             while here >= down:
                 at = way[here]
                 top += 1 - steps[at].inner
                 for o in range(outputs):
-                    u, v = tips[o, at]
-                    leave(steps[at], u, v, here, top, gap, known, weight, reach, value[o], leaves, gain[o], n_points)
+                    first, line = o * (out.shape[0] // outputs), o * lines + top
+                    leave(every[o, at], first, here, line, gap, known, weight, reach, value, leaves, gain, n_points)
                 here -= 1
             if i == end:
                 break
@@ -108,14 +108,14 @@ def add_gains(x_left, tips, steps, first_step, first_point, points, lift, depth,
                 x = z if x_left[s, node] == first else 0.0
                 went[here, 0, s], went[here, 1, s] = x, z - x
                 gap[here, 0, s], gap[here, 1, s] = x - a * z, z - x - b * z
-        for o in range(outputs):
-            add_lifted(gain[o], lift, begin, n_points, out[o])
+        add_lifted(gain, lift, begin, n_points, out)
 
 
 @njit(inline="always")
-def leave(step, u, v, here, top, gap, known, weight, reach, value, leaves, gain, n_points):
+def leave(step, first, here, top, gap, known, weight, reach, value, leaves, gain, n_points):
     """Mix the values of both children of a node, which are leaves, or ``value[top]`` and above; add to the gain."""
-    a, b, p, n = step.a, step.b, step.player, leaves.shape[0]
+    a, b, p = step.a, step.b, first + step.player
+    u, v, n = step.u, step.v, leaves.shape[0]
     mean, inner = a * u + b * v, step.inner
     for s in range(n):
         leaves[s] = gap[here, 0, s] * u + gap[here, 1, s] * v

@@ -74,9 +74,9 @@ def lifts(sizes: Sequence[int]) -> FloatArray:
 
 @dataclass(frozen=True)
 class Descent:
-    """An ensemble as `point_kernels.add_gains` reads it: its trees in groups that need as many points."""
+    """Ensembles with the same nodes as `point_kernels.add_gains` reads them: trees by how many points they need."""
 
-    steps: Steps  # (I,) which ask about players by their place in `players`
+    steps: Steps  # (k, I) which ask about players by their place in `players`
     first_step: IntArray  # (G + 1,) of each group
     first_point: IntArray  # (G + 1,) of each group
     points: FloatArray  # (P,) of all groups, the last one with the most
@@ -86,8 +86,9 @@ class Descent:
     players: IntArray  # (u,) all that are asked about
 
     @classmethod
-    def of(cls, ensemble: Ensemble, most: int | None = None) -> Self:
+    def of(cls, ensembles: Sequence[Ensemble], most: int | None = None) -> Self:
         """With at most so many points: without leaves that have more players."""
+        ensemble = ensembles[0]  # for what all have in common
         order = ensemble.parents_first(~ensemble.left_first)
         place = np.empty(len(order), dtype=np.intp)
         place[ensemble.steps["node"]] = np.arange(len(order))
@@ -97,8 +98,11 @@ class Descent:
         sizes, group = _groups(np.cumsum(steps["is_root"], dtype=np.intp) - 1, width)
         kept = np.argsort(group, kind="stable")
         players, steps["player"] = np.unique(steps["player"], return_inverse=True)
+        every = ensemble.valued(steps[kept], ensembles)
+        for leaf in ("u", "v"):
+            every[leaf] *= (steps["width"] == width)[kept]
         return cls(
-            steps=steps[kept],
+            steps=every,
             first_step=np.searchsorted(group[kept], np.arange(len(sizes) + 1)),
             first_point=np.append(0, np.cumsum(sizes)),
             points=np.concatenate([gauss(size)[0] for size in sizes]),
@@ -112,17 +116,13 @@ class Descent:
     def n_points(self) -> int:
         return int(self.lift.shape[1])
 
-    def tips(self, ensembles: Sequence[Ensemble]) -> FloatArray:
-        """(k, I, 2) the values of children of steps in each of k ensembles with these nodes; 0 for leaves left out."""
-        values = [ensembles[0].tips(self.steps, ensemble.value) for ensemble in ensembles]
-        return np.stack(values) * (self.steps["width"] <= self.n_points)[:, None]
-
-    def gains(self, tips: FloatArray, goes: BoolArray) -> FloatArray:
-        """(k, u, Q, n) the gain of each player at the points of the last group, at rows with directions (n, I)."""
-        out = np.zeros((len(tips), len(self.players), self.n_points, len(goes)))
+    def gains(self, some: slice, goes: BoolArray) -> FloatArray:
+        """(k, u, Q, n) the gains of players at the points of the last group, for some outputs, and rows (n, I)."""
+        steps, (u, Q) = self.steps[some], (len(self.players), self.n_points)
+        out = np.zeros((len(steps) * u, Q, len(goes)))
         groups = self.first_step, self.first_point, self.points, self.lift, self.depth, self.lines
-        point_kernels.add_gains(goes, tips, self.steps, *groups, out)
-        return out
+        point_kernels.add_gains(goes, steps, *groups, out)
+        return out.reshape(len(steps), u, Q, len(goes))
 
 
 def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
@@ -142,7 +142,6 @@ class Semivalues:
     """
 
     descent: Descent  # to the other leaves
-    tips: FloatArray  # (k, I, 2) and their values
     weights: FloatArray  # (Q, m) of its points
     paths: Paths | None  # the ways to all leaves, if some are added up
     value: FloatArray  # (k, L) of those, 0 for the others
@@ -150,15 +149,15 @@ class Semivalues:
 
     @classmethod
     def of(cls, ensembles: Sequence[Ensemble], descent: Descent, vectors: FloatArray) -> Self:
-        nodes, n = ensembles[0], descent.n_points
+        n = descent.n_points
         while np.abs(weights := point_weights(vectors, n)).sum(axis=0).max(initial=0.0) > STEADY and n > 1:
             n -= 1
         if n == descent.n_points:
-            return cls(descent, descent.tips(ensembles), weights, None, *np.zeros((2, 0, 0)))
-        descent, paths = Descent.of(nodes, n), nodes.paths
+            return cls(descent, weights, None, *np.zeros((2, 0, 0)))
+        paths = ensembles[0].paths
         table = np.ascontiguousarray(coefficient_table(vectors.shape[1], paths.widest) @ vectors.T)
         value = np.where(np.diff(paths.start) > n, np.stack([e.value for e in ensembles])[:, paths.leaf], 0.0)
-        return cls(descent, descent.tips(ensembles), weights, paths, value, table)
+        return cls(Descent.of(ensembles, n), weights, paths, value, table)
 
     def fill(self, goes: BoolArray, out: FloatArray) -> None:
         """φ (k, n, m, d) of rows with directions `goes` (n, I)."""
@@ -167,7 +166,7 @@ class Semivalues:
         size = min(LANES, max(8, GAIN_BYTES // max(row, 1)))
         for first, start in product(range(0, len(out), OUTPUTS), range(0, goes.shape[0], size)):
             some, rows = slice(first, first + OUTPUTS), slice(start, start + size)
-            for gains, phi in zip(self.descent.gains(self.tips[some], goes[rows]), out[some, rows], strict=True):
+            for gains, phi in zip(self.descent.gains(some, goes[rows]), out[some, rows], strict=True):
                 point_kernels.weigh(gains, self.weights, self.descent.players, phi)
         if self.paths is not None:
             more = np.zeros_like(out)
