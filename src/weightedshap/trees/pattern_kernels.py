@@ -192,7 +192,7 @@ def semivalues(words, n, value, background, places, table, memory, out):
     """Add to ``out[o, b, i, j, r]`` what player i is given at row 64·b + r by the leaves' ``value[o]``, in column j.
 
     What a leaf of value one gives to the players of its group at a pattern is an entry, a line of `memory`. When that
-    is full, all are forgotten.
+    is full, all are forgotten. The first line is zero, for leaves that no output has a value of.
     """
     (start, edge_start, edge), (first_leaf, first_player, who, local), (first, mask, weight) = background
     (of_leaf, of_pattern, entry), columns, outputs = places, table.shape[1], value.shape[0]
@@ -201,7 +201,9 @@ def semivalues(words, n, value, background, places, table, memory, out):
     for g in range(first_leaf.shape[0] - 1):
         end, players = first_leaf[g + 1], who[first_player[g] : first_player[g + 1]]
         width = max(1, players.shape[0] * columns)
-        lines, used = memory[: memory.shape[0] // width * width].reshape(-1, width), 0
+        lines, used = memory[: memory.shape[0] // width * width].reshape(-1, width), 1
+        for j in range(width):
+            lines[0, j] = 0.0
         sums = room[: ROWS * outputs * width].reshape(ROWS, outputs, width)
         for b in range(words.shape[0]):
             rows = min(ROWS, n - ROWS * b)
@@ -211,10 +213,18 @@ def semivalues(words, n, value, background, places, table, memory, out):
                         sums[r, o, j] = 0.0
             for begin in range(first_leaf[g], end, TOGETHER):
                 if used + TOGETHER * ROWS > lines.shape[0]:
-                    used = 0
+                    used = 1
                     for p in range(of_leaf.shape[0]):
                         of_leaf[p] = -1
-                for leaf in range(begin, min(begin + TOGETHER, end)):
+                for q in range(at.shape[0]):
+                    leaf, counts = begin + q, False
+                    for o in range(outputs):
+                        c[o, q] = value[o, leaf] if leaf < end else 0.0
+                        counts |= c[o, q] != 0.0
+                    if not counts:
+                        for r in range(rows):
+                            at[q, r] = 0
+                        continue
                     mine, z = local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
                     find_patterns(words[b], start[leaf], mine.shape[0], edge_start, edge, found)
                     for r in range(rows):
@@ -223,12 +233,7 @@ def semivalues(words, n, value, background, places, table, memory, out):
                             of_leaf[place], of_pattern[place], entry[place] = leaf, found[r], used
                             fill(found[r], mine, mask[z], weight[z], table, many, lines[used])
                             used += 1
-                        at[leaf - begin, r] = entry[place]
-                for q in range(TOGETHER):  # beyond the last leaf the first is added again, times zero
-                    for o in range(outputs):
-                        c[o, q] = value[o, begin + q] if begin + q < end else 0.0
-                    if begin + q >= end:
-                        at[q] = at[0]
+                        at[q, r] = entry[place]
                 add_lines(lines, at, c, rows, sums)
             for o in range(outputs):
                 for k in range(players.shape[0]):
@@ -309,34 +314,42 @@ def add_leaves(words, g, value, background, places, asked, rows, skip, out):
 
     A row has coalitions from `skip` on to ``n[r]``; those count that are alive: without any member that the row fails.
     """
-    (start, edge_start, edge), (first_leaf, _, _, local), (first, mask, weight) = background
-    (of_leaf, of_hidden, share), (coalition, known, n) = places, asked
+    first_leaf, n = background[1][0], asked[2]
     alive, most = np.empty(ROWS, np.uint64), 0
     for r in range(rows):
         most = max(most, n[r])
     for leaf in range(first_leaf[g], first_leaf[g + 1]):
-        base, mine, z = start[leaf], local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
-        every = np.uint64(0)
-        for k in mine:
-            every |= ONE << np.uint64(k)
-        for w in range((most + 63) // 64):
+        if value[leaf] != 0.0:
+            add_leaf(words, leaf, value[leaf], background, places, asked, rows, skip, most, alive, out)
+
+
+@compiled
+def add_leaf(words, leaf, c, background, places, asked, rows, skip, most, alive, out):
+    """The same for one leaf of value c."""
+    (start, edge_start, edge), (_, _, _, local), (first, mask, weight) = background
+    (of_leaf, of_hidden, share), (coalition, known, n) = places, asked
+    base, mine, z = start[leaf], local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
+    every = np.uint64(0)
+    for k in mine:
+        every |= ONE << np.uint64(k)
+    for w in range((most + 63) // 64):
+        for r in range(ROWS):
+            alive[r] = first_bits(n[r] - 64 * w) & ~first_bits(skip - 64 * w)
+        for k in range(mine.shape[0]):
+            passed, ours = passing(words, edge, edge_start[base + k], edge_start[base + k + 1]), known[w, mine[k]]
             for r in range(ROWS):
-                alive[r] = first_bits(n[r] - 64 * w) & ~first_bits(skip - 64 * w)
-            for k in range(mine.shape[0]):
-                passed, ours = passing(words, edge, edge_start[base + k], edge_start[base + k + 1]), known[w, mine[k]]
-                for r in range(ROWS):
-                    alive[r] &= ~ours[r] | (~((passed >> np.uint64(r)) & ONE) + ONE)
-            for r in range(rows):
-                lanes = alive[r]
-                while lanes != 0:
-                    s = 64 * w + lowest(lanes)
-                    lanes &= lanes - ONE
-                    hidden = every & ~coalition[r, s]
-                    at = place_of(leaf, hidden, share.shape[0])
-                    if of_leaf[at] != leaf or of_hidden[at] != hidden:
-                        of_leaf[at], of_hidden[at] = leaf, hidden
-                        share[at] = value[leaf] * share_of(hidden, mine, mask[z], weight[z])
-                    out[r, s] += share[at]
+                alive[r] &= ~ours[r] | (~((passed >> np.uint64(r)) & ONE) + ONE)
+        for r in range(rows):
+            lanes = alive[r]
+            while lanes != 0:
+                s = 64 * w + lowest(lanes)
+                lanes &= lanes - ONE
+                hidden = every & ~coalition[r, s]
+                at = place_of(leaf, hidden, share.shape[0])
+                if of_leaf[at] != leaf or of_hidden[at] != hidden:
+                    of_leaf[at], of_hidden[at] = leaf, hidden
+                    share[at] = c * share_of(hidden, mine, mask[z], weight[z])
+                out[r, s] += share[at]
 
 
 @compiled
