@@ -4,8 +4,8 @@ Against few of them the living leaves of a row are listed, see `leaf_kernels`. M
 `pattern_kernels`: what a row costs then does not depend on how many there are.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -33,64 +33,52 @@ SET_BYTES = 2**23  # of the sets that rows are asked about at once
 class FewRows:
     """B absent rows that are walked one by one; of explained rows the living leaves are listed."""
 
-    nodes: Ensemble  # any of the ensembles, for what they have in common
-    ensembles: tuple[Ensemble, ...]  # one for each of k outputs
+    ensembles: tuple[Ensemble, ...]  # one for each output
     goes: BoolArray  # (B, I) whether each row goes left at each inner node
     weights: FloatArray  # (B,)
 
     @property
     def row_bytes(self) -> int:
         """About what the lists of a row take."""
-        return 8 * (1 + len(self.ensembles)) * min(len(self.weights), 64) * len(self.nodes.value)
+        return 8 * (1 + len(self.ensembles)) * min(len(self.weights), 64) * len(self.ensembles[0].value)
 
     def at(self, X: FloatArray) -> Rows:
         """What is known of rows X (n, c), their directions and leaves, which the methods below ask for."""
-        e, goes, value = self.nodes, self.nodes.directions(X), np.stack([e.value for e in self.ensembles])
-        trees = e.roots, e.left, e.right, e.player, e.n_players, e.depth, value
+        e, goes, value = self.ensembles[0], self.ensembles[0].directions(X), np.stack([e.value for e in self.ensembles])
+        trees = e.roots, e.left, e.right, e.player, value, e.n_players, e.depth
         return goes, leaf_kernels.list_leaves(goes, self.goes, self.weights, *trees)
 
-    def only(self, output: int, rows: Rows) -> tuple[Self, Rows]:
-        """The same for one of the outputs."""
-        one, (goes, (first, c, *rest)) = slice(output, output + 1), rows
-        return replace(self, ensembles=self.ensembles[one]), (goes, (first, c[one], *rest))
+    def weigher(self, vectors: FloatArray) -> Callable[[Rows, slice, FloatArray], None]:
+        return partial(self.semivalues, times(self.ensembles[0].widest, vectors))
 
-    def weigher(self, vectors: FloatArray) -> Callable[[Rows, FloatArray], None]:
-        return partial(self.semivalues, times(self.nodes.widest, vectors))
-
-    def semivalues(self, table: FloatArray, rows: Rows, out: FloatArray) -> None:
+    def semivalues(self, table: FloatArray, rows: Rows, outputs: slice, out: FloatArray) -> None:
         """φ_w (k, n, m, d) under m weight vectors, times which the coefficients K(s, t) are the `table` (K, m)."""
-        for _, leaves, of_one in self._each(rows, out):
-            leaf_kernels.semivalues(*leaves, table, of_one)
+        first, c, *leaves = rows[1]
+        for of_one, phi in zip(c[outputs], out, strict=True):
+            leaf_kernels.semivalues(first, of_one, *leaves, table, phi)
 
-    def ends(self, rows: Rows, out: FloatArray) -> None:
-        """(k, n, 2) the values of no players, the same at every row, and of all players."""
-        for e, _, of_one in self._each(rows, out):
-            of_one[:, 0], of_one[:, 1] = self.weights @ e.walk(self.goes), e.walk(rows[0])
+    def ends(self, rows: Rows, output: int, out: FloatArray) -> None:
+        """(n, 2) the values of no players, the same at every row, and of all players."""
+        e = self.ensembles[output]
+        out[:, 0], out[:, 1] = self.weights @ e.walk(self.goes), e.walk(rows[0])
 
-    def values(self, rows: Rows, coalitions: BoolArray, out: FloatArray) -> None:
-        """(k, n, m) the values of coalitions (m, d)."""
-        for e, leaves, of_one in self._each(rows, out):
-            of_one[:] = e.offset
-            leaf_kernels.values(*leaves, coalitions, of_one)
+    def values(self, rows: Rows, output: int, coalitions: BoolArray, out: FloatArray) -> None:
+        """(n, m) the values of coalitions (m, d)."""
+        first, c, *leaves = rows[1]
+        out[:] = self.ensembles[output].offset
+        leaf_kernels.values(first, c[output], *leaves, coalitions, out)
 
-    def along(self, rows: Rows, orders: IntArray, out: FloatArray) -> None:
-        """(k, n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
-        for e, leaves, of_one in self._each(rows, out):
-            of_one[:] = e.offset
-            leaf_kernels.along(*leaves, orders, of_one)
-
-    def _each(self, rows: Rows, out: FloatArray) -> Iterator[tuple[Ensemble, tuple[Any, ...], FloatArray]]:
-        """The ensemble of each output, its list of leaves, and what is filled in."""
-        first, every, *rest = rows[1]
-        for ensemble, c, of_one in zip(self.ensembles, every, out, strict=True):
-            yield ensemble, (first, c, *rest), of_one
+    def along(self, rows: Rows, output: int, orders: IntArray, out: FloatArray) -> None:
+        """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
+        first, c, *leaves = rows[1]
+        out[:] = self.ensembles[output].offset
+        leaf_kernels.along(first, c[output], *leaves, orders, out)
 
 
 @dataclass(frozen=True)
 class Background:
     """Absent rows that are written as patterns, with the methods of `FewRows`."""
 
-    nodes: Ensemble
     ensembles: tuple[Ensemble, ...]
     value: FloatArray  # (k, L) of leaves in the order of `Paths`
     given: tuple[tuple[Any, ...], ...]  # leaves, their groups and patterns, as `pattern_kernels` asks for them
@@ -99,69 +87,62 @@ class Background:
     @classmethod
     def of(cls, ensembles: tuple[Ensemble, ...], goes: BoolArray, weights: FloatArray) -> Self | None:
         """Rows with directions `goes` (B, I) and weights (B,); None where they have too many patterns."""
-        nodes, paths = ensembles[0], ensembles[0].paths
+        paths = ensembles[0].paths
         ways = paths.start, paths.edge_start, paths.edge
         if paths.widest > PATTERN_BITS or (patterns := _patterns(in_words(goes), weights, *ways)) is None:
             return None
-        groups, size = _groups(paths.start, paths.member, nodes.n_players), np.diff(paths.start)
+        groups, size = _groups(paths.start, paths.member, ensembles[0].n_players), np.diff(paths.start)
         first, mask, weight = patterns
         leaf, passes_all = np.repeat(np.arange(len(size)), np.diff(first)), ALL >> (64 - size).astype(np.uint64)
         share = np.bincount(leaf, weight * (mask == passes_all[leaf]), minlength=len(size))
         value = np.stack([ensemble.value[paths.leaf] for ensemble in ensembles])
-        G = len(groups[0]) - 1
-        group = np.repeat(np.arange(G), np.diff(groups[0]))
-        nothing = np.stack([np.bincount(group, one, minlength=G) for one in value * share])
-        return cls(nodes, ensembles, value, (ways, groups, patterns), nothing)
+        nothing = np.zeros((len(value), len(groups[0]) - 1))
+        np.add.at(nothing.T, np.repeat(np.arange(nothing.shape[1]), np.diff(groups[0])), (value * share).T)
+        return cls(ensembles, value, (ways, groups, patterns), nothing)
 
     @property
     def row_bytes(self) -> int:
         """About what is held of a row."""
-        return 2 * len(self.nodes.left)
-
-    def only(self, output: int, rows: Directions) -> tuple[Self, Directions]:
-        one = slice(output, output + 1)
-        return replace(self, ensembles=self.ensembles[one], value=self.value[one], nothing=self.nothing[one]), rows
+        return 2 * len(self.ensembles[0].left)
 
     def at(self, X: FloatArray) -> Directions:
-        """The directions of rows, and the same as words."""
-        goes = self.nodes.directions(X)
+        goes = self.ensembles[0].directions(X)
         return goes, in_words(goes)
 
-    def weigher(self, vectors: FloatArray) -> Callable[[Directions, FloatArray], None]:
-        return partial(self.semivalues, times(self.nodes.paths.widest, vectors))
+    def weigher(self, vectors: FloatArray) -> Callable[[Directions, slice, FloatArray], None]:
+        return partial(self.semivalues, times(self.ensembles[0].paths.widest, vectors))
 
-    def semivalues(self, table: FloatArray, rows: Directions, out: FloatArray) -> None:
-        (k, n, m, d), words, (columns, weights) = out.shape, rows[1], basis(table, self.nodes.paths.widest)
-        sums, memory = np.zeros((k, len(words), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
-        pattern_kernels.semivalues(words, n, self.value, self.given, _places(np.int64), columns, memory, sums)
+    def semivalues(self, table: FloatArray, rows: Directions, outputs: slice, out: FloatArray) -> None:
+        (k, n, m, d), (columns, weights) = out.shape, basis(table, self.ensembles[0].paths.widest)
+        sums, memory = np.zeros((k, len(rows[1]), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
+        asked = rows[1], n, self.value[outputs], self.given
+        pattern_kernels.semivalues(*asked, _places(np.int64), columns, memory, sums)
         phi = np.empty((min(n, ROWS), m, d))
         for o, b in np.ndindex(sums.shape[:2]):
             point_kernels.weigh(sums[o, b], weights, np.arange(d), phi)
             out[o, ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
 
-    def ends(self, rows: Directions, out: FloatArray) -> None:
-        for e, nothing, of_one in zip(self.ensembles, self.nothing, out, strict=True):
-            of_one[:, 0], of_one[:, 1] = e.offset + nothing.sum(), e.walk(rows[0])
+    def ends(self, rows: Directions, output: int, out: FloatArray) -> None:
+        e = self.ensembles[output]
+        out[:, 0], out[:, 1] = e.offset + self.nothing[output].sum(), e.walk(rows[0])
 
-    def values(self, rows: Directions, coalitions: BoolArray, out: FloatArray) -> None:
-        for e, value, of_one in zip(self.ensembles, self.value, out, strict=True):
-            of_one[:] = e.offset
-            pattern_kernels.values(rows[1], value, self.given, _places(np.float64), coalitions, of_one)
+    def values(self, rows: Directions, output: int, coalitions: BoolArray, out: FloatArray) -> None:
+        out[:] = self.ensembles[output].offset
+        pattern_kernels.values(rows[1], self.value[output], self.given, _places(np.float64), coalitions, out)
 
-    def along(self, rows: Directions, orders: IntArray, out: FloatArray) -> None:
+    def along(self, rows: Directions, output: int, orders: IntArray, out: FloatArray) -> None:
         m, d = orders.shape[1:]
-        size = max(ROWS, SET_BYTES // (16 * (m * d + 1)) // ROWS * ROWS)
+        size = max(1, SET_BYTES // (16 * ROWS * (m * d + 1))) * ROWS
         for begin in range(0, len(orders), size):
-            some = slice(begin, begin + size)
-            lane, n = np.empty(out[0, some].shape, np.int32), len(orders[some])
+            some, words = slice(begin, begin + size), rows[1][begin // ROWS :]
+            lane, n = np.empty(out[some].shape, np.int32), len(out[some])
             (parent, added), sets = np.empty((2, n, m * d + 1), np.int32), np.empty(n, np.int64)
             pattern_kernels.first_players(orders[some].astype(np.int32), parent, added, sets, lane)
-            words, asked = rows[1][begin // ROWS :], (parent, added, sets)
-            for e, value, nothing, of_one in zip(self.ensembles, self.value, self.nothing, out, strict=True):
-                found, places = np.full(parent.shape, e.offset), _places(np.float64)
-                scratch = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
-                pattern_kernels.along(words, value, self.given, places, nothing, *asked, *scratch, found)
-                of_one[some] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
+            found = np.full(parent.shape, self.ensembles[output].offset)
+            scratch = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
+            given = self.value[output], self.given, _places(np.float64), self.nothing[output]
+            pattern_kernels.along(words, *given, parent, added, sets, *scratch, found)
+            out[some] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
 
 
 def _patterns(words: Words, weights: FloatArray, *ways: Any) -> tuple[IntArray, Words, FloatArray] | None:
@@ -215,4 +196,4 @@ def absent_rows(ensembles: tuple[Ensemble, ...], Z: FloatArray, weights: FloatAr
     """The rows Z (B, c) with weights (B,): as patterns if there are many, and these are not too many."""
     goes = ensembles[0].directions(Z)
     many = Background.of(ensembles, goes, weights) if len(weights) > FEW_ROWS else None
-    return FewRows(ensembles[0], ensembles, goes, weights) if many is None else many
+    return FewRows(ensembles, goes, weights) if many is None else many

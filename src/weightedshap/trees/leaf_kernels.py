@@ -68,12 +68,13 @@ def walk_trees(goes, roots, left, right, value, out):
 
 def list_leaves(x_left: BoolArray, z_left: BoolArray, z_weight: FloatArray, *trees: Any) -> tuple[Any, ...]:
     """The living leaves of explained rows, directions `x_left` (n, nodes), against absent ones, `z_left` (B, nodes)."""
-    roots, left, right, player, n_players, depth, value = trees
+    roots, left, right, player, value, n_players, depth = trees
     x_way, z_way = np.where(z_left, right, left), np.where(z_left, left, right)  # where the two part
     ways = np.stack([x_way, z_way, np.broadcast_to(player, z_left.shape), z_left], axis=-1, dtype=np.int32)
     scratch = np.zeros(n_players, np.int8), *np.empty((2, depth), np.int32)
     first, done, room = np.zeros(len(x_left) + 1, np.int64), 0, 1024
-    c, shared, start, member = np.empty((len(value), 0)), np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32)
+    c, start = np.empty((len(value), 0)), np.zeros(1, np.int64)
+    shared, member = np.empty((2, 0), np.int32)
     while done < len(x_left):
         room = max(room, 2 * c.shape[1], depth)
         c, shared, start, member = (with_room(array, room) for array in (c, shared, start, member))

@@ -183,7 +183,7 @@ def add_lines(lines, at, value, rows, sums):
         a, b = lines[at[0, r]], lines[at[1, r]]
         for o in range(value.shape[0]):
             u, v, total = value[o, 0], value[o, 1], sums[r, o]
-            for j in range(total.shape[0]):
+            for j in range(total.shape[0] if u != 0.0 or v != 0.0 else 0):
                 total[j] += u * a[j] + v * b[j]
 
 

@@ -116,13 +116,13 @@ class Descent:
     def n_points(self) -> int:
         return int(self.lift.shape[1])
 
-    def gains(self, some: slice, goes: BoolArray) -> FloatArray:
-        """(k, u, Q, n) the gains of players at the points of the last group, for some outputs, and rows (n, I)."""
-        steps, (u, Q) = self.steps[some], (len(self.players), self.n_points)
-        out = np.zeros((len(steps) * u, Q, len(goes)))
+    def gains(self, steps: Steps, goes: BoolArray) -> FloatArray:
+        """(k, u, Q, n) the gains of players at the points of the last group: of k outputs, at rows (n, I)."""
+        shape = len(self.players), self.n_points, len(goes)
+        out = np.zeros((len(steps) * shape[0], *shape[1:]))
         groups = self.first_step, self.first_point, self.points, self.lift, self.depth, self.lines
         point_kernels.add_gains(goes, steps, *groups, out)
-        return out.reshape(len(steps), u, Q, len(goes))
+        return out.reshape(len(steps), *shape)
 
 
 def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
@@ -159,17 +159,18 @@ class Semivalues:
         value = np.where(np.diff(paths.start) > n, np.stack([e.value for e in ensembles])[:, paths.leaf], 0.0)
         return cls(Descent.of(ensembles, n), weights, paths, value, table)
 
-    def fill(self, goes: BoolArray, out: FloatArray) -> None:
-        """φ (k, n, m, d) of rows with directions `goes` (n, I)."""
+    def fill(self, goes: BoolArray, outputs: slice, out: FloatArray) -> None:
+        """φ (k, n, m, d) of rows with directions `goes` (n, I) and some outputs."""
         out[:] = 0.0
         row = 8 * len(self.descent.players) * self.descent.n_points
         size = min(LANES, max(8, GAIN_BYTES // max(row, 1)))
-        for first, start in product(range(0, len(out), OUTPUTS), range(0, goes.shape[0], size)):
+        steps = self.descent.steps[outputs]
+        for first, start in product(range(0, len(out), OUTPUTS), range(0, len(goes), size)):
             some, rows = slice(first, first + OUTPUTS), slice(start, start + size)
-            for gains, phi in zip(self.descent.gains(some, goes[rows]), out[some, rows], strict=True):
+            for gains, phi in zip(self.descent.gains(steps[some], goes[rows]), out[some, rows], strict=True):
                 point_kernels.weigh(gains, self.weights, self.descent.players, phi)
         if self.paths is not None:
             more = np.zeros_like(out)
-            for value, phi in zip(self.value, more, strict=True):
+            for value, phi in zip(self.value[outputs], more, strict=True):
                 path_kernels.semivalues(goes, value, *self.paths[1:], self.table, phi)
             out += more
