@@ -4,9 +4,10 @@ Hidden features take the missing-value side (tree surrogate) or the values of ba
 splits on them are averaged by cover (path-dependent).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -155,7 +156,7 @@ class Ensemble:
         steps = np.zeros(n_inner, STEP)
         for name, values in fields.items():
             steps[name] = values
-        return self.valued(steps, (self,))[0]
+        return np.asarray(self.valued(steps, (self,))[0])
 
     def children(self, node: Int32) -> Int32:
         """(2, …) the children of inner nodes in the order of work."""
@@ -272,20 +273,12 @@ class Ensemble:
         return total
 
 
-def alike(ensembles: Sequence[Ensemble]) -> list[tuple[Ensemble, ...]]:
+def alike(ensembles: Iterable[Ensemble]) -> list[tuple[Ensemble, ...]]:
     """The ensembles; those together that follow each other and differ in nothing but `value` and `offset`."""
-    found: list[tuple[Ensemble, ...]] = []
-    for ensemble in ensembles:
-        if found and _same_nodes(found[-1][0], ensemble):
-            found[-1] += (ensemble,)
-        else:
-            found.append((ensemble,))
-    return found
-
-
-def _same_nodes(one: Ensemble, other: Ensemble) -> bool:
     names = {field.name for field in fields(Ensemble)} - {"value", "offset"}
-    return all(np.array_equal(vars(one)[name], vars(other)[name]) for name in names)
+    return [
+        tuple(some) for _, some in groupby(ensembles, lambda e: [np.asarray(vars(e)[name]).tobytes() for name in names])
+    ]
 
 
 def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ensemble:

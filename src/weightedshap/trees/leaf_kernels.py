@@ -4,8 +4,8 @@ Where a split parts the explained row x from the absent one, its player decides:
 So every leaf is an indicator ``1[A ⊆ S, B ∩ S = ∅]`` of players A that must be known and B that must be hidden. The
 leaves that can be reached are listed once for each row; Δ and values are sums over that list.
 
-Row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has value ``c[o, l]`` in output o. Its members are the first
-``shared[l]`` of the leaf before it and ``member[start[l] : start[l + 1]]``, where player p is written p in A and ~p in B.
+Row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has value ``c[l]``, one for each output. Its members are the
+first ``shared[l]`` of the leaf before it and ``member[start[l] : start[l + 1]]``: p if player p is in A, ~p if in B.
 
 Inner nodes are numbered before leaves: from ``n_inner = left.shape[0]`` on a node has ``value[node − n_inner]``.
 """

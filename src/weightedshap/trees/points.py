@@ -162,9 +162,9 @@ class Semivalues:
     def fill(self, goes: BoolArray, outputs: slice, out: FloatArray) -> None:
         """φ (k, n, m, d) of rows with directions `goes` (n, I) and some outputs."""
         out[:] = 0.0
-        row = 8 * len(self.descent.players) * self.descent.n_points
-        size = min(LANES, max(8, GAIN_BYTES // max(row, 1)))
         steps = self.descent.steps[outputs]
+        row = 8 * len(self.descent.players) * self.descent.n_points * min(len(steps), OUTPUTS)
+        size = min(LANES, max(8, GAIN_BYTES // max(row, 1)))
         for first, start in product(range(0, len(out), OUTPUTS), range(0, len(goes), size)):
             some, rows = slice(first, first + OUTPUTS), slice(start, start + size)
             for gains, phi in zip(self.descent.gains(steps[some], goes[rows]), out[some, rows], strict=True):
