@@ -1,6 +1,7 @@
 """The loops over trees as plain Python, on the smallest ensembles: no compiler, and out of bounds is an error."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import wraps
 from unittest import mock
 
@@ -82,7 +83,11 @@ def test_games_of_a_background(patterns, d, depth, n):
     weights = rng.dirichlet(np.ones(5))
     mixed = np.where(all_coalitions(d)[:, None, None], X[:, None], Z)  # (2^d, n, 5, d)
     each = np.array([reference_value(ensemble, row) for row in mixed.reshape(-1, d)]).reshape(mixed.shape[:-1])
-    assert_reads_out(games_of(patterns, [ensemble], Z, weights, d)(X), (each @ weights).T)
+    halved = replace(ensemble, value=ensemble.value / 2, offset=ensemble.offset / 2)
+    block = games_of(patterns, [ensemble, halved], Z, weights, d)(X)
+    assert_reads_out(block.output(0), (each @ weights).T)
+    asked = np.random.default_rng(d).dirichlet(np.ones(d), size=2)
+    np.testing.assert_array_equal(block.semivalues(asked)[..., 1], block.semivalues(asked)[..., 0] / 2)
 
 
 @pytest.mark.parametrize(("d", "depth", "n"), SIZES)
@@ -101,7 +106,10 @@ def test_path_dependent_games(d, depth, n, steady):
     ensemble, X = random_ensemble(rng, d, depth, trees=2), some_rows(rng, n, d)
     expected = np.array([[reference_value(ensemble, x, known) for known in all_coalitions(d)] for x in X])
     with mock.patch.object(points, "STEADY", steady):
-        assert_reads_out(path_games([ensemble], d)(X), expected)
+        block = path_games([replace(ensemble, value=ensemble.value / 2), ensemble], d)(X)
+        assert_reads_out(block.output(1), expected)
+        asked = np.random.default_rng(d).dirichlet(np.ones(d), size=2)
+        np.testing.assert_array_equal(block.semivalues(asked)[..., 1], block.semivalues(asked)[..., 0] * 2)
     row, coalition = rng.integers(0, n, size=9), all_coalitions(d)[rng.integers(0, 2**d, size=9)]
     found = ensemble.masked_values(X, row, coalition)
     np.testing.assert_allclose(found, expected[row, coalition @ 2 ** np.arange(d)], atol=1e-11)

@@ -20,6 +20,7 @@ import weightedshap as ws
 from tests.games.trees import assert_reads_out
 from weightedshap.games import TreeModel
 from weightedshap.games.surrogate import Masked
+from weightedshap.games.tree_blocks import leaf_games, path_games
 from weightedshap.trees import readers
 from weightedshap.trees.ensembles import Ensemble
 
@@ -58,6 +59,11 @@ def fit_multi_output_forest():
     return forests.RandomForestRegressor(5, random_state=0).fit(X, np.c_[y, y**2]), X
 
 
+def fit_multi_output_catboost():
+    X, y = table(holes=0.1)
+    return catboost.CatBoostRegressor(iterations=5, depth=4, loss_function="MultiRMSE", **CAT).fit(X, np.c_[y, y**2]), X
+
+
 F = functools.partial
 LGBM, LGBMC = F(lightgbm.LGBMRegressor, **QUIET), F(lightgbm.LGBMClassifier, **QUIET)
 XGB, XGBC = F(xgboost.XGBRegressor, n_jobs=1), F(xgboost.XGBClassifier, n_jobs=1)
@@ -79,11 +85,13 @@ MODELS = {
     "catboost": F(fit, F(CB, iterations=10, depth=6)),
     "catboost of two classes": F(fit, F(CBC, iterations=8, depth=4), "two"),
     "catboost of three classes": F(fit, F(CBC, iterations=5, depth=3), "three"),
+    "catboost of two targets": fit_multi_output_catboost,
     "catboost grown by loss": F(fit, F(CB, iterations=5, grow_policy="Lossguide")),
     "single tree": F(fit, F(tree.DecisionTreeRegressor, **SEED), holes=0.1),
     "single tree of three classes": F(fit, F(tree.DecisionTreeClassifier, **SEED), "three"),
     "forest": F(fit, F(forests.RandomForestRegressor, 5, **SEED)),
     "forest of two classes": F(fit, F(forests.RandomForestClassifier, 5, **SEED), "two"),
+    "forest of three classes": F(fit, F(forests.RandomForestClassifier, 5, **SEED), "three"),
     "forest of two targets": fit_multi_output_forest,
     "extra trees": F(fit, F(forests.ExtraTreesRegressor, 5, **SEED), holes=0),
     "gradient boosting": F(fit, F(forests.GradientBoostingRegressor, n_estimators=10, **SEED), holes=0),
@@ -357,6 +365,33 @@ def test_a_deep_forest_on_many_columns_adds_up(removal):
     assert explanation.values.shape == (2, 2000)
     game_full = explanation.predictions + explanation.endpoint_gaps["full"]
     np.testing.assert_allclose(explanation.shapley.sum(axis=1), game_full - explanation.base_values, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "readers"),
+    [
+        ("forest of three classes", 1),
+        ("forest of two targets", 1),
+        ("single tree of three classes", 1),
+        ("catboost of three classes", 1),
+        ("catboost of two targets", 1),
+        ("lightgbm of three classes", 3),
+        ("xgboost of three classes", 3),
+    ],
+)
+@both_removals
+def test_outputs_of_the_same_trees_share_a_reader_and_each_is_as_if_alone(name, readers, removal):
+    model, X = read(name)
+    fitted = TreeModel(removal).fit(model, X[:20])
+    assert len(fitted.games.readers) == readers
+    block, rng, d = fitted.block(X[30:50]), np.random.default_rng(0), X.shape[1]
+    vectors, orders = rng.dirichlet(np.ones(d), size=9), rng.permuted(np.tile(np.arange(d), (20, 3, 1)), axis=2)
+    for o in range(len(fitted.read.ensembles)):
+        games = path_games if removal == "path" else functools.partial(leaf_games, Z=X[:20], weights=np.full(20, 0.05))
+        for one in (block.output(o), games(fitted.read.ensembles[o : o + 1], d=d)(X[30:50])):
+            np.testing.assert_array_equal(one.semivalues(vectors)[..., 0], block.semivalues(vectors)[..., o])
+            np.testing.assert_array_equal(one.along(orders)[..., 0], block.along(orders)[..., o])
+            np.testing.assert_array_equal(one.ends()[..., 0], block.ends()[..., o])
 
 
 def test_blocks_of_rows_give_what_single_rows_give():

@@ -271,7 +271,7 @@ def test_a_background_with_too_many_patterns_is_walked():
     rng, d = np.random.default_rng(0), 6
     ensemble = random_ensemble(rng, d, 6)
     with mock.patch.object(backgrounds, "MOST_PATTERNS", 3):
-        assert isinstance(absent_rows(ensemble, rng.normal(size=(50, d)), np.full(50, 0.02)), FewRows)
+        assert isinstance(absent_rows((ensemble,), rng.normal(size=(50, d)), np.full(50, 0.02)), FewRows)
 
 
 def read_outs(block, orders, coalitions):
@@ -305,6 +305,39 @@ def test_patterns_tell_what_walks_of_the_background_tell(seed, d, depth, n, grou
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * max(1.0, np.abs(expected).max()))
 
 
+def of_the_same_nodes(rng, ensemble, k):
+    """k ensembles that differ in values, of which some are 0 in some or in all of them, and in offsets."""
+    L = len(ensemble.value)
+    values = rng.normal(size=(k, L)) * (rng.random((k, L)) < 0.6) * (rng.random(L) < 0.8)
+    return [replace(ensemble, value=value, offset=float(rng.normal())) for value in values]
+
+
+@given(seed=seeds, d=st.integers(1, 90), depth=st.integers(0, 12), n=st.integers(1, 140), k=st.integers(2, 20))
+def test_outputs_with_the_same_nodes_are_read_together_and_have_the_bits_of_each_alone(seed, d, depth, n, k):
+    rng = np.random.default_rng(seed)
+    outputs = of_the_same_nodes(rng, random_ensemble(rng, d, depth), k)
+    outputs += [random_ensemble(rng, d, depth), *of_the_same_nodes(rng, random_ensemble(rng, d, depth), 2)]
+    X, Z, weights = some_rows(rng, n, d), some_rows(rng, 9, d), rng.dirichlet(np.ones(9))
+    asked = rng.permuted(np.tile(np.arange(d), (n, 3, 1)), axis=2), rng.random((9, d)) < 0.5
+    ways = [functools.partial(leaf_games, Z=Z, weights=weights, d=d, patterns=some) for some in (False, True)]
+    for games in (*ways, functools.partial(path_games, d=d)):
+        block = games(outputs)(X)
+        together, alone = read_outs(block, *asked), rng.integers(len(outputs))
+        for one in (block.output(alone), games(outputs[alone : alone + 1])(X)):
+            for found, every in zip(read_outs(one, *asked), together, strict=True):
+                np.testing.assert_array_equal(found[..., 0], every[..., alone])
+
+
+def test_only_ensembles_with_the_same_nodes_are_put_together():
+    rng = np.random.default_rng(0)
+    first, second = random_ensemble(rng, 5, 6), random_ensemble(rng, 5, 6)
+    same = of_the_same_nodes(rng, first, 2)
+    covers, single = replace(first, cover=first.cover + 1), replace(first, single=True)
+    found = ensembles.alike([first, *same, second, first, covers, single])
+    assert [len(some) for some in found] == [3, 1, 1, 1, 1]
+    assert ensembles.alike([]) == []
+
+
 def chain_of(d):
     """A tree that asks all of d players on one path, and a background that fails few of them."""
     rng = np.random.default_rng(d)
@@ -314,7 +347,7 @@ def chain_of(d):
 @pytest.mark.parametrize(("d", "patterns"), [(13, True), (40, True), (63, True), (64, True), (65, False)])
 def test_leaves_of_many_players_are_read_out(d, patterns):
     ensemble, X, Z = chain_of(d)
-    absent = absent_rows(ensemble, Z, np.full(40, 1 / 40))
+    absent = absent_rows((ensemble,), Z, np.full(40, 1 / 40))
     assert isinstance(absent, Background if patterns else FewRows)
     rng = np.random.default_rng(0)
     orders, coalitions = rng.permuted(np.tile(np.arange(d), (5, 3, 1)), axis=2), rng.random((30, d)) < 0.9
@@ -340,7 +373,7 @@ def test_a_row_has_the_same_bits_in_every_block_of_a_background():
             np.testing.assert_array_equal(part, every[start:stop])
 
 
-@pytest.mark.parametrize("small", [{"PLACES": 1}, {"PLACES": 16}, {"ENTRIES": 2**14}, {"SET_BYTES": 1}])
+@pytest.mark.parametrize("small", [{"PLACES": 1}, {"PLACES": 16}, {"ENTRIES": 2**16}, {"SET_BYTES": 1}])
 def test_what_is_kept_changes_no_bit(small):
     games, X, orders, coalitions = by_patterns(seed=2, d=12, n=200, m=13, depth=9, trees=9)
     expected = read_outs(games(X), orders, coalitions)

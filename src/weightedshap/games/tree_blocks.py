@@ -11,13 +11,13 @@ from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import lane_kernels
 from weightedshap.trees.backgrounds import absent_rows
-from weightedshap.trees.ensembles import Ensemble
+from weightedshap.trees.ensembles import Ensemble, Steps, alike
 from weightedshap.trees.points import Descent, Semivalues
 
 KEPT_BYTES = 2**28  # of walks that another game will ask for
 Made = TypeVar("Made")
-Weigher = Callable[[Any, FloatArray], None]
-"""Fills in φ_w (n, m, d) of rows under m weight vectors."""
+Weigher = Callable[[Any, slice, FloatArray], None]
+"""Fills in φ_w (k, n, m, d) of rows and k outputs that follow each other, under m weight vectors."""
 
 
 class Latest(Generic[Made]):
@@ -38,48 +38,55 @@ class Latest(Generic[Made]):
 
 
 class Reader(Protocol):
-    """One ensemble under one way of removing features; what `at` finds of rows, the other methods ask for."""
+    """Ensembles with the same nodes, one for each output, under one way of removing features.
 
+    What `at` finds of rows, the other methods ask for, with an output's place among the ensembles.
+    """
+
+    @property
+    def ensembles(self) -> tuple[Ensemble, ...]: ...
     @property
     def row_bytes(self) -> int: ...
     def at(self, X: FloatArray) -> Any: ...
     def weigher(self, vectors: FloatArray) -> Weigher: ...
-    def ends(self, rows: Any, out: FloatArray) -> None: ...
-    def values(self, rows: Any, coalitions: BoolArray, out: FloatArray) -> None: ...
-    def along(self, rows: Any, orders: IntArray, out: FloatArray) -> None: ...
+    def ends(self, rows: Any, output: int, out: FloatArray) -> None: ...
+    def values(self, rows: Any, output: int, coalitions: BoolArray, out: FloatArray) -> None: ...
+    def along(self, rows: Any, output: int, orders: IntArray, out: FloatArray) -> None: ...
 
 
 @dataclass(frozen=True)
 class TreeBlock:
     """The games of n rows, an `ExactBlock` read off trees."""
 
-    outputs: tuple[tuple[Reader, Latest[Weigher], Any], ...]  # of each its reader, what weighs, and the rows
+    outputs: tuple[tuple[Reader, Latest[Weigher], Any, int], ...]  # of each its reader, what weighs, rows, and place
     d: int
     n: int
 
     def values(self, coalitions: BoolArray) -> FloatArray:
         known = np.ascontiguousarray(coalitions)
-        return self._filled((len(known),), lambda reader, _, rows, out: reader.values(rows, known, out))
+        return self._filled((len(known),), lambda reader, rows, o, out: reader.values(rows, o, known, out))
 
     def along(self, orders: IntArray) -> FloatArray:
         walked = np.ascontiguousarray(orders)
         shape = orders.shape[1], self.d + 1
-        return self._filled(shape, lambda reader, _, rows, out: reader.along(rows, walked, out))
+        return self._filled(shape, lambda reader, rows, o, out: reader.along(rows, o, walked, out))
 
     def ends(self) -> FloatArray:
-        return self._filled((2,), lambda reader, _, rows, out: reader.ends(rows, out))
+        return self._filled((2,), lambda reader, rows, o, out: reader.ends(rows, o, out))
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
-        shape = len(vectors), self.d
-        return self._filled(shape, lambda _, weigher, rows, out: weigher(vectors)(rows, out))
+        out = np.empty((len(self.outputs), self.n, len(vectors), self.d))
+        for reader in {id(reader): reader for reader, *_ in self.outputs}.values():
+            here = [at for at, one in enumerate(self.outputs) if one[0] is reader]  # one after the other
+            _, weigher, rows, first = self.outputs[here[0]]
+            weigher(vectors)(rows, slice(first, first + len(here)), out[here[0] : here[-1] + 1])
+        return np.moveaxis(out, 0, -1)
 
-    def _filled(
-        self, shape: tuple[int, ...], fill: Callable[[Reader, Latest[Any], Any, FloatArray], None]
-    ) -> FloatArray:
+    def _filled(self, shape: tuple[int, ...], fill: Callable[[Reader, Any, int, FloatArray], None]) -> FloatArray:
         """(n, *shape, k); outputs stay apart in memory, and are filled one by one."""
         out = np.empty((len(self.outputs), self.n, *shape))
-        for one, of_one in zip(self.outputs, out, strict=True):
-            fill(*one, of_one)
+        for (reader, _, rows, place), of_one in zip(self.outputs, out, strict=True):
+            fill(reader, rows, place, of_one)
         return np.moveaxis(out, 0, -1)
 
     def output(self, index: int) -> Self:
@@ -110,7 +117,7 @@ class WalkedBlock(TreeBlock):
 
 @dataclass(frozen=True)
 class TreeGames:
-    """X (n, c) → the games of these rows, by the reader of each output."""
+    """X (n, c) → the games of these rows, by the readers of outputs."""
 
     readers: tuple[tuple[Reader, Latest[Weigher]], ...]
     d: int
@@ -120,7 +127,9 @@ class TreeGames:
         return cls(tuple((reader, Latest(reader.weigher)) for reader in readers), d)
 
     def __call__(self, X: FloatArray) -> TreeBlock:
-        return TreeBlock(tuple((reader, of, reader.at(X)) for reader, of in self.readers), self.d, len(X))
+        found = ((reader, of, reader.at(X)) for reader, of in self.readers)
+        outputs = tuple((*one, place) for one in found for place in range(len(one[0].ensembles)))
+        return TreeBlock(outputs, self.d, len(X))
 
     @property
     def row_bytes(self) -> int:
@@ -132,47 +141,54 @@ class TreeGames:
 class ByCover:
     """Splits on hidden features are averaged by cover."""
 
-    ensemble: Ensemble
+    ensembles: tuple[Ensemble, ...]
+    steps: Steps  # (k, I) those of `Ensemble.groups` with the values of each
     descent: Descent
+
+    @classmethod
+    def of(cls, ensembles: tuple[Ensemble, ...]) -> Self:
+        nodes = ensembles[0]
+        return cls(ensembles, nodes.valued(nodes.groups.steps, ensembles), Descent.of(ensembles))
 
     @property
     def row_bytes(self) -> int:
         """About what is held of a row, so that rows of large forests are cut for workers."""
-        return 2 * len(self.ensemble.left)
+        return 2 * len(self.ensembles[0].left)
 
     def at(self, X: FloatArray) -> BoolArray:
         """What is known of rows X (n, c), their directions (n, I), which the methods below ask for."""
-        return self.ensemble.directions(X)
+        return self.ensembles[0].directions(X)
 
     def weigher(self, vectors: FloatArray) -> Weigher:
-        return Semivalues.of(self.ensemble, self.descent, vectors).fill
+        return Semivalues.of(self.ensembles, self.descent, vectors).fill
 
-    def ends(self, goes: BoolArray, out: FloatArray) -> None:
+    def ends(self, goes: BoolArray, output: int, out: FloatArray) -> None:
         """(n, 2) the values of no players and of all players."""
-        out[:, 0], out[:, 1] = self.ensemble.mean_by_cover, self.ensemble.walk(goes)
+        ensemble = self.ensembles[output]
+        out[:, 0], out[:, 1] = ensemble.mean_by_cover, ensemble.walk(goes)
 
-    def values(self, goes: BoolArray, coalitions: BoolArray, out: FloatArray) -> None:
+    def values(self, goes: BoolArray, output: int, coalitions: BoolArray, out: FloatArray) -> None:
         """(n, m) the values of coalitions (m, d)."""
-        e = self.ensemble
+        e = self.ensembles[output]
         out[:] = e.constant
         lane_kernels.values(goes, e.steps, e.lines, coalitions, out)
 
-    def along(self, goes: BoolArray, orders: IntArray, out: FloatArray) -> None:
+    def along(self, goes: BoolArray, output: int, orders: IntArray, out: FloatArray) -> None:
         """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
-        out[:], groups, constant = 0.0, self.ensemble.groups, self.ensemble.constant
+        out[:], groups = 0.0, self.ensembles[0].groups._replace(steps=self.steps[output])
         lane_kernels.add_steps(goes, *groups, orders, out)  # by how much the value changes with each player
         np.cumsum(out, axis=2, out=out)
-        out += constant
+        out += self.ensembles[output].constant
 
 
 def leaf_games(ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int) -> TreeGames:
     """Games whose hidden features take the values of absent rows Z (B, c) with weights (B,)."""
-    return TreeGames.of((absent_rows(ensemble, Z, weights) for ensemble in ensembles), d)
+    return TreeGames.of((absent_rows(some, Z, weights) for some in alike(ensembles)), d)
 
 
 def path_games(ensembles: Sequence[Ensemble], d: int) -> TreeGames:
     """Games whose splits on hidden features are averaged by cover."""
-    return TreeGames.of((ByCover(ensemble, Descent.of(ensemble)) for ensemble in ensembles), d)
+    return TreeGames.of(map(ByCover.of, alike(ensembles)), d)
 
 
 def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:

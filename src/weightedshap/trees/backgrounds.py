@@ -1,4 +1,4 @@
-"""Absent rows, whose values stand in for hidden features, as one ensemble sees them.
+"""Absent rows, whose values stand in for hidden features, as ensembles with the same nodes see them.
 
 Against few of them the living leaves of a row are listed, see `leaf_kernels`. Many are written as patterns, see
 `pattern_kernels`: what a row costs then does not depend on how many there are.
@@ -6,7 +6,7 @@ Against few of them the living leaves of a row are listed, see `leaf_kernels`. M
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from weightedshap.trees.leaf_kernels import level, with_room
 from weightedshap.trees.pattern_kernels import ALL, ROWS, SEEN, in_words
 
 Words = npt.NDArray[np.uint64]
+Directions = tuple[BoolArray, Words]  # (n, I) of rows, and the same as words, see `pattern_kernels`
 Rows = tuple[BoolArray, tuple[Any, ...]]  # directions (n, I), and lists of leaves, see `leaf_kernels`
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
@@ -32,111 +33,116 @@ SET_BYTES = 2**23  # of the sets that rows are asked about at once
 class FewRows:
     """B absent rows that are walked one by one; of explained rows the living leaves are listed."""
 
-    ensemble: Ensemble
+    ensembles: tuple[Ensemble, ...]  # one for each output
     goes: BoolArray  # (B, I) whether each row goes left at each inner node
     weights: FloatArray  # (B,)
 
     @property
     def row_bytes(self) -> int:
         """About what the lists of a row take."""
-        return 16 * min(len(self.weights), 64) * len(self.ensemble.value)
+        return 8 * (1 + len(self.ensembles)) * min(len(self.weights), 64) * len(self.ensembles[0].value)
 
     def at(self, X: FloatArray) -> Rows:
         """What is known of rows X (n, c), their directions and leaves, which the methods below ask for."""
-        e = self.ensemble
-        trees, goes = (e.roots, e.left, e.right, e.player, e.value, e.n_players, e.depth), e.directions(X)
+        e, goes, value = self.ensembles[0], self.ensembles[0].directions(X), np.stack([e.value for e in self.ensembles])
+        trees = e.roots, e.left, e.right, e.player, value, e.n_players, e.depth
         return goes, leaf_kernels.list_leaves(goes, self.goes, self.weights, *trees)
 
-    def weigher(self, vectors: FloatArray) -> Callable[[Rows, FloatArray], None]:
-        return partial(self.semivalues, times(self.ensemble.widest, vectors))
+    def weigher(self, vectors: FloatArray) -> Callable[[Rows, slice, FloatArray], None]:
+        return partial(self.semivalues, times(self.ensembles[0].widest, vectors))
 
-    def semivalues(self, table: FloatArray, rows: Rows, out: FloatArray) -> None:
-        """φ_w (n, m, d) under m weight vectors, times which the coefficients K(s, t) are the `table` (K, m)."""
-        leaf_kernels.semivalues(*rows[1], table, out)
+    def semivalues(self, table: FloatArray, rows: Rows, outputs: slice, out: FloatArray) -> None:
+        """φ_w (k, n, m, d) under m weight vectors, times which the coefficients K(s, t) are the `table` (K, m)."""
+        first, c, *leaves = rows[1]
+        for of_one, phi in zip(c[outputs], out, strict=True):
+            leaf_kernels.semivalues(first, of_one, *leaves, table, phi)
 
-    def ends(self, rows: Rows, out: FloatArray) -> None:
-        """(n, 2) the values of no players and of all players."""
-        out[:, 0], out[:, 1] = self.empty, self.ensemble.walk(rows[0])
+    def ends(self, rows: Rows, output: int, out: FloatArray) -> None:
+        """(n, 2) the values of no players, the same at every row, and of all players."""
+        e = self.ensembles[output]
+        out[:, 0], out[:, 1] = self.weights @ e.walk(self.goes), e.walk(rows[0])
 
-    @cached_property
-    def empty(self) -> float:
-        """The game of no players, the same at every row."""
-        return float(self.weights @ self.ensemble.walk(self.goes))
-
-    def values(self, rows: Rows, coalitions: BoolArray, out: FloatArray) -> None:
+    def values(self, rows: Rows, output: int, coalitions: BoolArray, out: FloatArray) -> None:
         """(n, m) the values of coalitions (m, d)."""
-        out[:] = self.ensemble.offset
-        leaf_kernels.values(*rows[1], coalitions, out)
+        first, c, *leaves = rows[1]
+        out[:] = self.ensembles[output].offset
+        leaf_kernels.values(first, c[output], *leaves, coalitions, out)
 
-    def along(self, rows: Rows, orders: IntArray, out: FloatArray) -> None:
+    def along(self, rows: Rows, output: int, orders: IntArray, out: FloatArray) -> None:
         """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
-        out[:] = self.ensemble.offset
-        leaf_kernels.along(*rows[1], orders, out)
+        first, c, *leaves = rows[1]
+        out[:] = self.ensembles[output].offset
+        leaf_kernels.along(first, c[output], *leaves, orders, out)
 
 
 @dataclass(frozen=True)
 class Background:
     """Absent rows that are written as patterns, with the methods of `FewRows`."""
 
-    ensemble: Ensemble
+    ensembles: tuple[Ensemble, ...]
+    value: FloatArray  # (k, L) of leaves in the order of `Paths`
     given: tuple[tuple[Any, ...], ...]  # leaves, their groups and patterns, as `pattern_kernels` asks for them
-    nothing: FloatArray  # (G,) what each group of leaves gives to no players
+    nothing: FloatArray  # (k, G) what each group of leaves gives to no players
 
     @classmethod
-    def of(cls, ensemble: Ensemble, goes: BoolArray, weights: FloatArray) -> Self | None:
+    def of(cls, ensembles: tuple[Ensemble, ...], goes: BoolArray, weights: FloatArray) -> Self | None:
         """Rows with directions `goes` (B, I) and weights (B,); None where they have too many patterns."""
-        paths = ensemble.paths
+        paths = ensembles[0].paths
         ways = paths.start, paths.edge_start, paths.edge
         if paths.widest > PATTERN_BITS or (patterns := _patterns(in_words(goes), weights, *ways)) is None:
             return None
-        groups, size = _groups(paths.start, paths.member, ensemble.n_players), np.diff(paths.start)
+        groups, size = _groups(paths.start, paths.member, ensembles[0].n_players), np.diff(paths.start)
         first, mask, weight = patterns
         leaf, passes_all = np.repeat(np.arange(len(size)), np.diff(first)), ALL >> (64 - size).astype(np.uint64)
         share = np.bincount(leaf, weight * (mask == passes_all[leaf]), minlength=len(size))
-        group = np.repeat(np.arange(len(groups[0]) - 1), np.diff(groups[0]))
-        nothing = np.zeros(len(groups[0]) - 1)
-        np.add.at(nothing, group, paths.value * share)
-        return cls(ensemble, ((paths.value, *ways), groups, patterns), nothing)
+        value = np.stack([ensemble.value[paths.leaf] for ensemble in ensembles])
+        nothing = np.zeros((len(value), len(groups[0]) - 1))
+        np.add.at(nothing.T, np.repeat(np.arange(nothing.shape[1]), np.diff(groups[0])), (value * share).T)
+        return cls(ensembles, value, (ways, groups, patterns), nothing)
 
     @property
     def row_bytes(self) -> int:
         """About what is held of a row."""
-        return 2 * len(self.ensemble.left)
+        return 2 * len(self.ensembles[0].left)
 
-    def at(self, X: FloatArray) -> BoolArray:
-        return self.ensemble.directions(X)
+    def at(self, X: FloatArray) -> Directions:
+        goes = self.ensembles[0].directions(X)
+        return goes, in_words(goes)
 
-    def weigher(self, vectors: FloatArray) -> Callable[[BoolArray, FloatArray], None]:
-        return partial(self.semivalues, times(self.ensemble.paths.widest, vectors))
+    def weigher(self, vectors: FloatArray) -> Callable[[Directions, slice, FloatArray], None]:
+        return partial(self.semivalues, times(self.ensembles[0].paths.widest, vectors))
 
-    def semivalues(self, table: FloatArray, goes: BoolArray, out: FloatArray) -> None:
-        (n, m, d), words, (columns, weights) = out.shape, in_words(goes), basis(table, self.ensemble.paths.widest)
-        sums, memory = np.zeros((len(words), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
-        pattern_kernels.semivalues(words, n, self.given, _places(np.int64), columns, memory, sums)
+    def semivalues(self, table: FloatArray, rows: Directions, outputs: slice, out: FloatArray) -> None:
+        (k, n, m, d), (columns, weights) = out.shape, basis(table, self.ensembles[0].paths.widest)
+        sums, memory = np.zeros((k, len(rows[1]), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
+        asked = rows[1], n, self.value[outputs], self.given
+        pattern_kernels.semivalues(*asked, _places(np.int64), columns, memory, sums)
         phi = np.empty((min(n, ROWS), m, d))
-        for b, some in enumerate(sums):
-            point_kernels.weigh(some, weights, np.arange(d), phi)
-            out[ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
+        for o, b in np.ndindex(sums.shape[:2]):
+            point_kernels.weigh(sums[o, b], weights, np.arange(d), phi)
+            out[o, ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
 
-    def ends(self, goes: BoolArray, out: FloatArray) -> None:
-        out[:, 0], out[:, 1] = self.ensemble.offset + self.nothing.sum(), self.ensemble.walk(goes)
+    def ends(self, rows: Directions, output: int, out: FloatArray) -> None:
+        e = self.ensembles[output]
+        out[:, 0], out[:, 1] = e.offset + self.nothing[output].sum(), e.walk(rows[0])
 
-    def values(self, goes: BoolArray, coalitions: BoolArray, out: FloatArray) -> None:
-        out[:] = self.ensemble.offset
-        pattern_kernels.values(in_words(goes), self.given, _places(np.float64), coalitions, out)
+    def values(self, rows: Directions, output: int, coalitions: BoolArray, out: FloatArray) -> None:
+        out[:] = self.ensembles[output].offset
+        pattern_kernels.values(rows[1], self.value[output], self.given, _places(np.float64), coalitions, out)
 
-    def along(self, goes: BoolArray, orders: IntArray, out: FloatArray) -> None:
+    def along(self, rows: Directions, output: int, orders: IntArray, out: FloatArray) -> None:
         m, d = orders.shape[1:]
-        size = max(ROWS, SET_BYTES // (16 * (m * d + 1)))
-        for rows in (slice(begin, begin + size) for begin in range(0, len(goes), size)):
-            lane, n = np.empty(out[rows].shape, np.int32), len(out[rows])
+        size = max(1, SET_BYTES // (16 * ROWS * (m * d + 1))) * ROWS
+        for begin in range(0, len(orders), size):
+            some, words = slice(begin, begin + size), rows[1][begin // ROWS :]
+            lane, n = np.empty(out[some].shape, np.int32), len(out[some])
             (parent, added), sets = np.empty((2, n, m * d + 1), np.int32), np.empty(n, np.int64)
-            pattern_kernels.first_players(orders[rows].astype(np.int32), parent, added, sets, lane)
-            words, found = in_words(goes[rows]), np.full(parent.shape, self.ensemble.offset)
+            pattern_kernels.first_players(orders[some].astype(np.int32), parent, added, sets, lane)
+            found = np.full(parent.shape, self.ensembles[output].offset)
             scratch = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
-            places = _places(np.float64)
-            pattern_kernels.along(words, self.given, places, self.nothing, parent, added, sets, *scratch, found)
-            out[rows] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
+            given = self.value[output], self.given, _places(np.float64), self.nothing[output]
+            pattern_kernels.along(words, *given, parent, added, sets, *scratch, found)
+            out[some] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
 
 
 def _patterns(words: Words, weights: FloatArray, *ways: Any) -> tuple[IntArray, Words, FloatArray] | None:
@@ -186,8 +192,8 @@ def basis(table: FloatArray, widest: int) -> tuple[FloatArray, FloatArray]:
     return sums, table[level(widest) :]
 
 
-def absent_rows(ensemble: Ensemble, Z: FloatArray, weights: FloatArray) -> FewRows | Background:
+def absent_rows(ensembles: tuple[Ensemble, ...], Z: FloatArray, weights: FloatArray) -> FewRows | Background:
     """The rows Z (B, c) with weights (B,): as patterns if there are many, and these are not too many."""
-    goes = ensemble.directions(Z)
-    many = Background.of(ensemble, goes, weights) if len(weights) > FEW_ROWS else None
-    return FewRows(ensemble, goes, weights) if many is None else many
+    goes = ensembles[0].directions(Z)
+    many = Background.of(ensembles, goes, weights) if len(weights) > FEW_ROWS else None
+    return FewRows(ensembles, goes, weights) if many is None else many

@@ -4,9 +4,10 @@ Hidden features take the missing-value side (tree surrogate) or the values of ba
 splits on them are averaged by cover (path-dependent).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -43,7 +44,7 @@ class Tree:
 class Paths(NamedTuple):
     """The ways to all leaves of an ensemble, grouped by player: a player on the way to a leaf is a member of it."""
 
-    value: FloatArray  # of each leaf
+    leaf: Int64  # the leaves in the order of the ways
     start: Int64  # members of leaf l are start[l] … start[l + 1] − 1
     member: Int32  # the player
     ratio: FloatArray  # product of the shares of cover that the member's splits send this way
@@ -139,25 +140,35 @@ class Ensemble:
         trees = self.roots, self.left, self.right, self.player, self.cover
         path_kernels.fill_paths(*trees, *scratch, leaf, start, member, ratio, edge_start, edge)
         n, widest = start[-1], int(np.diff(start).max(initial=0))
-        return Paths(self.value[leaf], start, member[:n].copy(), ratio[:n].copy(), edge_start[: n + 1], edge, widest)
+        return Paths(leaf, start, member[:n].copy(), ratio[:n].copy(), edge_start[: n + 1], edge, widest)
 
     @cached_property
     def steps(self) -> Steps:
         """(I,) the inner nodes from the leaves up, in an order that holds few values at once."""
         node, n_inner = self.parents_first(self.left_first)[::-1], len(self.left)
-        sides, left_first, threshold = (self.left[node], self.right[node]), self.left_first[node], self.threshold[node]
-        children = np.where(left_first, sides, sides[::-1])  # (2, I)
+        children, left_first, threshold = self.children(node), self.left_first[node], self.threshold[node]
         a, b = (self.shares(child, node) for child in children)
-        u, v = np.concatenate([np.zeros(n_inner), self.value])[children]
         fields = {name: vars(self)[name][node] for name in ("column", "player", "nan_left")}
         fields |= {"node": node, "slot": self.cat_slot[node], "inner": (children < n_inner).sum(axis=0)}
         fields |= {"left_first": left_first, "special": np.isin(node, self.special)}
-        fields |= {"is_root": np.isin(node, self.roots), "a": a, "b": b, "u": u, "v": v}
+        fields |= {"is_root": np.isin(node, self.roots), "a": a, "b": b}
         fields["limit"] = np.where(self.nan_left[node], -np.nextafter(threshold, np.inf), threshold)
         steps = np.zeros(n_inner, STEP)
         for name, values in fields.items():
             steps[name] = values
-        return steps
+        return np.asarray(self.valued(steps, (self,))[0])
+
+    def children(self, node: Int32) -> Int32:
+        """(2, …) the children of inner nodes in the order of work."""
+        sides = self.left[node], self.right[node]
+        return np.where(self.left_first[node], sides, sides[::-1])
+
+    def valued(self, steps: Steps, ensembles: Sequence[Self]) -> Steps:
+        """(k, I) the steps (I,) with the values of the leaves of each of k ensembles with these nodes."""
+        out, children = np.tile(steps, (len(ensembles), 1)), self.children(steps["node"])
+        for of_one, ensemble in zip(out, ensembles, strict=True):
+            of_one["u"], of_one["v"] = np.concatenate([np.zeros(len(self.left)), ensemble.value])[children]
+        return out
 
     @cached_property
     def groups(self) -> Groups:
@@ -245,7 +256,7 @@ class Ensemble:
     def shapley_values(self, X: FloatArray, Z: FloatArray, weights: FloatArray, d: int) -> FloatArray:
         """(n, d) of the interventional game of rows X (n, c) and absent rows Z (B, c) with weights (B,)."""
         paths, goes = self.paths, [pattern_kernels.in_words(self.directions(rows)) for rows in (X, Z)]
-        ways = paths.value, paths.start, paths.member, paths.edge_start, paths.edge
+        ways = self.value[paths.leaf], paths.start, paths.member, paths.edge_start, paths.edge
         table, out = coefficient_table(d, paths.widest).mean(axis=1), np.zeros((len(X), d))
         path_kernels.interventional(*goes, weights, *ways, np.append(table, 0.0), out)
         return out
@@ -268,6 +279,14 @@ class Ensemble:
         total = np.full(len(goes), self.offset)
         leaf_kernels.walk_trees(goes, self.roots, self.left, self.right, self.value, total)
         return total
+
+
+def alike(ensembles: Iterable[Ensemble]) -> list[tuple[Ensemble, ...]]:
+    """The ensembles; those together that follow each other and differ in nothing but `value` and `offset`."""
+    names = {field.name for field in fields(Ensemble)} - {"value", "offset"}
+    return [
+        tuple(some) for _, some in groupby(ensembles, lambda e: [np.asarray(vars(e)[name]).tobytes() for name in names])
+    ]
 
 
 def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ensemble:

@@ -4,8 +4,8 @@ Where a split parts the explained row x from the absent one, its player decides:
 So every leaf is an indicator ``1[A ⊆ S, B ∩ S = ∅]`` of players A that must be known and B that must be hidden. The
 leaves that can be reached are listed once for each row; Δ and values are sums over that list.
 
-Row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has value ``c[l]``. Its members are the first ``shared[l]`` of
-the leaf before it and ``member[start[l] : start[l + 1]]``, where player p is written p in A and ~p in B.
+Row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has value ``c[l]``, one for each output. Its members are the
+first ``shared[l]`` of the leaf before it and ``member[start[l] : start[l + 1]]``: p if player p is in A, ~p if in B.
 
 Inner nodes are numbered before leaves: from ``n_inner = left.shape[0]`` on a node has ``value[node − n_inner]``.
 """
@@ -73,19 +73,20 @@ def list_leaves(x_left: BoolArray, z_left: BoolArray, z_weight: FloatArray, *tre
     ways = np.stack([x_way, z_way, np.broadcast_to(player, z_left.shape), z_left], axis=-1, dtype=np.int32)
     scratch = np.zeros(n_players, np.int8), *np.empty((2, depth), np.int32)
     first, done, room = np.zeros(len(x_left) + 1, np.int64), 0, 1024
-    c, shared, start, member = np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32)
+    c, start = np.empty((len(value), 0)), np.zeros(1, np.int64)
+    shared, member = np.empty((2, 0), np.int32)
     while done < len(x_left):
-        room = max(room, 2 * len(c), depth)
+        room = max(room, 2 * c.shape[1], depth)
         c, shared, start, member = (with_room(array, room) for array in (c, shared, start, member))
         done = fill_leaves(x_left, ways, z_weight, roots, value, *scratch, done, first, c, shared, start, member)
     leaves, members = first[-1], start[first[-1]]
-    return first, c[:leaves], shared[:leaves], start[: leaves + 1], member[:members]
+    return first, c[:, :leaves], shared[:leaves], start[: leaves + 1], member[:members]
 
 
 def with_room(array: Any, room: int) -> Any:
     """The same with some more places, so that the last leaf still knows where its members end."""
-    bigger = np.empty(2 * room + 1, array.dtype)
-    bigger[: len(array)] = array
+    bigger = np.empty((*array.shape[:-1], 2 * room + 1), array.dtype)
+    bigger[..., : array.shape[-1]] = array
     return bigger
 
 
@@ -112,11 +113,13 @@ def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, f
                             path[length], z_way[length], side[p] = p, hidden_way, KNOWN
                             length += 1
                         node = ways[b, node, 0] if side[p] == KNOWN else hidden_way
-                    if leaves + 1 >= c.shape[0] or members + length > member.shape[0]:
+                    if leaves + 1 >= c.shape[1] or members + length > member.shape[0]:
                         for q in range(length):
                             side[max(path[q], ~path[q])] = 0
                         return r
-                    c[leaves], shared[leaves] = value[node - n_inner] * z_weight[b], kept
+                    for o in range(c.shape[0]):
+                        c[o, leaves] = value[o, node - n_inner] * z_weight[b]
+                    shared[leaves] = kept
                     for q in range(kept, length):
                         member[members] = path[q]
                         members += 1

@@ -15,6 +15,7 @@ from weightedshap.trees.leaf_kernels import level
 
 ROWS = 64  # taken together: what they do at a split is a word, bit r for row r
 GROUP = 64  # leaves of a group
+TOGETHER = 2  # leaves whose entries are added at once, so that sums are read and written half as often
 SEEN = 4096  # coalitions that are remembered while those of a row are numbered
 ONE, ALL = np.uint64(1), np.uint64(2**64 - 1)
 
@@ -140,11 +141,11 @@ def group_leaves(start, member, slot, first_leaf, first_player, who, local):
 
 
 @inner
-def fill(c, pattern, local, mask, weight, table, many, entry):
-    """``entry[columns · i + j]``: what a leaf of value c gives to player i at a pattern, in column j of `table`.
+def fill(pattern, local, mask, weight, table, many, entry):
+    """``entry[columns · i + j]``: what a leaf of value one gives to player i at a pattern, in column j of `table`.
 
     A background row counts if it passes all b members that x fails. If x alone passes a of the others, each of these
-    gains c · K(a + b, a), and each of the b loses c · K(a + b, a + 1). So background rows are counted by a: in
+    gains K(a + b, a), and each of the b loses K(a + b, a + 1). So background rows are counted by a: in
     ``many[a, k]`` those that member k gains by, and after the last member all.
     """
     size, columns = local.shape[0], table.shape[1]
@@ -155,7 +156,7 @@ def fill(c, pattern, local, mask, weight, table, many, entry):
             many[a, k] = 0.0
     for z in range(mask.shape[0]):
         if mask[z] & failed == failed:
-            alone, share = pattern & ~mask[z], c * weight[z]
+            alone, share = pattern & ~mask[z], weight[z]
             line = many[ones(alone)]
             for k in range(size):
                 line[k] += share if (alone >> np.uint64(k)) & ONE else 0.0
@@ -173,54 +174,73 @@ def fill(c, pattern, local, mask, weight, table, many, entry):
 
 
 @inner
-def add_lines(lines, at, rows, sums):
-    """Add to each of the rows of `sums` its line; apart from its caller, where the compiler is not sure of overlaps."""
+def add_lines(lines, at, value, rows, sums):
+    """Add to ``sums[r, o]`` the lines ``at[:, r]`` times the values of their leaves in output o.
+
+    It is apart from its caller, where the compiler is not sure of overlaps.
+    """
     for r in range(rows):
-        line, total = lines[at[r]], sums[r]
-        for j in range(sums.shape[1]):
-            total[j] += line[j]
+        a, b = lines[at[0, r]], lines[at[1, r]]
+        for o in range(value.shape[0]):
+            u, v, total = value[o, 0], value[o, 1], sums[r, o]
+            for j in range(total.shape[0] if u != 0.0 or v != 0.0 else 0):
+                total[j] += u * a[j] + v * b[j]
 
 
 @compiled
-def semivalues(words, n, background, places, table, memory, out):
-    """Add to ``out[b, i, j, r]`` what player i is given at row 64·b + r, in column j of `table`.
+def semivalues(words, n, value, background, places, table, memory, out):
+    """Add to ``out[o, b, i, j, r]`` what player i is given at row 64·b + r by the leaves' ``value[o]``, in column j.
 
-    What a leaf gives to the players of its group at a pattern is an entry, a line of `memory`. When that is full, all
-    are forgotten.
+    What a leaf of value one gives to the players of its group at a pattern is an entry, a line of `memory`. When that
+    is full, all are forgotten. The first line is zero, for leaves that no output has a value of.
     """
-    (value, start, edge_start, edge), (first_leaf, first_player, who, local), (first, mask, weight) = background
-    (of_leaf, of_pattern, entry), columns = places, table.shape[1]
-    found, at, many = np.empty(ROWS, np.uint64), np.empty(ROWS, np.int64), np.empty((65, 65))
+    (start, edge_start, edge), (first_leaf, first_player, who, local), (first, mask, weight) = background
+    (of_leaf, of_pattern, entry), columns, outputs = places, table.shape[1], value.shape[0]
+    found, at, many = np.empty(ROWS, np.uint64), np.empty((TOGETHER, ROWS), np.int64), np.empty((65, 65))
+    c, room = np.empty((outputs, TOGETHER)), np.empty(ROWS * outputs * 64 * max(1, columns))
     for g in range(first_leaf.shape[0] - 1):
-        leaves, players = range(first_leaf[g], first_leaf[g + 1]), who[first_player[g] : first_player[g + 1]]
+        end, players = first_leaf[g + 1], who[first_player[g] : first_player[g + 1]]
         width = max(1, players.shape[0] * columns)
-        lines = memory[: memory.shape[0] // width * width].reshape(-1, width)
-        sums, used = lines[:ROWS], ROWS
+        lines, used = memory[: memory.shape[0] // width * width].reshape(-1, width), 1
+        for j in range(width):
+            lines[0, j] = 0.0
+        sums = room[: ROWS * outputs * width].reshape(ROWS, outputs, width)
         for b in range(words.shape[0]):
             rows = min(ROWS, n - ROWS * b)
             for r in range(rows):
-                for j in range(width):
-                    sums[r, j] = 0.0
-            for leaf in leaves:
-                mine, z = local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
-                if used + ROWS > lines.shape[0]:
-                    used = ROWS
+                for o in range(outputs):
+                    for j in range(width):
+                        sums[r, o, j] = 0.0
+            for begin in range(first_leaf[g], end, TOGETHER):
+                if used + TOGETHER * ROWS > lines.shape[0]:
+                    used = 1
                     for p in range(of_leaf.shape[0]):
                         of_leaf[p] = -1
-                find_patterns(words[b], start[leaf], mine.shape[0], edge_start, edge, found)
-                for r in range(rows):
-                    place = place_of(leaf, found[r], entry.shape[0])
-                    if of_leaf[place] != leaf or of_pattern[place] != found[r]:
-                        of_leaf[place], of_pattern[place], entry[place] = leaf, found[r], used
-                        fill(value[leaf], found[r], mine, mask[z], weight[z], table, many, lines[used])
-                        used += 1
-                    at[r] = entry[place]
-                add_lines(lines, at, rows, sums)
-            for k in range(players.shape[0]):
-                for j in range(columns):
-                    total = out[b, players[k], j]
+                for q in range(at.shape[0]):
+                    leaf, counts = begin + q, False
+                    for o in range(outputs):
+                        c[o, q] = value[o, leaf] if leaf < end else 0.0
+                        counts |= c[o, q] != 0.0
+                    if not counts:
+                        for r in range(rows):
+                            at[q, r] = 0
+                        continue
+                    mine, z = local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
+                    find_patterns(words[b], start[leaf], mine.shape[0], edge_start, edge, found)
                     for r in range(rows):
-                        total[r] += sums[r, k * columns + j]
+                        place = place_of(leaf, found[r], entry.shape[0])
+                        if of_leaf[place] != leaf or of_pattern[place] != found[r]:
+                            of_leaf[place], of_pattern[place], entry[place] = leaf, found[r], used
+                            fill(found[r], mine, mask[z], weight[z], table, many, lines[used])
+                            used += 1
+                        at[q, r] = entry[place]
+                add_lines(lines, at, c, rows, sums)
+            for o in range(outputs):
+                for k in range(players.shape[0]):
+                    for j in range(columns):
+                        total = out[o, b, players[k], j]
+                        for r in range(rows):
+                            total[r] += sums[r, o, k * columns + j]
 
 
 @compiled
@@ -289,17 +309,19 @@ def share_of(hidden, local, mask, weight):
 
 
 @inner
-def add_leaves(words, g, background, places, asked, rows, skip, out):
+def add_leaves(words, g, value, background, places, asked, rows, skip, out):
     """Add to ``out[r, s]`` what the leaves of group g give to the coalition ``coalition[r, s]``.
 
     A row has coalitions from `skip` on to ``n[r]``; those count that are alive: without any member that the row fails.
     """
-    (value, start, edge_start, edge), (first_leaf, _, _, local), (first, mask, weight) = background
+    (start, edge_start, edge), (first_leaf, _, _, local), (first, mask, weight) = background
     (of_leaf, of_hidden, share), (coalition, known, n) = places, asked
     alive, most = np.empty(ROWS, np.uint64), 0
     for r in range(rows):
         most = max(most, n[r])
     for leaf in range(first_leaf[g], first_leaf[g + 1]):
+        if value[leaf] == 0.0:  # as of classes that a leaf of a forest knows nothing of
+            continue
         base, mine, z = start[leaf], local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
         every = np.uint64(0)
         for k in mine:
@@ -325,7 +347,7 @@ def add_leaves(words, g, background, places, asked, rows, skip, out):
 
 
 @compiled
-def along(words, background, places, nothing, parent, added, sets, bit, seen, out):
+def along(words, value, background, places, nothing, parent, added, sets, bit, seen, out):
     """Add to ``out[r, s]`` the value of set s of row r, see `first_players`; to that of no players ``nothing[g]``.
 
     To a group of leaves only its own players matter, so that many sets are the same coalition; ``bit[p]`` is 0.
@@ -351,7 +373,8 @@ def along(words, background, places, nothing, parent, added, sets, bit, seen, ou
                     found[r, s] = 0.0
                 found[r, 0] = nothing[g]
                 base += n[r]
-            add_leaves(words[row // ROWS], g, background, places, (coalition, known, n), rows, np.int64(1), found)
+            asked = coalition, known, n
+            add_leaves(words[row // ROWS], g, value, background, places, asked, rows, np.int64(1), found)
             for r in range(rows):
                 for s in range(sets[row + r]):
                     out[row + r, s] += found[r, number[r, s]]
@@ -360,7 +383,7 @@ def along(words, background, places, nothing, parent, added, sets, bit, seen, ou
 
 
 @compiled
-def values(words, background, places, coalitions, out):
+def values(words, value, background, places, coalitions, out):
     """Add to ``out[r, q]`` the value of coalition q at row r."""
     (first_leaf, first_player, who, _), (n_rows, m) = background[1], out.shape
     coalition, known = np.empty((ROWS, m), np.uint64), np.empty((m // 64 + 1, 64, ROWS), np.uint64)
@@ -378,4 +401,4 @@ def values(words, background, places, coalitions, out):
             turn_round(coalition[r], m, line[: players.shape[0]], r, known)
         for row in range(0, n_rows, ROWS):
             asked, rows = (coalition, known, n), min(ROWS, n_rows - row)
-            add_leaves(words[row // ROWS], g, background, places, asked, rows, np.int64(0), out[row:])
+            add_leaves(words[row // ROWS], g, value, background, places, asked, rows, np.int64(0), out[row:])

@@ -51,15 +51,17 @@ def find_ancestors(steps, way, waiting):
 
 
 @compiled
-def add_gains(x_left, steps, first_step, first_point, points, lift, depth, lines, out):
-    """Add to ``out[p, t, s]`` the gain g_p(q_t) of row s.
+def add_gains(x_left, every, first_step, first_point, points, lift, depth, lines, out):
+    """Add to ``out[p, t, s]`` the gain g_p(q_t) of row s, for the players of the first output, then of the second, ….
+
+    ``every[o]`` are the steps of output o. All outputs share the way down.
 
     On the way down `reach` is the weight of a node; on the way back its value is mixed, and reach times gap is the gain
     of its player, for one asked before times r / (q + r (1 − q))²: reach already holds q + r (1 − q), gap what is left.
     Groups of narrow trees are read at fewer points, and `lift` takes the gains from there to the points of the last.
     """
-    n, most, gain = out.shape[2], out.shape[1], np.empty(out.shape)
-    reach, value, leaves = np.empty((depth + 1, most, n)), np.empty((lines, most, n)), np.empty(n)
+    n, most, gain, outputs, steps = out.shape[2], out.shape[1], np.empty(out.shape), every.shape[0], every[0]
+    reach, value, leaves = np.empty((depth + 1, most, n)), np.empty((outputs * lines, most, n)), np.empty(n)
     went, gap = np.empty((depth + 1, 2, n)), np.empty((depth + 1, 2, n))
     known, weight, way = np.empty((depth + 1, most)), np.empty((depth + 1, most)), np.empty(depth + 1, np.int64)
     for k in range(most):
@@ -75,8 +77,11 @@ def add_gains(x_left, steps, first_step, first_point, points, lift, depth, lines
         for i in range(first_step[g], end + 1):
             down = np.int64(steps[i].level) if i < end else 0
             while here >= down:
-                top += 1 - steps[way[here]].inner
-                leave(steps[way[here]], here, top, gap, known, weight, reach, value, leaves, gain, n_points)
+                at = way[here]
+                top += 1 - steps[at].inner
+                for o in range(outputs):
+                    first, line = o * (out.shape[0] // outputs), o * lines + top
+                    leave(every[o, at], first, here, line, gap, known, weight, reach, value, leaves, gain, n_points)
                 here -= 1
             if i == end:
                 break
@@ -107,9 +112,9 @@ def add_gains(x_left, steps, first_step, first_point, points, lift, depth, lines
 
 
 @njit(inline="always")
-def leave(step, here, top, gap, known, weight, reach, value, leaves, gain, n_points):
+def leave(step, first, here, top, gap, known, weight, reach, value, leaves, gain, n_points):
     """Mix the values of both children of a node, which are leaves, or ``value[top]`` and above; add to the gain."""
-    a, b, p = step.a, step.b, step.player
+    a, b, p = step.a, step.b, first + step.player
     u, v, n = step.u, step.v, leaves.shape[0]
     mean, inner = a * u + b * v, step.inner
     for s in range(n):

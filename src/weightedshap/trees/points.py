@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from weightedshap.trees import path_kernels, point_kernels
 from weightedshap.trees.ensembles import Ensemble, Int32, Paths, Steps, coefficient_table
 
 GROUPS = 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64  # trees are grouped by how many points they need
-LANES = 64  # rows at a time
+LANES, OUTPUTS = 64, 8  # rows and outputs at a time
 GAIN_BYTES = 2**24  # of their values at points
 STEADY = 1000.0  # by how much a weighted sum over the points may enlarge rounding errors
 LongArray = npt.NDArray[np.longdouble]
@@ -73,9 +74,9 @@ def lifts(sizes: Sequence[int]) -> FloatArray:
 
 @dataclass(frozen=True)
 class Descent:
-    """An ensemble as `point_kernels.add_gains` reads it: its trees in groups that need as many points."""
+    """Ensembles with the same nodes as `point_kernels.add_gains` reads them: trees by how many points they need."""
 
-    steps: Steps  # (I,) which ask about players by their place in `players`
+    steps: Steps  # (k, I) which ask about players by their place in `players`
     first_step: IntArray  # (G + 1,) of each group
     first_point: IntArray  # (G + 1,) of each group
     points: FloatArray  # (P,) of all groups, the last one with the most
@@ -85,21 +86,23 @@ class Descent:
     players: IntArray  # (u,) all that are asked about
 
     @classmethod
-    def of(cls, ensemble: Ensemble, most: int | None = None) -> Self:
+    def of(cls, ensembles: Sequence[Ensemble], most: int | None = None) -> Self:
         """With at most so many points: without leaves that have more players."""
+        ensemble = ensembles[0]  # for what all have in common
         order = ensemble.parents_first(~ensemble.left_first)
         place = np.empty(len(order), dtype=np.intp)
         place[ensemble.steps["node"]] = np.arange(len(order))
         steps = ensemble.steps[place[order]]
         point_kernels.find_ancestors(steps, *np.zeros((2, ensemble.depth + 1), np.int64))
         width = steps["width"] if most is None else np.minimum(steps["width"], most)
-        for leaf in ("u", "v"):
-            steps[leaf] *= steps["width"] == width
         sizes, group = _groups(np.cumsum(steps["is_root"], dtype=np.intp) - 1, width)
         kept = np.argsort(group, kind="stable")
         players, steps["player"] = np.unique(steps["player"], return_inverse=True)
+        every = ensemble.valued(steps[kept], ensembles)
+        for leaf in ("u", "v"):
+            every[leaf] *= (steps["width"] == width)[kept]
         return cls(
-            steps=steps[kept],
+            steps=every,
             first_step=np.searchsorted(group[kept], np.arange(len(sizes) + 1)),
             first_point=np.append(0, np.cumsum(sizes)),
             points=np.concatenate([gauss(size)[0] for size in sizes]),
@@ -113,12 +116,13 @@ class Descent:
     def n_points(self) -> int:
         return int(self.lift.shape[1])
 
-    def gains(self, goes: BoolArray) -> FloatArray:
-        """(u, Q, n) the gain of each player at the points of the last group, at rows with directions `goes` (n, I)."""
-        out = np.zeros((len(self.players), self.n_points, len(goes)))
+    def gains(self, steps: Steps, goes: BoolArray) -> FloatArray:
+        """(k, u, Q, n) the gains of players at the points of the last group: of k outputs, at rows (n, I)."""
+        shape = len(self.players), self.n_points, len(goes)
+        out = np.zeros((len(steps) * shape[0], *shape[1:]))
         groups = self.first_step, self.first_point, self.points, self.lift, self.depth, self.lines
-        point_kernels.add_gains(goes, self.steps, *groups, out)
-        return out
+        point_kernels.add_gains(goes, steps, *groups, out)
+        return out.reshape(len(steps), *shape)
 
 
 def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
@@ -132,36 +136,41 @@ def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True)
 class Semivalues:
-    """φ_w of path-dependent games for m weight vectors; what does not depend on the rows.
+    """φ_w of the path-dependent games of k ensembles with the same nodes, for m weight vectors.
 
     Δ_j by itself loses digits where it is read at nearly d points. So leaves with too many players are added up.
     """
 
-    descent: Descent  # of the other leaves
+    descent: Descent  # to the other leaves
     weights: FloatArray  # (Q, m) of its points
-    wide: Paths | None  # the ways to all leaves, with values of those that are added up only
+    paths: Paths | None  # the ways to all leaves, if some are added up
+    value: FloatArray  # (k, L) of those, 0 for the others
     table: FloatArray  # (K, m) coefficients K(s, t) times the vectors, see `coefficient_table`
 
     @classmethod
-    def of(cls, ensemble: Ensemble, descent: Descent, vectors: FloatArray) -> Self:
+    def of(cls, ensembles: Sequence[Ensemble], descent: Descent, vectors: FloatArray) -> Self:
         n = descent.n_points
         while np.abs(weights := point_weights(vectors, n)).sum(axis=0).max(initial=0.0) > STEADY and n > 1:
             n -= 1
         if n == descent.n_points:
-            return cls(descent, weights, None, np.zeros((0, 0)))
-        paths, table = ensemble.paths, coefficient_table(vectors.shape[1], ensemble.paths.widest) @ vectors.T
-        wide = paths._replace(value=np.where(np.diff(paths.start) > n, paths.value, 0.0))
-        return cls(Descent.of(ensemble, n), weights, wide, np.ascontiguousarray(table))
+            return cls(descent, weights, None, *np.zeros((2, 0, 0)))
+        paths = ensembles[0].paths
+        table = np.ascontiguousarray(coefficient_table(vectors.shape[1], paths.widest) @ vectors.T)
+        value = np.where(np.diff(paths.start) > n, np.stack([e.value for e in ensembles])[:, paths.leaf], 0.0)
+        return cls(Descent.of(ensembles, n), weights, paths, value, table)
 
-    def fill(self, goes: BoolArray, out: FloatArray) -> None:
-        """φ (n, m, d) of rows with directions `goes` (n, I)."""
+    def fill(self, goes: BoolArray, outputs: slice, out: FloatArray) -> None:
+        """φ (k, n, m, d) of rows with directions `goes` (n, I) and some outputs."""
         out[:] = 0.0
-        row = 8 * len(self.descent.players) * self.descent.n_points
+        steps = self.descent.steps[outputs]
+        row = 8 * len(self.descent.players) * self.descent.n_points * min(len(steps), OUTPUTS)
         size = min(LANES, max(8, GAIN_BYTES // max(row, 1)))
-        for start in range(0, len(goes), size):
-            rows = slice(start, start + size)
-            point_kernels.weigh(self.descent.gains(goes[rows]), self.weights, self.descent.players, out[rows])
-        if self.wide is not None:
+        for first, start in product(range(0, len(out), OUTPUTS), range(0, len(goes), size)):
+            some, rows = slice(first, first + OUTPUTS), slice(start, start + size)
+            for gains, phi in zip(self.descent.gains(steps[some], goes[rows]), out[some, rows], strict=True):
+                point_kernels.weigh(gains, self.weights, self.descent.players, phi)
+        if self.paths is not None:
             more = np.zeros_like(out)
-            path_kernels.semivalues(goes, *self.wide, self.table, more)
+            for value, phi in zip(self.value[outputs], more, strict=True):
+                path_kernels.semivalues(goes, value, *self.paths[1:], self.table, phi)
             out += more
