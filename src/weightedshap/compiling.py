@@ -35,5 +35,6 @@ def compiled(loop: Callable[..., Any] | None = None, **options: Any) -> Any:
         return njit(**OPTIONS, **options)(loop)
 
 
-inner = partial(compiled, no_cpython_wrapper=True)
-"""The same for a loop that only loops call; called from Python it would crash."""
+inlined = njit(inline="always")
+"""A loop that becomes a part of every loop that calls it, and is compiled with those alone: a loop that is compiled by
+itself is compiled once more within each that calls it."""

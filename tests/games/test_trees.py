@@ -2,10 +2,8 @@
 
 import functools
 import gc
-import re
 from dataclasses import replace
 from math import comb
-from pathlib import Path
 from unittest import mock
 
 import lightgbm
@@ -25,11 +23,7 @@ from weightedshap.games.wrappers import ExactGame
 from weightedshap.trees import (
     backgrounds,
     ensembles,
-    lane_kernels,
-    leaf_kernels,
     path_kernels,
-    pattern_kernels,
-    point_kernels,
     points,
 )
 from weightedshap.trees.backgrounds import Background, FewRows, absent_rows
@@ -238,21 +232,6 @@ def test_compiling_leaves_the_collector_as_it_was(collects):
         assert (seen, gc.isenabled()) == ([False], collects)
     finally:
         (gc.enable if was else gc.disable)()
-
-
-def test_loops_that_have_no_way_in_from_python_are_called_by_loops_alone():
-    kernels = leaf_kernels, lane_kernels, path_kernels, pattern_kernels, point_kernels
-    inner = {
-        name
-        for module in kernels
-        for name, loop in vars(module).items()
-        if "no_cpython_wrapper" in getattr(loop, "targetoptions", {})
-    }
-    assert {"goes_left", "add_leaves", "distinct_sets"} <= inner
-    for file in Path(compiling.__file__).parent.rglob("*.py"):
-        if not file.stem.endswith("_kernels"):
-            text = file.read_text(encoding="utf-8")
-            assert not re.findall(rf"_kernels(?:\.| import .*\b)({'|'.join(inner)})\b", text), file
 
 
 def test_trees_on_masks_are_read_out_as_the_game_they_predict():

@@ -16,9 +16,8 @@ from weightedshap.checks import BoolArray, FloatArray, IntArray
 from weightedshap.trees import leaf_kernels, pattern_kernels, point_kernels
 from weightedshap.trees.ensembles import Ensemble, Int32, coefficient_table
 from weightedshap.trees.leaf_kernels import level, with_room
-from weightedshap.trees.pattern_kernels import ALL, ROWS, SEEN, in_words
+from weightedshap.trees.pattern_kernels import ALL, ROWS, SEEN, Words, in_words
 
-Words = npt.NDArray[np.uint64]
 Directions = tuple[BoolArray, Words]  # (n, I) of rows, and the same as words, see `pattern_kernels`
 Rows = tuple[BoolArray, tuple[Any, ...]]  # directions (n, I), and lists of leaves, see `leaf_kernels`
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
@@ -115,8 +114,10 @@ class Background:
     def semivalues(self, table: FloatArray, rows: Directions, outputs: slice, out: FloatArray) -> None:
         (k, n, m, d), (columns, weights) = out.shape, basis(table, self.ensembles[0].paths.widest)
         sums, memory = np.zeros((k, len(rows[1]), d, columns.shape[1], min(n, ROWS))), np.empty(ENTRIES)
-        asked = rows[1], n, self.value[outputs], self.given
-        pattern_kernels.semivalues(*asked, _places(np.int64), columns, memory, sums)
+        value = np.ascontiguousarray(self.value[outputs].T)
+        room = np.empty((65, 65)), np.empty(k * ROWS * 64 * max(1, columns.shape[1]))
+        asked = rows[1], n, value, value.any(axis=1), self.given, _places(np.int64), columns, memory
+        pattern_kernels.semivalues(*asked, (np.empty(ROWS, np.uint64), *room), sums)
         phi = np.empty((min(n, ROWS), m, d))
         for o, b in np.ndindex(sums.shape[:2]):
             point_kernels.weigh(sums[o, b], weights, np.arange(d), phi)
@@ -128,33 +129,45 @@ class Background:
 
     def values(self, rows: Directions, output: int, coalitions: BoolArray, out: FloatArray) -> None:
         out[:] = self.ensembles[output].offset
-        pattern_kernels.values(rows[1], self.value[output], self.given, _places(np.float64), coalitions, out)
+        given = self.value[output], self.given, _places(np.float64)
+        pattern_kernels.values(rows[1], *given, coalitions, _lanes(len(coalitions)), out)
 
     def along(self, rows: Directions, output: int, orders: IntArray, out: FloatArray) -> None:
         m, d = orders.shape[1:]
-        size = max(1, SET_BYTES // (16 * ROWS * (m * d + 1))) * ROWS
+        most = m * d + 1
+        size = max(1, SET_BYTES // (16 * ROWS * most)) * ROWS
+        given = self.value[output], self.given, _places(np.float64), self.nothing[output]
+        scratch = np.empty(most, np.uint64), np.empty((ROWS, most), np.int32), np.empty((ROWS, most))
         for begin in range(0, len(orders), size):
             some, words = slice(begin, begin + size), rows[1][begin // ROWS :]
-            lane, n = np.empty(out[some].shape, np.int32), len(out[some])
-            (parent, added), sets = np.empty((2, n, m * d + 1), np.int32), np.empty(n, np.int64)
-            pattern_kernels.first_players(orders[some].astype(np.int32), parent, added, sets, lane)
+            parent, added, sets, lane = first_sets(orders[some])
             found = np.full(parent.shape, self.ensembles[output].offset)
-            scratch = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
-            given = self.value[output], self.given, _places(np.float64), self.nothing[output]
-            pattern_kernels.along(words, *given, parent, added, sets, *scratch, found)
-            out[some] = np.take_along_axis(found, lane.reshape(n, -1), axis=1).reshape(lane.shape)
+            seen = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
+            pattern_kernels.along(words, *given, parent, added, sets, *seen, _lanes(most), scratch, found)
+            out[some] = np.take_along_axis(found, lane.reshape(len(lane), -1), axis=1).reshape(lane.shape)
+
+
+def first_sets(orders: IntArray) -> tuple[npt.NDArray[Any], ...]:
+    """The distinct sets among the first players of orders (n, m, d), as `pattern_kernels.first_players` tells them."""
+    n, m, d = orders.shape
+    (parent, added), sets = np.empty((2, n, m * d + 1), np.int32), np.empty(n, np.int64)
+    lane, table = np.empty((n, m, d + 1), np.int32), np.empty(2 ** (2 * m * d + 1).bit_length(), np.int32)
+    bits = np.empty(((d + 63) // 64, m * d + 2), np.uint64)
+    pattern_kernels.first_players(orders.astype(np.int32), table, bits, parent, added, sets, lane)
+    return parent, added, sets, lane
 
 
 def _patterns(words: Words, weights: FloatArray, *ways: Any) -> tuple[IntArray, Words, FloatArray] | None:
     """Where the patterns of each leaf begin, the patterns and their weights; None where they would be too many."""
     n_leaves, done, room = len(ways[0]) - 1, 0, max(4096, len(weights))
     first, mask, weight = np.zeros(n_leaves + 1, np.int64), np.empty(0, np.uint64), np.empty(0)
-    place = np.empty(2 ** (2 * len(weights) - 1).bit_length(), np.int64)
+    place, seen = np.empty(2 ** (2 * len(weights) - 1).bit_length(), np.int64), np.empty(ROWS, np.uint64)
     while done < n_leaves:
         if first[done] > MOST_PATTERNS:
             return None
         mask, weight = with_room(mask, room), with_room(weight, room)
-        done, room = pattern_kernels.fill_patterns(words, weights, *ways, place, done, first, mask, weight), 2 * room
+        filled = pattern_kernels.fill_patterns(words, weights, *ways, place, seen, done, first, mask, weight)
+        done, room = filled, 2 * room
     return None if first[-1] > MOST_PATTERNS else (first, mask[: first[-1]].copy(), weight[: first[-1]].copy())
 
 
@@ -169,6 +182,12 @@ def _groups(start: IntArray, member: Int32, n_players: int) -> tuple[IntArray, I
 def _places(kind: npt.DTypeLike) -> tuple[npt.NDArray[Any], ...]:
     """Where something is kept for words of leaves: the leaf, −1 where there is none, the word, and what is kept."""
     return np.full(PLACES, -1, np.int32), np.empty(PLACES, np.uint64), np.empty(PLACES, kind)
+
+
+def _lanes(most: int) -> tuple[npt.NDArray[Any], ...]:
+    """Room for up to `most` coalitions of 64 rows: as words, turned round, how many there are, and two lines."""
+    words = np.empty((ROWS, most + 1), np.uint64), np.empty((most // 64 + 1, 64, ROWS), np.uint64)
+    return *words, np.empty(ROWS, np.int64), np.empty(64, np.uint64), np.empty(ROWS, np.uint64)
 
 
 def times(widest: int, vectors: FloatArray) -> FloatArray:

@@ -224,7 +224,9 @@ class Ensemble:
     def directions(self, X: FloatArray) -> BoolArray:
         """(n, nodes): whether each row goes left at each inner node."""
         splits = self.column, self.threshold, self.nan_left, self.special, self.cat_slot
-        return np.asarray(leaf_kernels.directions(self._compared(X), *splits, self._categories))
+        out = np.empty((len(X), len(self.left)), np.bool_)
+        leaf_kernels.directions(self._compared(X), *splits, self._categories, out)
+        return out
 
     @cached_property
     def mean_by_cover(self) -> float:

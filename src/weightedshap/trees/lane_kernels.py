@@ -6,7 +6,7 @@ node is a mix of those of its children, found in one flat loop. `steps` are thos
 
 import numpy as np
 
-from weightedshap.compiling import compiled, inner
+from weightedshap.compiling import compiled, inlined
 from weightedshap.trees.leaf_kernels import goes_left
 
 LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a stack of a few stays in the nearest cache
@@ -63,7 +63,7 @@ def masked_values(X, row, coalition, steps, lines, categories, out):
                 top = -1
 
 
-@inner
+@compiled
 def add_coalitions(x_left, steps, begin, end, hidden, n, stack, total):
     """Add to ``total[s]`` the value of coalition s at one row, by the trees of the steps `begin` … `end` − 1.
 
@@ -150,7 +150,7 @@ def add_steps(x_left, steps, lines, first_step, first_player, who, widest, order
                     out[r, q, rank[q, players[order[q, j]]] + 1] += change
 
 
-@inner
+@inlined
 def sort_by_rank(players, rank, keys, order):
     """Sort positions in `players`, by order q from the one before on, into ``order[q, j]``."""
     size = players.shape[0]
@@ -166,7 +166,7 @@ def sort_by_rank(players, rank, keys, order):
             order[q, j] = keys[j] & 0xFFFFFFFF
 
 
-@inner
+@inlined
 def distinct_sets(order, size, table, sets, lane):
     """Number the distinct sets among the first 0..size players of all orders, the empty one first; how many there are.
 

@@ -15,18 +15,17 @@ from typing import Any
 import numpy as np
 
 from weightedshap.checks import BoolArray, FloatArray
-from weightedshap.compiling import compiled, inner
+from weightedshap.compiling import compiled, inlined
 
 KNOWN, HIDDEN = 1, 2
 
 
 @compiled
-def directions(X, column, threshold, nan_left, special, slot, categories):
-    """(n, nodes): whether each row goes left at each inner node.
+def directions(X, column, threshold, nan_left, special, slot, categories, out):
+    """``out[r, node]``: whether row r goes left at an inner node.
 
     All compare numbers, without branches; then `special` ones are set right: categories, and zero (≤ 1e-35) as missing.
     """
-    out = np.empty((X.shape[0], column.shape[0]), np.bool_)
     for r in range(X.shape[0]):
         x, row = X[r], out[r]
         for node in range(column.shape[0]):
@@ -34,10 +33,9 @@ def directions(X, column, threshold, nan_left, special, slot, categories):
             row[node] = (v <= threshold[node]) | (np.isnan(v) & nan_left[node])
         for node in special:
             row[node] = goes_left(x[column[node]], row[node], nan_left[node], slot[node], categories)
-    return out
 
 
-@inner
+@inlined
 def goes_left(v, compared, nan_left, slot, categories):
     """Whether `v` goes left at a special split: by category, or with zero for missing, or as numbers `compared`."""
     cat_start, cat_words, member_left = categories
@@ -181,7 +179,7 @@ def level(s):
     return s * (s - 1) // 2
 
 
-@inner
+@inlined
 def spread(gathered, widest, table, slot, met, out):
     """``out[q, met[i]] = Σ_{s,t} gathered[level(s) + t − 1, i] · table[level(s) + t − 1, q]``, 0 for others.
 

@@ -52,15 +52,6 @@ def fill_paths(roots, left, right, player, cover, slot, way, turn, leaf, start, 
 
 
 @compiled
-def passes(goes, edge, begin, end):
-    """Whether a row with directions `goes` passes all the splits ``edge[begin:end]``."""
-    for e in range(begin, end):  # noqa: SIM110
-        if goes[edge[e] >> 1] != (edge[e] & 1 == 1):
-            return False
-    return True
-
-
-@compiled
 def divide(product, degree, r, out):
     """Coefficients of ``product / (r + y)``, a polynomial of degree `degree` with roots in (−∞, 0].
 
@@ -102,7 +93,9 @@ def semivalues(x_left, value, start, member, ratio, edge_start, edge, widest, ta
             scale, degree = value[leaf], 0
             product[0] = 1.0
             for q in range(size):
-                active[q] = passes(x_left[r], edge, edge_start[base + q], edge_start[base + q + 1])
+                active[q] = True
+                for e in range(edge_start[base + q], edge_start[base + q + 1]):
+                    active[q] &= x_left[r, edge[e] >> 1] == (edge[e] & 1 == 1)
                 if not active[q]:
                     scale *= ratio[base + q]
                     continue

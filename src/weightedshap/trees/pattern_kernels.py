@@ -7,20 +7,21 @@ it is first met, and kept in a table of bounded size, where a later one may take
 """
 
 import numpy as np
-from numba import njit
+import numpy.typing as npt
 
-from weightedshap.compiling import compiled, inner
+from weightedshap.checks import BoolArray
+from weightedshap.compiling import compiled, inlined
 from weightedshap.trees.lane_kernels import distinct_sets
 from weightedshap.trees.leaf_kernels import level
 
 ROWS = 64  # taken together: what they do at a split is a word, bit r for row r
 GROUP = 64  # leaves of a group
-TOGETHER = 2  # leaves whose entries are added at once, so that sums are read and written half as often
 SEEN = 4096  # coalitions that are remembered while those of a row are numbered
+Words = npt.NDArray[np.uint64]
 ONE, ALL = np.uint64(1), np.uint64(2**64 - 1)
 
 
-@njit(inline="always")
+@inlined
 def ones(word):
     """How many bits of a word are set."""
     n = 0
@@ -30,36 +31,41 @@ def ones(word):
     return n
 
 
-@njit(inline="always")
+@inlined
 def lowest(word):
     """The position of the lowest bit that is set."""
     return ones((word & (~word + ONE)) - ONE)
 
 
-@njit(inline="always")
+@inlined
 def first_bits(n):
     """A word whose first n bits are set."""
     return ALL if n >= 64 else (ONE << np.uint64(max(n, 0))) - ONE
 
 
-@njit(inline="always")
+@inlined
 def place_of(leaf, word, places):
     """Where to look for a word of a leaf: words that differ in their last bits do not meet."""
     return (word ^ (word >> np.uint64(15)) ^ np.uint64(leaf) * np.uint64(0x9E3779B97F4A7C15)) & np.uint64(places - 1)
 
 
-@compiled
-def in_words(goes):
+def in_words(goes: BoolArray) -> Words:
     """(⌈n / 64⌉, I) words of the directions (n, I) of rows."""
-    out = np.zeros(((goes.shape[0] + ROWS - 1) // ROWS, goes.shape[1]), np.uint64)
+    out = np.zeros((-(-len(goes) // ROWS), goes.shape[1]), np.uint64)
+    fill_words(goes, out)
+    return out
+
+
+@compiled
+def fill_words(goes, out):
+    """Bit r of ``out[b, node]``: whether row 64·b + r goes left at the node."""
     for r in range(goes.shape[0]):
         words, row, shift = out[r // ROWS], goes[r], np.uint64(r % ROWS)
         for node in range(row.shape[0]):
             words[node] |= np.uint64(row[node]) << shift
-    return out
 
 
-@njit(inline="always")
+@inlined
 def passing(words, edge, begin, end):
     """A word that tells which of 64 rows pass all the splits ``edge[begin:end]``."""
     passed = ALL
@@ -69,7 +75,7 @@ def passing(words, edge, begin, end):
     return passed
 
 
-@inner
+@inlined
 def find_patterns(words, base, size, edge_start, edge, found):
     """``found[r]``: the pattern of each of 64 rows at the leaf with the members `base` … `base` + `size` − 1."""
     for r in range(ROWS):
@@ -80,7 +86,7 @@ def find_patterns(words, base, size, edge_start, edge, found):
             found[r] |= ((passed >> np.uint64(r)) & ONE) << np.uint64(k)
 
 
-@njit(inline="always")
+@inlined
 def mixed(word):
     """The bits of a word, mixed up."""
     word = (word ^ (word >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
@@ -88,12 +94,12 @@ def mixed(word):
 
 
 @compiled
-def fill_patterns(words, z_weight, start, edge_start, edge, place, done, first, mask, weight):
+def fill_patterns(words, z_weight, start, edge_start, edge, place, seen, done, first, mask, weight):
     """Fill in the patterns of background rows from leaf `done` on; the leaf that there was no room for, or all.
 
     Leaf l has ``first[l] … first[l + 1] − 1``. `place`, where patterns are looked up, has a power of two of places.
     """
-    patterns, seen, last = first[done], np.empty(ROWS, np.uint64), np.uint64(place.shape[0] - 1)
+    patterns, last = first[done], np.uint64(place.shape[0] - 1)
     for leaf in range(done, start.shape[0] - 1):
         if patterns + z_weight.shape[0] > mask.shape[0]:
             return leaf
@@ -140,120 +146,92 @@ def group_leaves(start, member, slot, first_leaf, first_player, who, local):
     return g + 1
 
 
-@inner
-def fill(pattern, local, mask, weight, table, many, entry):
-    """``entry[columns · i + j]``: what a leaf of value one gives to player i at a pattern, in column j of `table`.
+@inlined
+def fill(pattern, base, size, local, patterns, begin, end, table, many, memory, entry, width):
+    """``memory[entry + columns · i + j]``: what a leaf of value one gives to player i at a pattern, in column j.
 
     A background row counts if it passes all b members that x fails. If x alone passes a of the others, each of these
     gains K(a + b, a), and each of the b loses K(a + b, a + 1). So background rows are counted by a: in
     ``many[a, k]`` those that member k gains by, and after the last member all.
     """
-    size, columns = local.shape[0], table.shape[1]
+    (_, mask, weight), columns = patterns, table.shape[1]
     failed = first_bits(size) & ~pattern
     b = ones(failed)
     for a in range(size - b + 1):
         for k in range(size + 1):
             many[a, k] = 0.0
-    for z in range(mask.shape[0]):
+    for z in range(begin, end):
         if mask[z] & failed == failed:
             alone, share = pattern & ~mask[z], weight[z]
-            line = many[ones(alone)]
+            a = ones(alone)
             for k in range(size):
-                line[k] += share if (alone >> np.uint64(k)) & ONE else 0.0
-            line[size] += share
-    for j in range(entry.shape[0]):
-        entry[j] = 0.0
+                many[a, k] += share if (alone >> np.uint64(k)) & ONE else 0.0
+            many[a, size] += share
+    for j in range(entry, entry + width):
+        memory[j] = 0.0
     for k in range(size):
         gains = np.int64((pattern >> np.uint64(k)) & ONE)
-        here, who, sign = entry[local[k] * columns :], k if gains else size, 1.0 if gains else -1.0
+        here, who, sign = entry + local[base + k] * columns, k if gains else size, 1.0 if gains else -1.0
         for a in range(gains, size - b + 1):
             if many[a, who] != 0.0:
-                share, row = sign * many[a, who], table[level(a + b) + a - gains]
+                share, line = sign * many[a, who], level(a + b) + a - gains
                 for j in range(columns):
-                    here[j] += share * row[j]
-
-
-@inner
-def add_lines(lines, at, value, rows, sums):
-    """Add to ``sums[r, o]`` the lines ``at[:, r]`` times the values of their leaves in output o.
-
-    It is apart from its caller, where the compiler is not sure of overlaps.
-    """
-    for r in range(rows):
-        a, b = lines[at[0, r]], lines[at[1, r]]
-        for o in range(value.shape[0]):
-            u, v, total = value[o, 0], value[o, 1], sums[r, o]
-            for j in range(total.shape[0] if u != 0.0 or v != 0.0 else 0):
-                total[j] += u * a[j] + v * b[j]
+                    memory[here + j] += share * table[line, j]
 
 
 @compiled
-def semivalues(words, n, value, background, places, table, memory, out):
-    """Add to ``out[o, b, i, j, r]`` what player i is given at row 64·b + r by the leaves' ``value[o]``, in column j.
+def semivalues(words, n, value, counts, background, places, table, memory, scratch, out):
+    """Add to ``out[o, b, i, j, r]`` what player i is given at row 64·b + r by leaves of ``value[:, o]``, in column j.
 
-    What a leaf of value one gives to the players of its group at a pattern is an entry, a line of `memory`. When that
-    is full, all are forgotten. The first line is zero, for leaves that no output has a value of.
+    What a leaf of value one gives to the players of its group at a pattern is an entry in `memory`. When that is full,
+    all are forgotten. A leaf counts if it has a value in any output.
     """
-    (start, edge_start, edge), (first_leaf, first_player, who, local), (first, mask, weight) = background
-    (of_leaf, of_pattern, entry), columns, outputs = places, table.shape[1], value.shape[0]
-    found, at, many = np.empty(ROWS, np.uint64), np.empty((TOGETHER, ROWS), np.int64), np.empty((65, 65))
-    c, room = np.empty((outputs, TOGETHER)), np.empty(ROWS * outputs * 64 * max(1, columns))
+    (start, edge_start, edge), (first_leaf, first_player, who, local), patterns = background
+    (of_leaf, of_pattern, entry), columns, outputs = places, table.shape[1], value.shape[1]
+    found, many, sums = scratch
     for g in range(first_leaf.shape[0] - 1):
-        end, players = first_leaf[g + 1], who[first_player[g] : first_player[g + 1]]
-        width = max(1, players.shape[0] * columns)
-        lines, used = memory[: memory.shape[0] // width * width].reshape(-1, width), 1
-        for j in range(width):
-            lines[0, j] = 0.0
-        sums = room[: ROWS * outputs * width].reshape(ROWS, outputs, width)
+        players, used = first_player[g + 1] - first_player[g], 0
+        width = players * columns
         for b in range(words.shape[0]):
             rows = min(ROWS, n - ROWS * b)
-            for r in range(rows):
-                for o in range(outputs):
-                    for j in range(width):
-                        sums[r, o, j] = 0.0
-            for begin in range(first_leaf[g], end, TOGETHER):
-                if used + TOGETHER * ROWS > lines.shape[0]:
-                    used = 1
+            for j in range(rows * outputs * width):
+                sums[j] = 0.0
+            for leaf in range(first_leaf[g], first_leaf[g + 1]):
+                if not counts[leaf]:
+                    continue
+                if used + ROWS * width > memory.shape[0]:
+                    used = 0
                     for p in range(of_leaf.shape[0]):
                         of_leaf[p] = -1
-                for q in range(at.shape[0]):
-                    leaf, counts = begin + q, False
+                base, size = start[leaf], start[leaf + 1] - start[leaf]
+                find_patterns(words[b], base, size, edge_start, edge, found)
+                for r in range(rows):
+                    at = place_of(leaf, found[r], entry.shape[0])
+                    if of_leaf[at] != leaf or of_pattern[at] != found[r]:
+                        of_leaf[at], of_pattern[at], entry[at] = leaf, found[r], used
+                        first, last = patterns[0][leaf], patterns[0][leaf + 1]
+                        fill(found[r], base, size, local, patterns, first, last, table, many, memory, used, width)
+                        used += width
+                    line = memory[entry[at] : entry[at] + width]
                     for o in range(outputs):
-                        c[o, q] = value[o, leaf] if leaf < end else 0.0
-                        counts |= c[o, q] != 0.0
-                    if not counts:
-                        for r in range(rows):
-                            at[q, r] = 0
-                        continue
-                    mine, z = local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
-                    find_patterns(words[b], start[leaf], mine.shape[0], edge_start, edge, found)
-                    for r in range(rows):
-                        place = place_of(leaf, found[r], entry.shape[0])
-                        if of_leaf[place] != leaf or of_pattern[place] != found[r]:
-                            of_leaf[place], of_pattern[place], entry[place] = leaf, found[r], used
-                            fill(found[r], mine, mask[z], weight[z], table, many, lines[used])
-                            used += 1
-                        at[q, r] = entry[place]
-                add_lines(lines, at, c, rows, sums)
+                        c, total = value[leaf, o], sums[(r * outputs + o) * width : (r * outputs + o + 1) * width]
+                        for j in range(width):
+                            total[j] += c * line[j]
             for o in range(outputs):
-                for k in range(players.shape[0]):
+                for k in range(players):
                     for j in range(columns):
-                        total = out[o, b, players[k], j]
+                        total = out[o, b, who[first_player[g] + k], j]
                         for r in range(rows):
-                            total[r] += sums[r, o, k * columns + j]
+                            total[r] += sums[((r * outputs + o) * players + k) * columns + j]
 
 
 @compiled
-def first_players(orders, parent, added, sets, lane):
+def first_players(orders, table, bits, parent, added, sets, lane):
     """The distinct sets among the first 0..d players of the orders (n, m, d) of each row; the empty one comes first.
 
     Row r has ``sets[r]`` of them, numbered by ``lane[r, q, k]``; set s is set ``parent[r, s]`` with ``added[r, s]``.
     """
     n, m, d = orders.shape
-    room = 1
-    while room < 2 * (m * d + 1):
-        room *= 2
-    table, bits = np.empty(room, np.int32), np.empty(((d + 63) // 64, m * d + 2), np.uint64)
     for r in range(n):
         sets[r] = distinct_sets(orders[r], d, table, bits, lane[r])
         for q in range(m - 1, -1, -1):  # so that a set keeps the order that it was first met in, and a parent before it
@@ -262,7 +240,7 @@ def first_players(orders, parent, added, sets, lane):
                 parent[r, s], added[r, s] = lane[r, q, k], orders[r, q, k]
 
 
-@inner
+@inlined
 def number_sets(parent, added, bit, bits, table, base, number, distinct):
     """Number the coalitions that the sets of a row leave among the players of a group; returns how many there are.
 
@@ -284,7 +262,7 @@ def number_sets(parent, added, bit, bits, table, base, number, distinct):
     return n
 
 
-@inner
+@inlined
 def turn_round(coalition, n, line, r, known):
     """Bit s of ``known[w, i, r]``: whether player i is in coalition 64·w + s of the first n of row r."""
     for w in range((n + 63) // 64):
@@ -297,7 +275,7 @@ def turn_round(coalition, n, line, r, known):
             known[w, i, r] = line[i]
 
 
-@inner
+@inlined
 def share_of(hidden, local, mask, weight):
     """G: the share of the background that passes all members of a leaf among the `hidden` players, bits of a word."""
     members, total = np.uint64(0), 0.0
@@ -308,15 +286,15 @@ def share_of(hidden, local, mask, weight):
     return total
 
 
-@inner
-def add_leaves(words, g, value, background, places, asked, rows, skip, out):
+@inlined
+def add_leaves(words, g, value, background, places, asked, alive, rows, skip, out):
     """Add to ``out[r, s]`` what the leaves of group g give to the coalition ``coalition[r, s]``.
 
     A row has coalitions from `skip` on to ``n[r]``; those count that are alive: without any member that the row fails.
     """
     (start, edge_start, edge), (first_leaf, _, _, local), (first, mask, weight) = background
     (of_leaf, of_hidden, share), (coalition, known, n) = places, asked
-    alive, most = np.empty(ROWS, np.uint64), 0
+    most = 0
     for r in range(rows):
         most = max(most, n[r])
     for leaf in range(first_leaf[g], first_leaf[g + 1]):
@@ -347,15 +325,13 @@ def add_leaves(words, g, value, background, places, asked, rows, skip, out):
 
 
 @compiled
-def along(words, value, background, places, nothing, parent, added, sets, bit, seen, out):
+def along(words, value, background, places, nothing, parent, added, sets, bit, seen, lanes, scratch, out):
     """Add to ``out[r, s]`` the value of set s of row r, see `first_players`; to that of no players ``nothing[g]``.
 
     To a group of leaves only its own players matter, so that many sets are the same coalition; ``bit[p]`` is 0.
     """
-    (first_leaf, first_player, who, _), (n_rows, most) = background[1], out.shape
-    bits, number, n = np.empty(most, np.uint64), np.empty((ROWS, most), np.int32), np.empty(ROWS, np.int64)
-    coalition, known = np.empty((ROWS, most + 1), np.uint64), np.empty((most // 64 + 1, 64, ROWS), np.uint64)
-    line, found, base = np.empty(64, np.uint64), np.empty((ROWS, most)), 0
+    (first_leaf, first_player, who, _), n_rows = background[1], out.shape[0]
+    (coalition, known, n, line, alive), (bits, number, found), base = lanes, scratch, 0
     for r in range(ROWS):
         n[r] = 1
     for g in range(first_leaf.shape[0] - 1):
@@ -366,15 +342,15 @@ def along(words, value, background, places, nothing, parent, added, sets, bit, s
             rows = min(ROWS, n_rows - row)
             for r in range(rows):
                 size = sets[row + r]
-                of_row = parent[row + r, :size], added[row + r, :size]
-                n[r] = number_sets(*of_row, bit, bits, seen, base, number[r], coalition[r])
+                before, player = parent[row + r, :size], added[row + r, :size]
+                n[r] = number_sets(before, player, bit, bits, seen, base, number[r], coalition[r])
                 turn_round(coalition[r], n[r], line[: players.shape[0]], r, known)
                 for s in range(n[r]):
                     found[r, s] = 0.0
                 found[r, 0] = nothing[g]
                 base += n[r]
             asked = coalition, known, n
-            add_leaves(words[row // ROWS], g, value, background, places, asked, rows, np.int64(1), found)
+            add_leaves(words[row // ROWS], g, value, background, places, asked, alive, rows, np.int64(1), found)
             for r in range(rows):
                 for s in range(sets[row + r]):
                     out[row + r, s] += found[r, number[r, s]]
@@ -383,11 +359,10 @@ def along(words, value, background, places, nothing, parent, added, sets, bit, s
 
 
 @compiled
-def values(words, value, background, places, coalitions, out):
+def values(words, value, background, places, coalitions, lanes, out):
     """Add to ``out[r, q]`` the value of coalition q at row r."""
     (first_leaf, first_player, who, _), (n_rows, m) = background[1], out.shape
-    coalition, known = np.empty((ROWS, m), np.uint64), np.empty((m // 64 + 1, 64, ROWS), np.uint64)
-    n, line = np.empty(ROWS, np.int64), np.empty(64, np.uint64)
+    coalition, known, n, line, alive = lanes
     for r in range(ROWS):
         n[r] = m
     for g in range(first_leaf.shape[0] - 1):
@@ -401,4 +376,4 @@ def values(words, value, background, places, coalitions, out):
             turn_round(coalition[r], m, line[: players.shape[0]], r, known)
         for row in range(0, n_rows, ROWS):
             asked, rows = (coalition, known, n), min(ROWS, n_rows - row)
-            add_leaves(words[row // ROWS], g, value, background, places, asked, rows, np.int64(0), out[row:])
+            add_leaves(words[row // ROWS], g, value, background, places, asked, alive, rows, np.int64(0), out[row:])

@@ -11,9 +11,8 @@ the row elsewhere, the player must be hidden. Functions that only one loop calls
 """
 
 import numpy as np
-from numba import njit
 
-from weightedshap.compiling import compiled
+from weightedshap.compiling import compiled, inlined
 
 
 @compiled
@@ -111,7 +110,7 @@ def add_gains(x_left, every, first_step, first_point, points, lift, depth, lines
         add_lifted(gain, lift, begin, n_points, out)
 
 
-@njit(inline="always")
+@inlined
 def leave(step, first, here, top, gap, known, weight, reach, value, leaves, gain, n_points):
     """Mix the values of both children of a node, which are leaves, or ``value[top]`` and above; add to the gain."""
     a, b, p = step.a, step.b, first + step.player
@@ -139,7 +138,7 @@ def leave(step, first, here, top, gap, known, weight, reach, value, leaves, gain
                 gain[p, k, s] += w * reach[here, k, s] * e
 
 
-@njit(inline="always")
+@inlined
 def add_lifted(gain, lift, begin, n_points, out):
     """Take gains at the points of a group, from `begin` on, to the points of the last group."""
     for p in range(out.shape[0]):
