@@ -1,6 +1,6 @@
 """What a second thread gains: seconds of a call on one thread ÷ on two.
 
-usage: python benchmarks/threads.py [--rows 500 2000 10000] [--repeats 5]
+usage: python benchmarks/threads.py [--rows 500 2000 10000] [--repeats 15]
 
 Wall time, the best of several runs in which one and two threads take turns. "loop" is what two threads gain on a
 compiled loop that shares nothing: the most that this machine gives at the moment.
@@ -63,7 +63,7 @@ def seconds(run: Callable[[int], object], repeats: int) -> dict[int, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[500, 2000, 10_000])
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=15)
     asked = parser.parse_args()
     X, y = data(D, n=max(asked.rows) + 2000)
     model = lightgbm.LGBMRegressor(n_estimators=300, num_leaves=15, verbose=-1).fit(X[:2000], y[:2000])

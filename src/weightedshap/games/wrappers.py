@@ -241,7 +241,11 @@ class FittedOnTable(Fitted):
         return {"game": name, "space": self.space, "background_rows": len(self.background)}
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
-        return self.model(rows), self.model.has_axis
+        return (self.model.on_one_thread or self.model)(rows), self.model.has_axis
+
+    @property
+    def in_parts(self) -> bool:
+        return self.model.on_one_thread is not None
 
     @property
     def inner(self) -> tuple[Fitted, ...]:

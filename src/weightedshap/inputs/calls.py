@@ -18,7 +18,7 @@ from weightedshap.checks import FloatArray, offered, require
 from weightedshap.inputs.columns import Array, Data, UserModel, as_numbers, column_of, in_dtype, kind_of
 from weightedshap.lazily import pd
 
-Predict = Callable[[Data], Any]
+Predict = Callable[..., Any]  # of rows
 Call = tuple[Predict, str, tuple[str, ...]]
 """A function of rows, the scale of its answers, and the names of its outputs where it knows them."""
 
@@ -129,16 +129,16 @@ def feeding(call: Predict, model: UserModel) -> Predict:
     return partial(_as_fitted, call, told["feature_names_in_"])
 
 
-def _as_fitted(call: Predict, names: Array | None, rows: Data) -> object:
+def _as_fitted(call: Predict, names: Array | None, rows: Data, **options: Any) -> object:
     """The answer of a model that was fitted on a frame with these `names`, or on an array."""
     if names is None:
-        return call(kind_of(rows).to_array(rows))
-    return call(pd.DataFrame(rows, columns=names) if isinstance(rows, np.ndarray) else rows)
+        return call(kind_of(rows).to_array(rows), **options)
+    return call(pd.DataFrame(rows, columns=names) if isinstance(rows, np.ndarray) else rows, **options)
 
 
-def _as_pandas(call: Predict, rows: Data) -> object:
+def _as_pandas(call: Predict, rows: Data, **options: Any) -> object:
     """The answer of a model that takes no polars, or not in all versions, or not polars' own categories."""
-    return call(rows if isinstance(rows, np.ndarray | pd.DataFrame) else rows.to_pandas())
+    return call(rows if isinstance(rows, np.ndarray | pd.DataFrame) else rows.to_pandas(), **options)
 
 
 def _matrix(rows: Data, dtype: npt.DTypeLike) -> Array:

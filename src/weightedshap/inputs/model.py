@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 
@@ -47,6 +49,13 @@ class Model:
             raise ValueError(f"{said}. A model must return the same number of outputs for every row.")
         picked = raw[:, list(self.chosen)]
         return log_odds(picked) if self.link == "logit" else picked
+
+    @cached_property
+    def on_one_thread(self) -> Self | None:
+        """The same, told to take one thread; None for a model that cannot be told, which all but LightGBM's are."""
+        if self.custom or library_of(self.original) != "lightgbm":
+            return None
+        return replace(self, predict=partial(self.predict, num_threads=1))
 
     def in_parts(self, n: int, predicted: Callable[[slice], FloatArray]) -> FloatArray:
         """(n, k) what `predicted` gives for a few thousand of n items at a time, with a bar."""

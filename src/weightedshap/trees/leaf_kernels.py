@@ -4,8 +4,9 @@ Where a split parts the explained row x from the absent one, its player decides:
 So every leaf is an indicator ``1[A ⊆ S, B ∩ S = ∅]`` of players A that must be known and B that must be hidden. The
 leaves that can be reached are listed once for each row; Δ and values are sums over that list.
 
-Row r has leaves ``first[r] … first[r + 1] − 1``; leaf l has value ``c[l]``, one for each output. Its members are the
-first ``shared[l]`` of the leaf before it and ``member[start[l] : start[l + 1]]``: p if player p is in A, ~p if in B.
+Row r has leaves ``first[r, 0] … first[r + 1, 0] − 1``; leaf l has value ``c[l]``, one for each output. Its members are
+the first ``shared[l]`` of the leaf before it and ``own[l]`` more, which stand in `member`, from ``first[r, 1]`` on, one
+leaf after the other: p if player p is in A, ~p if in B.
 
 Inner nodes are numbered before leaves: from ``n_inner = left.shape[0]`` on a node has ``value[node − n_inner]``.
 """
@@ -70,33 +71,33 @@ def list_leaves(x_left: BoolArray, z_left: BoolArray, z_weight: FloatArray, *tre
     x_way, z_way = np.where(z_left, right, left), np.where(z_left, left, right)  # where the two part
     ways = np.stack([x_way, z_way, np.broadcast_to(player, z_left.shape), z_left], axis=-1, dtype=np.int32)
     scratch = np.zeros(n_players, np.int8), *np.empty((2, depth), np.int32)
-    first, done, room = np.zeros(len(x_left) + 1, np.int64), 0, 1024
-    c, start = np.empty((len(value), 0)), np.zeros(1, np.int64)
-    shared, member = np.empty((2, 0), np.int32)
-    while done < len(x_left):
-        room = max(room, 2 * c.shape[1], depth)
-        c, shared, start, member = (with_room(array, room) for array in (c, shared, start, member))
-        done = fill_leaves(x_left, ways, z_weight, roots, value, *scratch, done, first, c, shared, start, member)
-    leaves, members = first[-1], start[first[-1]]
-    return first, c[:, :leaves], shared[:leaves], start[: leaves + 1], member[:members]
+    small = np.int16 if n_players < 2**15 else np.int32
+    first, c = np.zeros((len(x_left) + 1, 2), np.int64), np.empty((len(value), 0))
+    (shared, own, member), done, n = np.empty((3, 0), small), 0, len(x_left)
+    while done < n:
+        leaves, members = (n * first[done]) // max(done, 1)  # in all, if all rows are like those that are done
+        c, shared, own = (with_room(array, max(1024, array.shape[-1], leaves)) for array in (c, shared, own))
+        member = with_room(member, max(1024, len(member), members, depth))
+        done = fill_leaves(x_left, ways, z_weight, roots, value, *scratch, done, first, c, shared, own, member)
+    leaves, members = first[-1]
+    return first, c[:, :leaves], shared[:leaves], own[:leaves], member[:members]
 
 
 def with_room(array: Any, room: int) -> Any:
-    """The same with some more places, so that the last leaf still knows where its members end."""
-    bigger = np.empty((*array.shape[:-1], 2 * room + 1), array.dtype)
+    """The same in twice the room."""
+    bigger = np.empty((*array.shape[:-1], 2 * room), array.dtype)
     bigger[..., : array.shape[-1]] = array
     return bigger
 
 
 @compiled
-def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, first, c, shared, start, member):
+def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, first, c, shared, own, member):
     """Fill in the lists from row `done` on; the row that there was no room for, or n.
 
     ``ways[b, node]`` tells where x goes if it parts from absent row b, where b goes, the player, and whether b goes
     left. `side` (players), `path` and `z_way` (depth) are of use within one tree.
     """
-    leaves, n_inner = first[done], ways.shape[1]
-    members = start[leaves]
+    leaves, members, n_inner = first[done, 0], first[done, 1], ways.shape[1]
     for r in range(done, x_left.shape[0]):
         for b in range(ways.shape[0]):
             for root in roots:
@@ -111,18 +112,17 @@ def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, f
                             path[length], z_way[length], side[p] = p, hidden_way, KNOWN
                             length += 1
                         node = ways[b, node, 0] if side[p] == KNOWN else hidden_way
-                    if leaves + 1 >= c.shape[1] or members + length > member.shape[0]:
+                    if leaves >= c.shape[1] or members + length > member.shape[0]:
                         for q in range(length):
                             side[max(path[q], ~path[q])] = 0
                         return r
                     for o in range(c.shape[0]):
                         c[o, leaves] = value[o, node - n_inner] * z_weight[b]
-                    shared[leaves] = kept
+                    shared[leaves], own[leaves] = kept, length - kept
                     for q in range(kept, length):
                         member[members] = path[q]
                         members += 1
                     leaves += 1
-                    start[leaves] = members
                     while length > 0 and path[length - 1] < 0:
                         length -= 1
                         side[~path[length]] = 0
@@ -131,12 +131,12 @@ def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, f
                     kept = length - 1
                     side[path[kept]], node = HIDDEN, z_way[kept]
                     path[kept] = ~path[kept]
-        first[r + 1] = leaves
+        first[r + 1, 0], first[r + 1, 1] = leaves, members
     return x_left.shape[0]
 
 
 @compiled
-def semivalues(first, c, shared, start, member, table, out):
+def semivalues(first, c, shared, own, member, table, out):
     """``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
     A leaf with s members, a of them known, gives each known one +c · K(s, a) and each hidden one −c · K(s, a + 1), with
@@ -152,9 +152,10 @@ def semivalues(first, c, shared, start, member, table, out):
             gathered[t, p] = 0.0
     for r in range(out.shape[0]):
         widest, n_met = np.int64(0), 0  # of one type, so that what is called is compiled once
-        for leaf in range(first[r], first[r + 1]):
-            size = np.int64(shared[leaf])
-            for at in range(start[leaf], start[leaf + 1]):
+        begin = first[r, 1]
+        for leaf in range(first[r, 0], first[r + 1, 0]):
+            size, end = np.int64(shared[leaf]), begin + own[leaf]
+            for at in range(begin, end):
                 known = member[at] >= 0
                 p = member[at] if known else ~member[at]
                 if slot[p] < 0:
@@ -163,7 +164,7 @@ def semivalues(first, c, shared, start, member, table, out):
                 place[size] = slot[p] if known else ~slot[p]
                 n_known[size + 1] = n_known[size] + known
                 size += 1
-            widest = max(widest, size)
+            begin, widest = end, max(widest, size)
             cell, value = level(size) + n_known[size] - 1, c[leaf]
             for q in range(size):
                 if place[q] >= 0:
@@ -217,7 +218,7 @@ def spread(gathered, widest, table, slot, met, out):
 
 
 @compiled
-def along(first, c, shared, start, member, orders, out):
+def along(first, c, shared, own, member, orders, out):
     """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known.
 
     Leaf (A, B) is on for max rank(A) < k ≤ min rank(B), ranks counted from 0; leaves share what they share of the way.
@@ -233,9 +234,10 @@ def along(first, c, shared, start, member, orders, out):
                 rank[orders[r, q, k], q] = k
             for k in range(d + 2):
                 steps[q, k] = 0.0
-        for leaf in range(first[r], first[r + 1]):
-            size, value = shared[leaf], c[leaf]
-            for at in range(start[leaf], start[leaf + 1]):
+        begin = first[r, 1]
+        for leaf in range(first[r, 0], first[r + 1, 0]):
+            size, value, end = np.int64(shared[leaf]), c[leaf], begin + own[leaf]
+            for at in range(begin, end):
                 p = member[at]
                 if p >= 0:
                     for q in range(m):
@@ -246,6 +248,7 @@ def along(first, c, shared, start, member, orders, out):
                         after[size + 1, q] = after[size, q]
                         until[size + 1, q] = min(until[size, q], rank[~p, q])
                 size += 1
+            begin = end
             for q in range(m):
                 if after[size, q] < until[size, q]:
                     steps[q, after[size, q] + 1] += value
@@ -258,19 +261,20 @@ def along(first, c, shared, start, member, orders, out):
 
 
 @compiled
-def values(first, c, shared, start, member, coalitions, out):
+def values(first, c, shared, own, member, coalitions, out):
     """Add to ``out[r, q]`` the value of coalition q at row r; the first `agreed` members of a leaf agree."""
     for r in range(out.shape[0]):
         for q in range(coalitions.shape[0]):
-            total, agreed = 0.0, 0
-            for leaf in range(first[r], first[r + 1]):
-                size = shared[leaf]
+            total, agreed, begin = 0.0, np.int64(0), first[r, 1]
+            for leaf in range(first[r, 0], first[r + 1, 0]):
+                size, end = np.int64(shared[leaf]), begin + own[leaf]
                 agreed = min(agreed, size)
-                for at in range(start[leaf], start[leaf + 1]):
+                for at in range(begin, end):
                     known = member[at] >= 0
                     if agreed == size and coalitions[q, member[at] if known else ~member[at]] == known:
                         agreed += 1
                     size += 1
+                begin = end
                 if agreed == size:
                     total += c[leaf]
             out[r, q] += total
