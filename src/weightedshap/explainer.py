@@ -249,6 +249,7 @@ class Call:
         together = method.estimator.takes_own and not method.utility.one_row
         parts = parts_of(weighing.explained, weighing.judge, method.family.d, together)
         for part, (facts, chosen) in zip(parts, each_block(work, parts, method, "explaining"), strict=True):
+            weighing.know(part, facts)
             result.put(part, facts)
             result.add(part, chosen)
         fields = {**result.fields(), **weighing.about(), "data": data, "feature_names": names}
@@ -258,6 +259,7 @@ class Call:
 
     def _block(self, scorer: Rows, keep: bool, part: slice) -> tuple[dict[str, Array | None], Candidates | Selection]:
         """Algorithm 2 for every game, then Algorithm 1, on some rows; and what is told of them whatever is chosen."""
+        self.weighing.ask(part)
         blocks, found = zip(*(self._estimate(game, part, keep) for game in self.explained), strict=True)
         chosen = self.weighing.choose(scorer, part, blocks[0], [(one.phi, one.replicates) for one in found])
         return self.weighing.facts(part, found, keep), chosen

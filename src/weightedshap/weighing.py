@@ -40,12 +40,21 @@ class Weighing:
     @classmethod
     def of(cls, setting: Setting, fits: Fits, rows: Data) -> Self:
         """The games of an explainer on aligned rows."""
-        explained = tuple(Rows.of(game, rows, setting.method) for game in fits.games)
-        judge = explained[0].under(fits.judge, setting.method)
+        explained = tuple(Rows.of(game, rows, by_block=True) for game in fits.games)
+        judge = explained[0].under(fits.judge)
         if judge.f_x.shape != explained[0].f_x.shape:
             counts = f"{judge.f_x.shape[1]} outputs, but {explained[0].f_x.shape[1]} are explained"
             raise ValueError(f"The judge has {counts}. Give a judge with one output for each.")
         return cls(setting.method, fits.names, explained, judge, setting)
+
+    def ask(self, part: slice) -> None:
+        """f(x) of some rows, where it was left to their block."""
+        for rows in (*self.explained, self.judge):
+            rows.ask(part, self.explained[0])
+
+    def know(self, part: slice, facts: Mapping[str, Array | None]) -> None:
+        """Take f(x) over from what is told of some rows: another process may have asked."""
+        self.explained[0].f_x[part], self.judge.f_x[part] = facts["predictions"], facts["judge_predictions"]
 
     @cached_property
     def family(self) -> WeightFamily:

@@ -98,10 +98,12 @@ class Fitted(FittedGame, ABC):
         f_x, axis = self.outputs(rows)
         return f_x if axis else f_x[:, 0]
 
-    @property
-    def in_parts(self) -> bool:
-        """Whether f(x) takes one thread, so that several may ask about parts of the rows."""
-        return False
+    def unasked(self, n: int) -> tuple[FloatArray, bool] | None:
+        """(n, k) room for f(x) and whether people see k; None where all rows are to be asked about at once.
+
+        A model that takes one thread is asked by each block about its own rows.
+        """
+        return None
 
     def link_from(self, other: FittedGame) -> Callable[[FloatArray], FloatArray] | None:
         """How f(x) follows from that of another game; None where the model is to be asked."""

@@ -9,9 +9,7 @@ import numpy as np
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.games.protocols import Block, ExactFitted, Fitted
 from weightedshap.inputs import Data, join_of, part_of
-from weightedshap.parallel import Workers, each_block
 
-ASKED_AT_ONCE = 2**13  # rows of each part that a model is asked about
 ROW_BYTES = 2**16  # of each row that a game takes at once: of 256, Δ and lists stay in the cache, or near it
 
 
@@ -45,23 +43,23 @@ class Rows:
     axis: bool  # whether people see the axis k
 
     @classmethod
-    def of(cls, fitted: Fitted, rows: Data, workers: Workers | None = None) -> Self:
-        """All outputs of a game on aligned rows."""
-        if workers is None or not fitted.in_parts or len(rows) < 2:
-            f_x, axis = fitted.outputs(rows)
-        else:
-            parts = _cut(len(rows), 1, ASKED_AT_ONCE)
-            asked = each_block(lambda part: fitted.outputs(part_of(rows, part)), parts, workers, "asking the model")
-            found, (axis, *_) = zip(*asked, strict=True)
-            f_x = np.concatenate(found)
+    def of(cls, fitted: Fitted, rows: Data, by_block: bool = False) -> Self:
+        """All outputs of a game on aligned rows; f(x) may be left to `ask`, block by block, and is NaN until then."""
+        f_x, axis = (by_block and fitted.unasked(len(rows))) or fitted.outputs(rows)
         return cls(fitted, rows, f_x, tuple(range(f_x.shape[1])), axis)
 
-    def under(self, judge: Fitted, workers: Workers) -> Self:
+    def under(self, judge: Fitted) -> Self:
         """The same rows under a judge, whose f(x) may follow from what is known."""
         if judge is self.fitted:
             return self
         link = judge.link_from(self.fitted)
-        return self.of(judge, self.rows, workers) if link is None else replace(self, fitted=judge, f_x=link(self.f_x))
+        return self.of(judge, self.rows, True) if link is None else replace(self, fitted=judge, f_x=link(self.f_x))
+
+    def ask(self, part: slice, other: Self) -> None:
+        """Fill in f(x) of some rows where it was left for later, perhaps from that of another game."""
+        if np.isnan(self.f_x[part]).any():
+            link = None if other is self else self.fitted.link_from(other.fitted)
+            self.f_x[part] = self.fitted.outputs(self.some(part))[0] if link is None else link(other.f_x[part])
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -130,7 +130,7 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
         """Encoded rows (n, c) → their games."""
 
     @property
-    def in_parts(self) -> bool:
+    def one_thread(self) -> bool:
         return self.read.one_thread
 
     @cached_property

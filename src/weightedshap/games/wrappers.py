@@ -244,8 +244,12 @@ class FittedOnTable(Fitted):
         return (self.model.on_one_thread or self.model)(rows), self.model.has_axis
 
     @property
-    def in_parts(self) -> bool:
+    def one_thread(self) -> bool:
+        """Whether f(x) takes one thread."""
         return self.model.on_one_thread is not None
+
+    def unasked(self, n: int) -> tuple[FloatArray, bool] | None:
+        return (np.full((n, len(self.output_names)), np.nan), self.model.has_axis) if self.one_thread else None
 
     @property
     def inner(self) -> tuple[Fitted, ...]:
