@@ -180,7 +180,7 @@ class FittedInterventional(FittedTrees):
     """Hidden features take the background's values."""
 
     name = "tree_interventional"
-    at_once = 1024  # rows share what is found for a pattern
+    at_once = 2048  # rows share what is found for a pattern
 
     @cached_property
     def games(self) -> TreeGames:

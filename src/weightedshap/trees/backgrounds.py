@@ -23,7 +23,7 @@ Rows = tuple[BoolArray, tuple[Any, ...]]  # directions (n, I), and lists of leav
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
 PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
-PLACES = 2**15  # of what is kept at once, a power of two
+PLACES = 2**16  # of what is kept at once, a power of two
 ENTRIES = 2**21  # numbers in entries that are kept at once: at least two times 64 entries of 64 players and 64 columns
 SET_BYTES = 2**23  # of the sets that rows are asked about at once
 

@@ -132,7 +132,7 @@ def group_leaves(start, member, slot, first_leaf, first_player, who, local):
         for q in range(start[leaf], start[leaf + 1]):
             fresh += slot[member[q]] < 0
         crowded = leaves == GROUP or players - first_player[g] + fresh > 64
-        if crowded or (fresh > 0 and leaves >= 16):
+        if crowded or (fresh > 0 and leaves >= 24):
             for k in range(first_player[g], players):
                 slot[who[k]] = -1
             g += 1
