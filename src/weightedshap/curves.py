@@ -50,7 +50,8 @@ def exclusion_error(game: Game, orders: IntArray, f_x: float) -> FloatArray:
 
 def recovery(view: View, orders: IntArray) -> FloatArray:
     """(n, m, d, k) orders → (n, m, d + 1, k): `recovery_error` of a block of rows."""
-    return np.abs(view.f_x[:, None, None, :] - view.along(orders))
+    apart = view.f_x[:, None, None, :] - view.along(orders)
+    return np.abs(apart, out=apart)
 
 
 def exclusion(view: View, orders: IntArray) -> FloatArray:

@@ -47,10 +47,11 @@ def candidates(
     `phi` and `errors` (n, M, d, k) are those under `family.with_references`. Curves are drawn on `judge`; `scorer` is
     the same, unless the utility asks for a game of its own.
     """
-    unknown, m = np.isnan(phi).any(axis=2, keepdims=True), len(family)
+    unknown, m, read_off = np.isnan(phi).any(axis=2, keepdims=True), len(family), utility.of_recovery
     orders = order_of(np.nan_to_num(phi) if unknown.any() else phi, axis=2)
-    curves = np.where(unknown, np.nan, recovery(judge, orders))
-    read_off = utility.of_recovery
+    curves = recovery(judge, orders)
+    if unknown.any():
+        curves = np.where(unknown, np.nan, curves)
     scores = scored(utility, scorer, phi[:, :m]) if read_off is None else read_off(curves[:, :m])
     return Candidates(phi, orders, curves, scores, errors)
 

@@ -6,7 +6,7 @@ Against few of them the living leaves of a row are listed, see `leaf_kernels`. M
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from weightedshap.trees.leaf_kernels import level, with_room
 from weightedshap.trees.pattern_kernels import ALL, ROWS, SEEN, Words, in_words
 
 Directions = tuple[BoolArray, Words]  # (n, I) of rows, and the same as words, see `pattern_kernels`
-Rows = tuple[BoolArray, tuple[Any, ...]]  # directions (n, I), and lists of leaves, see `leaf_kernels`
+Rows = tuple[FloatArray, tuple[Any, ...]]  # values of all players (k, n), and lists of leaves, see `leaf_kernels`
 FEW_ROWS = 4  # up to so many absent rows are walked one by one faster than they are written as patterns
 MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
 PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
@@ -39,13 +39,24 @@ class FewRows:
     @property
     def row_bytes(self) -> int:
         """About what the lists of a row take."""
-        return 8 * (1 + len(self.ensembles)) * min(len(self.weights), 64) * len(self.ensembles[0].value)
+        return 6 * (1 + len(self.ensembles)) * min(len(self.weights), 64) * len(self.ensembles[0].value)
+
+    @cached_property
+    def ways(self) -> Int32:
+        """(B, I, 4) of each row and node, see `leaf_kernels.fill_leaves`."""
+        e = self.ensembles[0]
+        parted = np.where(self.goes, e.right, e.left), np.where(self.goes, e.left, e.right)
+        return np.stack([*parted, np.broadcast_to(e.player, self.goes.shape), self.goes], axis=-1, dtype=np.int32)
+
+    @cached_property
+    def nothing(self) -> FloatArray:
+        """(k,) the values of no players, the same at every row."""
+        return np.array([self.weights @ e.walk(self.goes) for e in self.ensembles])
 
     def at(self, X: FloatArray) -> Rows:
-        """What is known of rows X (n, c), their directions and leaves, which the methods below ask for."""
-        e, goes, value = self.ensembles[0], self.ensembles[0].directions(X), np.stack([e.value for e in self.ensembles])
-        trees = e.roots, e.left, e.right, e.player, value, e.n_players, e.depth
-        return goes, leaf_kernels.list_leaves(goes, self.goes, self.weights, *trees)
+        """What is known of rows X (n, c), their values and leaves, which the methods below ask for."""
+        e, value = self.ensembles[0], np.stack([e.value for e in self.ensembles])
+        return leaf_kernels.list_leaves(e.directions(X), self.ways, self.weights, e.roots, value, e.n_players, e.depth)
 
     def weigher(self, vectors: FloatArray) -> Callable[[Rows, slice, FloatArray], None]:
         return partial(self.semivalues, times(self.ensembles[0].widest, vectors))
@@ -57,9 +68,8 @@ class FewRows:
             leaf_kernels.semivalues(first, of_one, *leaves, table, phi)
 
     def ends(self, rows: Rows, output: int, out: FloatArray) -> None:
-        """(n, 2) the values of no players, the same at every row, and of all players."""
-        e = self.ensembles[output]
-        out[:, 0], out[:, 1] = self.weights @ e.walk(self.goes), e.walk(rows[0])
+        """(n, 2) the values of no players and of all players."""
+        out[:, 0], out[:, 1] = self.nothing[output], self.ensembles[output].offset + rows[0][output]
 
     def values(self, rows: Rows, output: int, coalitions: BoolArray, out: FloatArray) -> None:
         """(n, m) the values of coalitions (m, d)."""
