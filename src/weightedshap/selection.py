@@ -49,9 +49,7 @@ def candidates(
     """
     unknown, m, read_off = np.isnan(phi).any(axis=2, keepdims=True), len(family), utility.of_recovery
     orders = order_of(np.nan_to_num(phi) if unknown.any() else phi, axis=2)
-    curves = recovery(judge, orders)
-    if unknown.any():
-        curves = np.where(unknown, np.nan, curves)
+    curves = np.where(unknown, np.nan, recovery(judge, orders)) if unknown.any() else recovery(judge, orders)
     scores = scored(utility, scorer, phi[:, :m]) if read_off is None else read_off(curves[:, :m])
     return Candidates(phi, orders, curves, scores, errors)
 

@@ -99,10 +99,7 @@ class Fitted(FittedGame, ABC):
         return f_x if axis else f_x[:, 0]
 
     def unasked(self, n: int) -> tuple[FloatArray, bool] | None:
-        """(n, k) room for f(x) and whether people see k; None where all rows are to be asked about at once.
-
-        A model that takes one thread is asked by each block about its own rows.
-        """
+        """(n, k) room for f(x), which blocks ask for, and whether people see k; None where one asks for all at once."""
         return None
 
     def link_from(self, other: FittedGame) -> Callable[[FloatArray], FloatArray] | None:

@@ -29,9 +29,7 @@ class View:
     def along(self, orders: IntArray) -> FloatArray:
         """(n, m, d, k) orders → (n, m, d + 1, k), each output along its own."""
         walks = [block.along(np.ascontiguousarray(orders[..., o]))[..., 0] for o, (block, _) in enumerate(self.each())]
-        if len(walks) == 1:
-            return walks[0][..., None]
-        return np.moveaxis(np.stack(walks), 0, -1)  # in memory outputs stay one after the other
+        return np.moveaxis(np.stack(walks) if len(walks) > 1 else walks[0][None], 0, -1)  # outputs stay apart in memory
 
 
 @dataclass(frozen=True)

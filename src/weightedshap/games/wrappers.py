@@ -244,8 +244,7 @@ class FittedOnTable(Fitted):
         return (self.model.on_one_thread or self.model)(rows), self.model.has_axis
 
     @property
-    def one_thread(self) -> bool:
-        """Whether f(x) takes one thread."""
+    def one_thread(self) -> bool:  # whether f(x) takes one
         return self.model.on_one_thread is not None
 
     def unasked(self, n: int) -> tuple[FloatArray, bool] | None:

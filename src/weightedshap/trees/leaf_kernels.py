@@ -29,12 +29,10 @@ def directions(X, column, threshold, nan_left, special, slot, categories, out):
     All compare numbers, without branches; then `special` ones are set right: categories, and zero (≤ 1e-35) as missing.
     """
     for r in range(X.shape[0]):
-        x, row, complete = X[r], out[r], True
-        for v in x:
-            complete &= not np.isnan(v)
+        x, row = X[r], out[r]
         for node in range(column.shape[0]):
             row[node] = x[column[node]] <= threshold[node]
-        if not complete:
+        if np.isnan(x.sum()):
             for node in range(column.shape[0]):
                 row[node] |= np.isnan(x[column[node]]) & nan_left[node]
         for node in special:
@@ -74,11 +72,9 @@ def list_leaves(
     x_left: BoolArray, ways: Any, z_weight: FloatArray, roots: Any, value: FloatArray, n_players: int, depth: int
 ) -> tuple[FloatArray, tuple[Any, ...]]:
     """(k, n) the values of explained rows, with directions `x_left` (n, nodes), and lists of their living leaves."""
-    n = len(x_left)
-    scratch = np.zeros(n_players, np.int8), *np.empty((2, depth), np.int32)
-    small = np.int16 if n_players < 2**15 else np.int32
-    first, c, full = np.zeros((len(x_left) + 1, 2), np.int64), np.empty((len(value), 0)), np.zeros((len(value), n))
-    (shared, own, member), done = np.empty((3, 0), small), 0
+    n, scratch = len(x_left), (np.zeros(n_players, np.int8), *np.empty((2, depth), np.int32))
+    first, c, full = np.zeros((n + 1, 2), np.int64), np.empty((len(value), 0)), np.zeros((len(value), n))
+    (shared, own, member), done = np.empty((3, 0), np.int16 if n_players < 2**15 else np.int32), 0
     while done < n:
         leaves, members = (n * first[done]) // max(done, 1)  # in all, if all rows are like those that are done
         c, shared, own = (with_room(array, max(1024, array.shape[-1], leaves)) for array in (c, shared, own))
@@ -154,13 +150,8 @@ def semivalues(first, c, shared, own, member, table, out):
     K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1); row ``level(s) + t − 1`` of `table` is K(s, t) times the weight vectors.
     """
     d = out.shape[2]
-    gathered, slot, met = np.empty((table.shape[0], d)), np.empty(d, np.int32), np.empty(d, np.int32)
-    place, n_known = np.empty(d, np.int32), np.empty(d + 1, np.int32)
-    n_known[0] = 0
-    for p in range(d):
-        slot[p] = -1
-        for t in range(table.shape[0]):
-            gathered[t, p] = 0.0
+    gathered, slot, met = np.zeros((table.shape[0], d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
+    place, n_known = np.empty(d, np.int32), np.zeros(d + 1, np.int32)
     for r in range(out.shape[0]):
         widest, n_met = np.int64(0), 0  # of one type, so that what is called is compiled once
         begin = first[r, 1]
@@ -250,16 +241,15 @@ def along(first, c, shared, own, member, orders, out):
             for leaf in range(first[r, 0], first[r + 1, 0]):
                 size, value, end = np.int64(shared[leaf]), c[leaf], begin + own[leaf]
                 for at in range(begin, end):
-                    if member[at] >= 0:
-                        p = member[at]
+                    p = member[at]
+                    if p >= 0:
                         for q in range(LANES):
                             after[size + 1, q] = max(after[size, q], rank[p, q])
                             until[size + 1, q] = until[size, q]
                     else:
-                        p = ~member[at]
                         for q in range(LANES):
                             after[size + 1, q] = after[size, q]
-                            until[size + 1, q] = min(until[size, q], rank[p, q])
+                            until[size + 1, q] = min(until[size, q], rank[~p, q])
                     size += 1
                 begin = end
                 for q in range(lanes):
