@@ -119,7 +119,7 @@ def test_rows_without_weight_are_not_learned():
 def test_copies_of_a_row_are_never_on_both_sides():
     X = np.repeat(rows(40), 5, axis=0)
     model, table, rng = wrapped(f, X, 0)
-    split = Split.of(model, table, 0.15, rng)
+    split = Split.of(model(table.data), table, 0.15, rng)
     seen, held = (mixtures(model, table, split, 2.0, rng, part)[0] for part in (split.train, split.test))
     for column in range(D):
         assert not set(seen.X[:, column]) & set(held.X[:, column])
@@ -127,7 +127,7 @@ def test_copies_of_a_row_are_never_on_both_sides():
 
 def test_mixtures_hold_the_models_own_predictions():
     model, table, rng = wrapped(f, rows(), 0)
-    split = Split.of(model, table, 0.15, rng)
+    split = Split.of(model(table.data), table, 0.15, rng)
     mixed, calls = mixtures(model, table, split, 3.0, rng, split.train)
     assert len(mixed.X) == 4 * len(split.train)
     np.testing.assert_allclose(mixed.target[:, 0], f(mixed.X), atol=1e-12)

@@ -48,7 +48,7 @@ class AnchoredNetwork:
     def fit(self, model: Any, background: Data, rng: Seed = None) -> FittedAnchoredNetwork:
         """Learn the network."""
         model, table, rng = wrapped(model, background, rng)
-        return self.fit_split(model, table, Split.of(model, table, self.network.held_out, rng), rng)
+        return self.fit_split(model, table, Split.of(model(table.data), table, self.network.held_out, rng), rng)
 
     def fit_split(self, model: Model, table: Table, split: Split, rng: np.random.Generator) -> FittedAnchoredNetwork:
         """Learn from rows that are split already."""
@@ -149,7 +149,7 @@ class Anchored:
         path, trees = read_or_told(model, table)[0], TreeSurrogate(masks=self.masks)
         if path is not None:
             return self.of_trees(path).fit(model, table, rng)
-        split = Split.of(model, table, trees.held_out, rng)
+        split = Split.of(model(table.data), table, trees.held_out, rng)
         network = AnchoredNetwork(self.network).fit_split(model, table, split, rng)
         footing = Footing.of(Marginal(rows=self.rows), model, table, rng)
         correction = trees.fit_split(model, table, split, rng, footing)

@@ -65,7 +65,7 @@ class DistilledTrees:
     def fit(self, model: Any, background: Data, rng: Seed = None) -> FittedDistilled:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
-        split = Split.of(model, table, self.held_out, rng)
+        split = Split.of(model(table.data), table, self.held_out, rng)
         X = split.encoding.cross_fitted(split.X, split.f, table.weights, rng)
         most = min(self.rows, PER_ROW * len(table), MOST_CELLS // len(table.names))
         draw = partial(mixtures, model, table, replace(split, X=X), most / len(table), rng)

@@ -91,7 +91,7 @@ class NeuralSurrogate:
         if self.engine == "torch":
             require("torch", "neural")
         model, table, rng = wrapped(model, background, rng)
-        return self.fit_split(model, table, Split.of(model, table, self.held_out, rng), rng)
+        return self.fit_split(model, table, Split.of(model(table.data), table, self.held_out, rng), rng)
 
     def fit_split(self, model: Model, table: Table, split: Split, rng: np.random.Generator) -> FittedNeuralSurrogate:
         """Learn from rows that are split already."""
@@ -287,7 +287,7 @@ class Auto:
         """Fit both and keep one."""
         model, table, rng = wrapped(model, background, rng)
         learning = np.random.default_rng(int(rng.integers(2**63)))
-        split = Split.of(model, table, self.tree.held_out, learning)
+        split = Split.of(model(table.data), table, self.tree.held_out, learning)
         tree = self.tree.fit_split(model, table, split, deepcopy(learning))  # as it would learn by itself
         if self.network.engine == "torch" and find_spec("torch") is None:
             return _with(tree, auto='tree_surrogate; no network without torch (pip install "weightedshap[neural]")')

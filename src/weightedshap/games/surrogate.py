@@ -10,7 +10,7 @@ import numpy as np
 
 from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray, stored_array
 from weightedshap.coalitions import random_coalitions
-from weightedshap.inputs import Column, Data, Model, Table, column_of
+from weightedshap.inputs import Column, Data, Table, column_of
 from weightedshap.lazily import pd
 from weightedshap.wording import percent
 
@@ -167,9 +167,9 @@ class Split:
     test: IntArray
 
     @classmethod
-    def of(cls, model: Model, table: Table, share: float, rng: np.random.Generator) -> Self:
-        """Predict, encode, and hold out a share of the rows."""
-        encoding = Encoding.of(table, f := model(table.data))
+    def of(cls, f: FloatArray, table: Table, share: float, rng: np.random.Generator) -> Self:
+        """Encode the table with predictions f (n, k), and hold out a share of the rows."""
+        encoding = Encoding.of(table, f)
         X = encoding(table.data)
         return cls(f, encoding, X, *split_rows(X, share, rng))
 

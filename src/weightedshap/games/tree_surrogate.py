@@ -84,12 +84,11 @@ class TreeSurrogate:
     ) -> LearnedTrees | FittedAnchored:
         """Learn one ensemble for each output."""
         model, table, rng = wrapped(model, background, rng)
-        split = Split.of(model, table, self.held_out, rng)
-        if self.base is None:
-            return self.fit_split(model, table, split, rng)
-        footing = Footing.of(self.base, model, table, rng)
-        on_its_scale = replace(split, f=footing.f(table.data))
-        correction = self.fit_split(model, table, on_its_scale, rng, footing)
+        footing = None if self.base is None else Footing.of(self.base, model, table, rng)
+        f = model(table.data) if footing is None else footing.f(table.data)
+        correction = self.fit_split(model, table, Split.of(f, table, self.held_out, rng), rng, footing)
+        if footing is None:
+            return correction
         return footing.game(model, table, correction, fading(table.d))
 
     def fit_split(
