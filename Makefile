@@ -61,7 +61,7 @@ bench: $(VENV)/.full  ## speed and memory of estimators and tree games (the pape
 	$(BIN)/python benchmarks/trees.py
 
 bench-peers: .venv-peers/.ready  ## beside the newest peers, on Python 3.13 (PEERS_PYTHON): an hour or more, goes on where it stopped
-	for group in whole cold end_to_end memory path interventional page; do \
+	for group in whole surrogate cold end_to_end memory path interventional page; do \
 		OMP_NUM_THREADS=1 .venv-peers/bin/python benchmarks/peers.py $$group || exit 1; done
 
 bench-page: $(VENV)/.full  ## docs/benchmarks.md and docs/honest-rankings.md from the runs kept in results/

@@ -1,6 +1,6 @@
 """Speed, start and memory beside the newest peers, as ratios in one run.
 
-    python benchmarks/peers.py interventional | path | whole | end_to_end | cold | memory | page      [--only TEXT]
+    python benchmarks/peers.py interventional | path | surrogate | whole | end_to_end | cold | memory | page [--only …]
 
 Set OMP_NUM_THREADS=1. Wants Python 3.13 and, beside this library, the newest shap, shapiq, woodelf-explainer, lightgbm
 and xgboost-cpu (`make bench-peers` makes such an environment). CPU seconds of one thread. All methods of a line are
@@ -147,6 +147,23 @@ def path(library: str, d: int, trees: int, depth: int, n: int) -> Line:
         "own": timed(own, X[:n]),
         "shap": timed(lambda some: tree_shap.shap_values(some, check_additivity=False), X[:n]),
         "WOODELF": timed(lambda some: wood.shap_values(frame(some)), X[:n], fewest=n),
+    }
+
+
+def surrogate(d: int, n: int) -> Line:
+    """The whole method on a tree surrogate, beside Shapley values of the same trees against one missing row."""
+    import shap
+
+    from trees import explainer_of, synthetic
+
+    X, booster = synthetic(d, 150, 63)
+    rows, hidden = X[:n], np.full((1, d), np.nan)
+    ours = {kept: explainer_of(booster, rows, np.zeros(n))(keep_contributions=kept) for kept in (False, True)}
+    of_shap = shap.TreeExplainer(booster, hidden, feature_perturbation="interventional")
+    return {
+        "ours, whole": timed(ours[False], rows),
+        "ours, whole with Δ": timed(ours[True], rows),
+        "shap": timed(lambda some: of_shap.shap_values(some, check_additivity=False), rows),
     }
 
 
@@ -304,6 +321,7 @@ def memory(what: str, n: int) -> Line:
 
 GROUPS: Mapping[str, tuple[Callable[..., Line], Mapping[str, tuple[Any, ...]]]] = {
     "whole": (whole, {"d": (10, 20, 40), "n": (1000,)}),
+    "surrogate": (surrogate, {"d": (20, 90), "n": (1000,)}),
     "cold": (cold, {"what": tuple(COLD)}),
     "end_to_end": (end_to_end, {"kind": ("boosted trees", "network")}),
     "memory": (memory, {"what": tuple(MEMORY), "n": (1_000, 100_000)}),
@@ -390,8 +408,8 @@ def pivot(group: str) -> list[str]:
     found = {name: kept(group)[name]["times"] for name, _ in lines(group) if name in kept(group)}
     if not found:
         return ["Not measured yet."]
-    if group in ("interventional", "path", "whole"):
-        pairs = [(a, b) for a in next(iter(found.values())) for b in next(iter(found.values())) if _of_us(a, b)]
+    if group in ("interventional", "path", "whole", "surrogate"):
+        pairs = [(a, b) for a in next(iter(found.values())) for b in next(iter(found.values())) if of_us(a, b)]
         header = [f"{a.removeprefix('ours, ')} ÷ {b}" for a, b in pairs]
         cells = {name: [ratio(times, a, b) for a, b in pairs] for name, times in found.items()}
     else:
@@ -400,7 +418,7 @@ def pivot(group: str) -> list[str]:
     return [row("", *header), rule(len(header) + 1), *(row(name, *of) for name, of in cells.items())]
 
 
-def _of_us(ours: str, peer: str) -> bool:
+def of_us(ours: str, peer: str) -> bool:
     """Whether the first is ours and the second is what it stands beside."""
     if ours == "fit, anchored judge":
         return peer == "fit, plain surrogate"
