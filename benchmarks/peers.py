@@ -51,17 +51,23 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def timed(work: Work, rows: np.ndarray, fewest: int = 10) -> Line | None:
-    """Seconds for all rows, found on fewer where all would take too long; None where `fewest` would, too."""
-    work(rows[:1])  # compiles, and fills caches
-    some, spent = 10, seconds(lambda: work(rows[:10]))
+    """Seconds for all rows, found on fewer where all would take too long; None where `fewest` would, too.
+
+    They are found on a line through the last two numbers of rows, as fitting and preparing take the same time for any.
+    """
+    points = [(some, seconds(lambda some=some: work(rows[:some]))) for some in (1, 10)]  # the first compiles
     for more in sorted({n for n in SIZES if fewest <= n < len(rows)} | {len(rows)}):
-        too_long = spent * more / some > LONGEST
-        if too_long and some >= fewest:
+        some, spent = points[-1]
+        if spent * more / some > LONGEST and some >= fewest:
             break
         if spent > LONGEST:
             return None
-        some, spent = more, best(lambda more=more: work(rows[:more]))
-    return {"seconds": spent * len(rows) / some, "timed": some} | ({"scaled": True} if some < len(rows) else {})
+        points.append((more, best(lambda more=more: work(rows[:more]))))
+    (few, before), (some, spent) = points[-2:]
+    slope = (spent - before) / (some - few) if spent > before else spent / some
+    return {"seconds": spent + slope * (len(rows) - some), "timed": some} | (
+        {"scaled": True} if some < len(rows) else {}
+    )
 
 
 def best(work: Callable[[], Any]) -> float:
