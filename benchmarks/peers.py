@@ -65,9 +65,8 @@ def timed(work: Work, rows: np.ndarray, fewest: int = 10) -> Line | None:
         points.append((more, best(lambda more=more: work(rows[:more]))))
     (few, before), (some, spent) = points[-2:]
     slope = (spent - before) / (some - few) if spent > before else spent / some
-    return {"seconds": spent + slope * (len(rows) - some), "timed": some} | (
-        {"scaled": True} if some < len(rows) else {}
-    )
+    found = {"seconds": spent + slope * (len(rows) - some), "timed": some}
+    return found if some == len(rows) else found | {"scaled": True}
 
 
 def best(work: Callable[[], Any]) -> float:
