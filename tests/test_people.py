@@ -6,11 +6,13 @@ Real tables come from the folder in `WEIGHTEDSHAP_DATA`; `generated` frames are 
 import re
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from lightgbm import LGBMRegressor
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
@@ -282,6 +284,32 @@ def test_threads_and_processes_give_the_same_explanation(library):
         processes = explain(model, frame[:10], frame[10:14], n_jobs=2)
     assert threads.equals(alone)
     assert processes.equals(alone)
+
+
+@pytest.mark.parametrize("game", ["tree_path", "tree_surrogate"])
+def test_predictions_that_other_processes_asked_for_are_known_here(game):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    model = LGBMRegressor(n_estimators=20, n_jobs=1, verbose=-1).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
+    alone, threads = (explain(model, X[:200], X, game=game, n_jobs=jobs) for jobs in (1, 2))
+    with joblib.parallel_config(backend="loky"):
+        processes = explain(model, X[:200], X, game=game, n_jobs=2)
+    np.testing.assert_array_equal(alone.predictions, model.predict(X))
+    assert threads.equals(alone)
+    assert processes.equals(alone)
+    assert processes.reweight("wide").equals(alone.reweight("wide"))
+
+
+def test_lightgbm_is_asked_once_about_each_row_and_takes_one_thread():
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    model = LGBMRegressor(n_estimators=5, verbose=-1).fit(X, X[:, 0] - X[:, 1])
+    with mock.patch.object(LGBMRegressor, "predict", autospec=True, side_effect=LGBMRegressor.predict) as asked:
+        explainer = ws.Explainer(model, X[:100], game="tree_surrogate", progress=False, n_jobs=2)
+        asked.reset_mock()
+        explained = explainer(X)
+    assert sum(len(call.args[1]) for call in asked.call_args_list) == len(X)
+    assert all(call.kwargs["num_threads"] == 1 for call in asked.call_args_list)
+    np.testing.assert_array_equal(explained.predictions, model.predict(X))
 
 
 def test_a_pipeline_fitted_on_polars_is_fed_polars():

@@ -284,6 +284,49 @@ def test_patterns_tell_what_walks_of_the_background_tell(seed, d, depth, n, grou
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * max(1.0, np.abs(expected).max()))
 
 
+def test_walks_along_many_orders_are_those_along_each():
+    rng, d, n, m = np.random.default_rng(3), 9, 5, 40
+    X, Z = some_rows(rng, n, d), some_rows(rng, 2, d)
+    block = leaf_games([random_ensemble(rng, d, 8)], Z, np.array([0.3, 0.7]), d)(X)
+    orders = rng.permuted(np.tile(np.arange(d), (n, m, 1)), axis=2)
+    together, known = block.along(orders), prefixes(orders.reshape(-1, d)).reshape(n, m, d + 1, d)
+    for q in range(m):
+        np.testing.assert_array_equal(together[:, [q]], block.along(orders[:, [q]]))
+    for r in range(n):
+        by_sets = block.values(known[r].reshape(-1, d))[r].reshape(m, d + 1, 1)
+        np.testing.assert_allclose(together[r], by_sets, atol=1e-12)
+
+
+def test_rows_with_more_leaves_than_the_first_find_room():
+    rng, d = np.random.default_rng(4), 30
+    ensemble, Z = random_ensemble(rng, d, 12, trees=60), some_rows(rng, 1, d)
+    X = np.concatenate([np.tile(Z, (3, 1)), some_rows(rng, 90, d)])  # the first part from the absent row nowhere
+    games = leaf_games([ensemble], Z, np.ones(1), d)
+    orders = rng.permuted(np.tile(np.arange(d), (len(X), 2, 1)), axis=2)
+    coalitions = rng.random((7, d)) < 0.5
+    first = games(X).outputs[0][2][1][0]
+    assert first[3, 0] < 3 * 61 < 1024 < first[-1, 0]
+    whole = read_outs(games(X), orders, coalitions)
+    for r in (0, 2, 3, 50, 92):
+        alone = read_outs(games(X[[r]]), orders[[r]], coalitions)
+        for expected, found in zip(alone, whole, strict=True):
+            np.testing.assert_array_equal(found[[r]], expected)
+    np.testing.assert_array_equal(whole[2][:, 1, 0], ensemble.predict(X))
+
+
+def test_lists_hold_players_beyond_small_numbers():
+    rng, d, beyond = np.random.default_rng(5), 6, 2**15
+    ensemble, X = random_ensemble(rng, d, 6), some_rows(rng, 4, d)
+    of_few, of_many = (ensemble.of_players(np.arange(d) + shift) for shift in (0, beyond))
+    Z = ensemble.directions(some_rows(rng, 1, d))
+    lists = [FewRows((one,), Z, np.ones(1)).at(X) for one in (of_few, of_many)]
+    (full, (*few, member)), (full_too, (*many, member_too)) = lists
+    for one, other in zip([full, *few], [full_too, *many], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (member.dtype, member_too.dtype) == (np.int16, np.int32)
+    np.testing.assert_array_equal(member + np.where(member < 0, -beyond, beyond), member_too)  # ~p = −p − 1
+
+
 def of_the_same_nodes(rng, ensemble, k):
     """k ensembles that differ in values, of which some are 0 in some or in all of them, and in offsets."""
     L = len(ensemble.value)
