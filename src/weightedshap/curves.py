@@ -17,17 +17,17 @@ INFINITE = int(np.array(np.inf).view(np.int64)) | 0xFFFFFFFF  # and any index in
 
 def order_of(phi: FloatArray, axis: int = -1) -> IntArray:
     """Features by |φ|, the lower index first of equals: the ranking behind ℐ(k; φ, x) of Equation 4."""
-    size = np.abs(_at_the_end("phi", phi, axis), order="C")  # (…, d)
-    low = (1 << (size.shape[-1] - 1).bit_length()) - 1  # the bits that an index takes
-    keys = size.view(np.int64) | low  # non-negative floats are ordered as their bits are
-    keys -= np.arange(size.shape[-1])
+    given = _at_the_end("phi", phi, axis)  # (…, d)
+    low = (1 << (given.shape[-1] - 1).bit_length()) - 1  # the bits that an index takes
+    keys = np.abs(given, order="C").view(np.int64)  # non-negative floats are ordered as their bits are
+    keys |= low
+    np.subtract(np.arange(given.shape[-1]) - 1, keys, out=keys)  # all bits but an index turned round: the largest first
     keys.sort(axis=-1)  # much faster than a stable argsort
-    unsure = ((keys[..., 1:] ^ keys[..., :-1]) <= low) & (keys[..., 1:] > low)  # alike, and not below 1e-310
-    order = keys[..., ::-1] & low
-    np.subtract(low, order, out=order)
-    again = unsure.any(axis=-1) | (keys[..., -1] > INFINITE)  # NaN is larger than all
+    unsure = ((keys[..., 1:] ^ keys[..., :-1]) <= low) & (keys[..., :-1] < ~low)  # alike, and not below 1e-310
+    again = unsure.any(axis=-1) | (keys[..., 0] < ~INFINITE)  # NaN is larger than all
+    order = np.bitwise_and(keys, low, out=keys)
     if again.any():
-        order[again] = np.argsort(-size[again], axis=-1, kind="stable")
+        order[again] = np.argsort(-np.abs(given[again]), axis=-1, kind="stable")
     return np.moveaxis(order, -1, axis)
 
 

@@ -132,24 +132,33 @@ def test_categories_are_looked_up_within_their_own_words():
 
 
 @pytest.mark.parametrize("size", [1, 5, 64, 70])
-def test_sets_along_orders_are_numbered_as_they_are_met(size):
+def test_sets_along_orders_are_numbered_by_size(size):
     rng, m = np.random.default_rng(size), 6
     base = rng.permutation(size)
     orders = np.array([base, base, base[::-1], *(rng.permuted(base) for _ in range(m - 3))], np.int32)
-    room = 2 ** int(2 * m * size + 2).bit_length()
-    sets, lane = np.zeros(((size + 63) // 64, m * size + 2), np.uint64), np.empty((m, size + 1), np.int32)
-    n = lane_kernels.distinct_sets(orders, size, np.empty(room, np.int32), sets, lane)
-    met = {}
-    expected = [[met.setdefault(frozenset(order[:j]), len(met)) for j in range(size + 1)] for order in orders.tolist()]
-    assert n == len(met)
-    assert lane.tolist() == expected
-    for players, s in met.items():
-        assert [p for p in range(size) if int(sets[p // 64, s]) >> (p % 64) & 1] == sorted(players)
+    sets, lane = np.zeros(((size + 63) // 64, m * size + 1), np.uint64), np.empty((m, size + 1), np.int32)
+    n = lane_kernels.distinct_sets(orders, size, sets, lane)
+    assert set(lane.ravel().tolist()) == set(range(n))
+    np.testing.assert_array_equal(lane[0], lane[1])
+    assert n <= (m - 1) * size + 1  # those of the second order are those of the first
+    held = [[p for p in range(size) if int(sets[p // 64, s]) >> (p % 64) & 1] for s in range(n)]
+    assert [len(players) for players in held] == sorted(len(players) for players in held)
+    for order, of_order in zip(orders, lane, strict=True):
+        for j, s in enumerate(of_order):
+            assert held[s] == sorted(order[:j].tolist())
 
 
-def test_positions_are_sorted_by_rank():
-    rng = np.random.default_rng(0)
-    players, orders = np.array([7, 2, 9, 4]), rng.permuted(np.tile(np.arange(11), (5, 1)), axis=1)
-    rank, order = np.argsort(orders, axis=1).astype(np.int32), np.empty((5, 4), np.int32)
-    lane_kernels.sort_by_rank(players, rank, np.empty(4, np.int64), order)
-    np.testing.assert_array_equal(order, np.argsort(rank[:, players], axis=1))
+def test_before_a_span_no_set_has_the_player_and_after_it_all_do():
+    rng, m, size = np.random.default_rng(0), 9, 60
+    base = rng.permutation(size)
+    orders = np.array([base[np.argsort(np.arange(size) + rng.uniform(0, 8, size))] for _ in range(m)], np.int32)
+    sets, lane = np.zeros((1, m * size + 1), np.uint64), np.empty((m, size + 1), np.int32)
+    n = lane_kernels.distinct_sets(orders, size, sets, lane)
+    first, full = np.empty((2, size), np.uint64)
+    lane_kernels.find_spans(orders, lane, n, first, full)
+    has = np.array([[int(sets[0, s]) >> p & 1 for s in range(n)] for p in range(size)], bool)
+    assert n > lane_kernels.FEW
+    for p in range(size):
+        tight = np.argmax(has[p]), n - np.argmin(has[p][::-1])
+        assert tight[0] - lane_kernels.GRAIN < first[p] <= tight[0]
+        assert tight[1] <= full[p] < tight[1] + lane_kernels.GRAIN + m

@@ -92,16 +92,22 @@ def test_path_dependent_values_of_masked_rows_equal_the_definition(seed, d, dept
     np.testing.assert_allclose(ensemble.masked_values(X, row, coalition), expected, rtol=1e-12, atol=1e-12)
 
 
-@given(seed=seeds, d=st.integers(1, 80), m=st.integers(1, 20), together=st.booleans())
-def test_path_dependent_values_along_orders_equal_those_of_their_first_players(seed, d, m, together):
+@given(
+    seed=seeds,
+    d=st.integers(1, 80),
+    m=st.integers(1, 20),
+    exchanges=st.sampled_from([4, 100]),
+    players=st.sampled_from([1, 20, 512]),
+)
+def test_path_dependent_values_along_orders_equal_those_of_their_first_players(seed, d, m, exchanges, players):
     rng = np.random.default_rng(seed)
     ensemble = random_ensemble(rng, d, 7, trees=4)
     orders = np.tile(rng.permutation(d), (2, m, 1))
-    for order in orders.reshape(-1, d):  # a few exchanges, so that many first players are the same
-        for i in rng.integers(0, d, size=4):
+    for order in orders.reshape(-1, d):  # after few exchanges, many first players are the same
+        for i in rng.integers(0, d, size=exchanges):
             order[[i - 1, i]] = order[[i, i - 1]]
     X = rng.integers(-1, 5, size=(2, d)).astype(float)
-    with mock.patch.object(ensembles, "FEW_PLAYERS", 1000 if together else 0):
+    with mock.patch.object(ensembles, "PLAYERS", players):
         found = path_games([ensemble], d)(X).along(orders)[..., 0]
     for x, along, walked in zip(X, found, orders, strict=True):
         coalitions = prefixes(walked).reshape(-1, d)

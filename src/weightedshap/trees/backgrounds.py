@@ -161,9 +161,8 @@ def first_sets(orders: IntArray) -> tuple[npt.NDArray[Any], ...]:
     """The distinct sets among the first players of orders (n, m, d), as `pattern_kernels.first_players` tells them."""
     n, m, d = orders.shape
     (parent, added), sets = np.empty((2, n, m * d + 1), np.int32), np.empty(n, np.int64)
-    lane, table = np.empty((n, m, d + 1), np.int32), np.empty(2 ** (2 * m * d + 1).bit_length(), np.int32)
-    bits = np.empty(((d + 63) // 64, m * d + 2), np.uint64)
-    pattern_kernels.first_players(orders.astype(np.int32), table, bits, parent, added, sets, lane)
+    lane, bits = np.empty((n, m, d + 1), np.int32), np.empty(((d + 63) // 64, m * d + 1), np.uint64)
+    pattern_kernels.first_players(orders.astype(np.int32), bits, parent, added, sets, lane)
     return parent, added, sets, lane
 
 

@@ -7,7 +7,7 @@ splits on them are averaged by cover (path-dependent).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from weightedshap.trees import lane_kernels, leaf_kernels, path_kernels, pattern
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Steps = npt.NDArray[np.void]  # of `STEP`
-FEW_PLAYERS = 128  # up to so many, trees share the coalitions along orders; beyond, each tree has fewer of its own
+PLAYERS = 512  # of a group of trees, which share the coalitions along orders; a tree by itself may have more
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Paths(NamedTuple):
 
 
 INTS, FLAGS, NUMBERS = (
-    ("node", "column", "player", "slot", "inner", "level", "turn", "above", "width"),
+    ("node", "column", "player", "slot", "inner", "parent", "level", "turn", "above", "width"),
     ("left_first", "nan_left", "special", "is_root"),
-    ("limit", "a", "b", "u", "v", "ratio"),
+    ("limit", "a", "b", "u", "v", "mean", "ratio"),
 )
 STEP = np.dtype(
     [(name, kind) for kind, names in (("i4", INTS), ("?", FLAGS), ("f8", NUMBERS)) for name in names], align=True
@@ -66,8 +66,9 @@ STEP = np.dtype(
 ``slot``: of its categories, or −1; ``inner``: how many of the children are inner nodes, if one is, it is the first;
 ``left_first``: whether the left child is the first; ``special``: whether it does more than compare numbers; ``limit``:
 x goes left if it is at most that, where missing goes left: right if −x is at most that; ``a``, ``b``: the shares of the
-cover that go to the children, which need not add up to one; ``u``, ``v``: the values of children that are leaves. For
-``level``, ``turn``, ``above``, ``width`` and ``ratio`` see `point_kernels.find_ancestors`.
+cover that go to the children, which need not add up to one; ``u``, ``v``: the values of children that are leaves, and
+``mean``: that of all leaves below, by cover; ``parent``: how many steps later its parent comes, ``turn``: whether it is
+the first or second child (0, 1). For ``level``, ``above``, ``width`` and ``ratio`` see `point_kernels.find_ancestors`.
 """
 
 
@@ -153,9 +154,12 @@ class Ensemble:
         fields |= {"left_first": left_first, "special": np.isin(node, self.special)}
         fields |= {"is_root": np.isin(node, self.roots), "a": a, "b": b}
         fields["limit"] = np.where(self.nan_left[node], -np.nextafter(threshold, np.inf), threshold)
-        steps = np.zeros(n_inner, STEP)
+        steps, place = np.zeros(n_inner, STEP), np.argsort(node)
         for name, values in fields.items():
             steps[name] = values
+        for turn, child in enumerate(children):
+            of = np.flatnonzero(child < n_inner)
+            steps["turn"][place[child[of]]], steps["parent"][place[child[of]]] = turn, of - place[child[of]]
         return np.asarray(self.valued(steps, (self,))[0])
 
     def children(self, node: Int32) -> Int32:
@@ -168,17 +172,23 @@ class Ensemble:
         out, children = np.tile(steps, (len(ensembles), 1)), self.children(steps["node"])
         for of_one, ensemble in zip(out, ensembles, strict=True):
             of_one["u"], of_one["v"] = np.concatenate([np.zeros(len(self.left)), ensemble.value])[children]
+            of_one["mean"] = ensemble.means[steps["node"]]
         return out
 
     @cached_property
     def groups(self) -> Groups:
-        """All trees together if they have few players, so that few coalitions differ; else each tree by itself."""
-        steps, d = self.steps.copy(), self.n_players
-        player, is_root = steps["player"], steps["is_root"]
-        together = np.unique(player).size <= FEW_PLAYERS
-        group = np.zeros(len(steps), np.int64) if together else np.cumsum(is_root) - is_root
+        """Trees one after the other as long as they have few players together, so that few coalitions differ."""
+        steps, d, cuts, together = self.steps.copy(), self.n_players, [], set[int]()
+        player, first = steps["player"], np.append(0, np.flatnonzero(steps["is_root"]) + 1)
+        for begin, end in pairwise(first.tolist() if np.unique(player).size > PLAYERS else []):
+            own = set(player[begin:end].tolist())
+            together = together | own
+            if len(together) > PLAYERS:
+                together = own
+                cuts.append(begin)
+        group = np.searchsorted(cuts, np.arange(len(steps)), side="right")
         pairs, position = np.unique(group * d + player, return_inverse=True)
-        every = np.arange(group.max(initial=-1) + 2)
+        every = np.arange(len(cuts) + 2)
         first_step, first_player = np.searchsorted(group, every), np.searchsorted(pairs, every * d)
         steps["player"] = position - first_player[group]
         widest = int(np.diff(first_player).max(initial=0))
@@ -231,12 +241,15 @@ class Ensemble:
     @cached_property
     def mean_by_cover(self) -> float:
         """The path-dependent game of no players, the same at every row."""
-        weight = np.zeros(len(self.cover))
-        weight[self.roots] = 1.0
-        for node in self.levels():
-            for child in (self.left[node], self.right[node]):
-                weight[child] = weight[node] * self.shares(child, node)
-        return self.offset + float(self.value @ weight[len(self.left) :])
+        return self.offset + float(self.means[self.roots].sum())
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """(I + L,) of each node the mean by cover of the leaves below it."""
+        means = np.concatenate([np.zeros(len(self.left)), self.value])
+        for node in reversed([*self.levels()]):
+            means[node] = sum(self.shares(child, node) * means[child] for child in (self.left[node], self.right[node]))
+        return means
 
     def shares(self, child: Int32, node: Int32) -> FloatArray:
         """Of the cover of each node the part that goes to its child; 0 where there is none."""

@@ -9,6 +9,8 @@ import numpy as np
 from weightedshap.compiling import compiled, inlined
 from weightedshap.trees.leaf_kernels import goes_left
 
+NONE = np.uint64(0)
+FEW, GRAIN = 128, 32  # up to so many coalitions of a row are not sorted out; of more, ranges begin and end with a grain
 LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a stack of a few stays in the nearest cache
 
 
@@ -63,32 +65,37 @@ def masked_values(X, row, coalition, steps, lines, categories, out):
                 top = -1
 
 
-@compiled
-def add_coalitions(x_left, steps, begin, end, hidden, n, stack, total):
-    """Add to ``total[s]`` the value of coalition s at one row, by the trees of the steps `begin` … `end` − 1.
+@inlined
+def mix(step, known, x, top, begin, end, stack):
+    """Mix ``stack[top, s]`` of the values of the children of a node; x is 1 if the row goes to the first, or 0."""
+    a, b, u, v, y = step.a, step.b, step.u, step.v, 1.0 - x
+    word, bit = known[step.player >> 6], np.uint64(1) << np.uint64(step.player & 63)
+    if step.inner == 0:
+        hidden, way = a * u + b * v, x * u + y * v
+        for s in range(begin, end):
+            stack[top, s] = way if word[s] & bit != NONE else hidden
+    elif step.inner == 1:
+        for s in range(begin, end):
+            is_known = word[s] & bit != NONE
+            stack[top, s] = (x if is_known else a) * stack[top, s] + (y if is_known else b) * v
+    else:
+        for s in range(begin, end):
+            is_known = word[s] & bit != NONE
+            stack[top, s] = (x if is_known else a) * stack[top, s] + (y if is_known else b) * stack[top + 1, s]
 
-    h = ``hidden[p, s]`` is 1 where player p is hidden and 0 where it is known. With shares a and b of the children of a
-    node, and x = 1 if the row goes to the first of them, its value is (x + (a − x) h) u + (1 − x + (b − 1 + x) h) v.
+
+@compiled
+def add_coalitions(x_left, steps, begin, end, known, n, stack, total):
+    """Add to ``total[s]`` the value of coalition s of n at one row, by the trees of the steps `begin` … `end` − 1.
+
+    Bit p % 64 of ``known[p // 64, s]`` tells whether coalition s has player p. Indices of coalitions have no sign:
+    loops over them are faster.
     """
     top = -1
     for at in range(begin, end):
         step = steps[at]
-        p, u, v = step.player, step.u, step.v
-        x = 1.0 if x_left[step.node] == step.left_first else 0.0
-        y = 1.0 - x
-        a, b = step.a - x, step.b - y
         top += 1 - step.inner
-        if step.inner == 0:
-            known, change = x * u + y * v, a * u + b * v
-            for s in range(n):
-                stack[top, s] = known + change * hidden[p, s]
-        elif step.inner == 1:
-            for s in range(n):
-                stack[top, s] = (x + a * hidden[p, s]) * stack[top, s] + (y + b * hidden[p, s]) * v
-        else:
-            for s in range(n):
-                h = hidden[p, s]
-                stack[top, s] = (x + a * h) * stack[top, s] + (y + b * h) * stack[top + 1, s]
+        mix(step, known, 1.0 if x_left[step.node] == step.left_first else 0.0, top, NONE, n, stack)
         if step.is_root:
             for s in range(n):
                 total[s] += stack[0, s]
@@ -96,17 +103,70 @@ def add_coalitions(x_left, steps, begin, end, hidden, n, stack, total):
 
 
 @compiled
+def add_sorted(x_left, steps, begin, end, known, n, first, full, ranges, stack, total):
+    """As `add_coalitions`, where none before ``first[p]`` has player p, and all from ``full[p]`` on.
+
+    A node has its mean by cover before the first coalition that has a player below it, and is not asked about where its
+    parent sends the row the other way: only in between is it mixed.
+    """
+    turn, start, middle, stop = ranges
+    while begin < end:
+        last = begin
+        while not steps[last].is_root:
+            last += 1
+        find_ranges(x_left, steps[begin : last + 1], n, first, full, turn, start, middle, stop)
+        top = -1
+        for at in range(last - begin + 1):
+            step, is_first = steps[begin + at], turn[at] == NONE
+            mixed, same, done, mean, way = start[at], middle[at], stop[at], step.mean, step.u if is_first else step.v
+            top += 1 - step.inner
+            for s in range(start[at + step.parent], min(mixed, done)):
+                stack[top, s] = mean
+            mix(step, known, 1.0 if is_first else 0.0, top, mixed, same, stack)
+            if step.inner < 2 - is_first:  # the row goes to a leaf
+                for s in range(same, done):
+                    stack[top, s] = way
+            elif not is_first:
+                for s in range(same, done):
+                    stack[top, s] = stack[top + 1, s]
+        mean, mixed = steps[last].mean, start[last - begin]
+        for s in range(mixed):
+            total[s] += mean
+        for s in range(mixed, n):
+            total[s] += stack[0, s]
+        begin = last + 1
+
+
+@inlined
+def find_ranges(x_left, steps, n, first, full, turn, start, middle, stop):
+    """The turn of the row at each node; from where on it is not its mean, its player is known, nobody asks about it."""
+    for at in range(steps.shape[0]):
+        turn[at], start[at] = x_left[steps[at].node] != steps[at].left_first, first[steps[at].player]
+    for at in range(steps.shape[0]):
+        parent = at + steps[at].parent
+        start[parent] = min(start[parent], start[at])
+    root = steps.shape[0] - 1
+    stop[root] = middle[root] = n  # its parent is taken to be itself
+    for at in range(root, -1, -1):
+        parent = at + steps[at].parent
+        stop[at] = stop[parent] if turn[parent] == steps[at].turn else middle[parent]
+        middle[at] = min(stop[at], full[steps[at].player])
+
+
+@compiled
 def values(x_left, steps, lines, coalitions, out):
     """Path-dependent: add to ``out[r, q]`` the value of coalition q at row r."""
-    hidden, stack = np.empty((coalitions.shape[1], LANES)), np.empty((lines, LANES))
-    for begin in range(0, coalitions.shape[0], LANES):
-        n = min(LANES, coalitions.shape[0] - begin)
-        for p in range(hidden.shape[0]):
+    m, d = coalitions.shape
+    known, stack = np.empty((d // 64 + 1, LANES), np.uint64), np.empty((lines, LANES))
+    for begin in range(0, m, LANES):
+        n = min(LANES, m - begin)
+        for p in range(d):
             for s in range(n):
-                hidden[p, s] = 0.0 if coalitions[begin + s, p] else 1.0
+                before = known[p >> 6, s] if p & 63 else NONE
+                known[p >> 6, s] = before | np.uint64(coalitions[begin + s, p]) << np.uint64(p & 63)
         for r in range(out.shape[0]):
             total = out[r, begin : begin + n]
-            add_coalitions(x_left[r], steps, np.int64(0), steps.shape[0], hidden, n, stack, total)
+            add_coalitions(x_left[r], steps, np.int64(0), steps.shape[0], known, np.uint64(n), stack, total)
 
 
 @compiled
@@ -114,90 +174,70 @@ def add_steps(x_left, steps, lines, first_step, first_player, who, widest, order
     """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none for k = 0.
 
     For a group of trees only its players count: their first ones are the same few sets again and again, each a lane.
-    Set s is written as bits, ``sets[w, s]``.
     """
     m, d = orders.shape[1], orders.shape[2]
-    most, n_words, room = m * widest + 1, (widest + 63) // 64, 1
-    while room < 2 * most:
-        room *= 2
-    rank, order, keys = np.empty((m, d), np.int32), np.empty((m, widest), np.int32), np.empty(widest, np.int64)
-    lane, table = np.empty((m, widest + 1), np.int32), np.empty(room, np.int32)
-    sets, total = np.empty((n_words, most + 1), np.uint64), np.empty(most)
-    hidden, stack = np.empty((widest, LANES)), np.empty((lines, LANES))
-    for r in range(orders.shape[0]):
-        for q in range(m):
-            for k in range(d):
-                rank[q, orders[r, q, k]] = k
-        for g in range(first_step.shape[0] - 1):
-            players = who[first_player[g] : first_player[g + 1]]
-            size = players.shape[0]
-            sort_by_rank(players, rank, keys, order)
-            n_sets = distinct_sets(order, size, table, sets, lane)
-            for begin in range(0, n_sets, LANES):
-                n = min(LANES, n_sets - begin)
-                for s in range(n):
-                    total[begin + s] = 0.0
-                for p in range(size):
-                    word, bit = p >> 6, np.uint64(p & 63)
-                    for s in range(n):
-                        hidden[p, s] = 0.0 if (sets[word, begin + s] >> bit) & np.uint64(1) else 1.0
-                part = total[begin : begin + n]
-                add_coalitions(x_left[r], steps, first_step[g], first_step[g + 1], hidden, n, stack, part)
+    room, ranges, place = m * widest + 8, np.empty((4, steps.shape[0]), np.uint64), np.full(d, -1, np.int32)
+    order, when, lane = np.empty((3, m, widest + 1), np.int32)
+    sets, total, stack = np.empty((widest // 64 + 1, room), np.uint64), np.empty(room), np.empty((lines, room))
+    first, full = np.empty((2, widest), np.uint64)
+    for g in range(first_step.shape[0] - 1):
+        players, begin, end = who[first_player[g] : first_player[g + 1]], first_step[g], first_step[g + 1]
+        for i in range(players.shape[0]):
+            place[players[i]] = i
+        for r in range(orders.shape[0]):
+            for q in range(m):
+                j = 0
+                for k in range(d):
+                    order[q, j], when[q, j] = place[orders[r, q, k]], k
+                    j += order[q, j] >= 0
+            n = np.uint64((distinct_sets(order, players.shape[0], sets, lane) + 7) // 8 * 8)
+            for s in range(n):
+                total[s] = 0.0
+            if n > FEW:
+                find_spans(order, lane, n, first[: players.shape[0]], full)
+                add_sorted(x_left[r], steps, begin, end, sets, n, first, full, ranges, stack, total)
+            else:
+                add_coalitions(x_left[r], steps, begin, end, sets, n, stack, total)
             for q in range(m):
                 out[r, q, 0] += total[0]
-                for j in range(size):
-                    change = total[lane[q, j + 1]] - total[lane[q, j]]
-                    out[r, q, rank[q, players[order[q, j]]] + 1] += change
+                for j in range(players.shape[0]):
+                    out[r, q, when[q, j] + 1] += total[lane[q, j + 1]] - total[lane[q, j]]
+        for i in range(players.shape[0]):
+            place[players[i]] = -1
 
 
 @inlined
-def sort_by_rank(players, rank, keys, order):
-    """Sort positions in `players`, by order q from the one before on, into ``order[q, j]``."""
-    size = players.shape[0]
-    for q in range(rank.shape[0]):
-        for j in range(size):
-            i = order[q - 1, j] if q > 0 else j
-            key, at = np.int64(rank[q, players[i]]) << 32 | i, j
-            while at > 0 and keys[at - 1] > key:
-                keys[at] = keys[at - 1]
-                at -= 1
-            keys[at] = key
-        for j in range(size):
-            order[q, j] = keys[j] & 0xFFFFFFFF
-
-
-@inlined
-def distinct_sets(order, size, table, sets, lane):
-    """Number the distinct sets among the first 0..size players of all orders, the empty one first; how many there are.
-
-    ``lane[q, j]`` numbers the first j players of order q. They are looked up in `table` by their bits, mixed up.
-    """
-    mask, n_sets, n_words = np.uint64(table.shape[0] - 1), 0, sets.shape[0]
-    now = sets[:, -1]
-    for slot in range(table.shape[0]):
-        table[slot] = -1
+def find_spans(order, lane, n, first, full):
+    """Of each player, before which set none has it, and from which set on all have it, in grains."""
+    for i in range(first.shape[0]):
+        first[i], full[i] = n, 0
     for q in range(order.shape[0]):
-        mixed = np.uint64(0)
-        for w in range(n_words):
-            now[w] = 0
-        for j in range(size + 1):
-            if j > 0:
-                i = np.uint64(order[q, j - 1])
-                now[i >> np.uint64(6)] |= np.uint64(1) << (i & np.uint64(63))
-                word = (i + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-                mixed ^= (word ^ (word >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-            slot = (mixed >> np.uint64(32)) & mask
-            while table[slot] >= 0:
-                s, w = table[slot], 0
-                while w < n_words and sets[w, s] == now[w]:
-                    w += 1
-                if w == n_words:
-                    break
-                slot = (slot + np.uint64(1)) & mask
-            if table[slot] < 0:
-                for w in range(n_words):
-                    sets[w, n_sets] = now[w]
-                table[slot] = n_sets
-                n_sets += 1
-            lane[q, j] = table[slot]
-    return n_sets
+        for j in range(first.shape[0]):
+            i, s = order[q, j], lane[q, j + 1]
+            first[i] = min(first[i], np.uint64(s // GRAIN * GRAIN))
+            full[i] = max(full[i], np.uint64((s + GRAIN - 1) // GRAIN * GRAIN))
+
+
+@inlined
+def distinct_sets(order, size, sets, lane):
+    """Number the sets of the first 0..size players of all orders, smaller ones first; how many there are.
+
+    ``lane[q, j]`` numbers the first j players of order q, bits of ``sets[:, lane[q, j]]``. They are looked for among
+    those of the order before it, often of a weight like its own: so nearly all that are the same are found.
+    """
+    n, n_words = 1, (size + 63) // 64
+    for w in range(n_words):
+        sets[w, 0] = 0
+    for q in range(order.shape[0]):
+        lane[q, 0] = 0
+    for j in range(size):
+        for q in range(order.shape[0]):
+            i, same = order[q, j], q > 0
+            for w in range(n_words):
+                sets[w, n] = sets[w, lane[q, j]]
+            sets[i >> 6, n] |= np.uint64(1) << np.uint64(i & 63)
+            for w in range(n_words):
+                same &= sets[w, n] == sets[w, n - 1]
+            lane[q, j + 1] = n - same
+            n += not same
+    return n

@@ -19,7 +19,7 @@ from weightedshap.checks import BoolArray, FloatArray
 from weightedshap.compiling import compiled, inlined
 
 KNOWN, HIDDEN = 1, 2
-LANES = 16  # orders looked at together: the paper's 13 weights have so many, and a processor's words hold eight
+LANES = 32  # orders looked at together: a loop over fewer is unrolled, and then not done in a processor's words
 
 
 @compiled
@@ -142,7 +142,7 @@ def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, f
     return x_left.shape[0]
 
 
-@compiled
+@compiled(fastmath={"contract"})
 def semivalues(first, c, shared, own, member, table, out):
     """``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
@@ -150,7 +150,7 @@ def semivalues(first, c, shared, own, member, table, out):
     K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1); row ``level(s) + t − 1`` of `table` is K(s, t) times the weight vectors.
     """
     d = out.shape[2]
-    gathered, slot, met = np.zeros((table.shape[0], d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
+    gathered, slot, met = np.zeros((table.shape[0], d + 7)), np.full(d, -1, np.int32), np.empty(d, np.int32)
     place, n_known = np.empty(d, np.int32), np.zeros(d + 1, np.int32)
     for r in range(out.shape[0]):
         widest, n_met = np.int64(0), 0  # of one type, so that what is called is compiled once
@@ -187,33 +187,39 @@ def spread(gathered, widest, table, slot, met, out):
     """``out[q, met[i]] = Σ_{s,t} gathered[level(s) + t − 1, i] · table[level(s) + t − 1, q]``, 0 for others.
 
     The i-th player met is p = ``met[i]``, with ``slot[p] = i``; `gathered` and `slot` are left as they began, 0 and −1.
-    All is first carried up to the widest leaf by Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1).
+    All is first carried up to the widest leaf by Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1). `gathered` has
+    seven columns to spare: loops that end in a whole word of the processor are faster.
     """
-    n_met = met.shape[0]
-    line = np.empty(n_met)
+    n_met, n = met.shape[0], (met.shape[0] + 7) // 8 * 8
+    line = np.zeros(n + 1)  # the last stays zero, for players that were not met: their slot is −1
     for s in range(1, widest):
-        for t in range(s):
-            here, below = level(s) + t, level(s + 1) + t
-            for i in range(n_met):
-                g = gathered[here, i]
-                gathered[below, i] += g
-                gathered[below + 1, i] += g
-                gathered[here, i] = 0.0
-    top = level(widest)
+        here, below = level(s), level(s + 1)
+        for i in range(n):
+            gathered[below, i] += gathered[here, i]
+        for t in range(1, s):
+            for i in range(n):
+                gathered[below + t, i] += gathered[here + t - 1, i] + gathered[here + t, i]
+                gathered[here + t - 1, i] = 0.0
+        for i in range(n):
+            gathered[below + s, i] += gathered[below - 1, i]
+            gathered[below - 1, i] = 0.0
+    top, rest = level(widest), level(widest + 1) - widest % 4  # four terms at a time, then the rest
     for q in range(out.shape[0]):
-        for i in range(n_met):
+        for i in range(n):
             line[i] = 0.0
-        for t in range(top, top + widest):
+        for t in range(top, rest, 4):
+            s0, s1, s2, s3 = table[t, q], table[t + 1, q], table[t + 2, q], table[t + 3, q]
+            for i in range(n):
+                two = s0 * gathered[t, i] + s1 * gathered[t + 1, i]
+                line[i] += two + (s2 * gathered[t + 2, i] + s3 * gathered[t + 3, i])
+        for t in range(rest, top + widest):
             share = table[t, q]
-            if share != 0.0:
-                for i in range(n_met):
-                    line[i] += share * gathered[t, i]
+            for i in range(n):
+                line[i] += share * gathered[t, i]
         for p in range(out.shape[1]):
-            out[q, p] = 0.0
-        for i in range(n_met):
-            out[q, met[i]] = line[i]
+            out[q, p] = line[slot[p]]
     for t in range(top, top + widest):
-        for i in range(n_met):
+        for i in range(n):
             gathered[t, i] = 0.0
     for i in range(n_met):
         slot[met[i]] = -1
@@ -224,40 +230,48 @@ def along(first, c, shared, own, member, orders, out):
     """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known.
 
     Leaf (A, B) is on for max rank(A) < k ≤ min rank(B), ranks counted from 0; leaves share what they share of the way.
-    Orders are looked at `LANES` at a time.
+    Orders are looked at `LANES` at a time: ``ranks[p]`` has the ranks of player p as lanes and −d for as many, and
+    ``ranks[~p]`` has −1 and the negatives of its ranks. The largest of a leaf's members tell when it goes on, and off.
     """
     m, d = orders.shape[1], orders.shape[2]
-    rank, steps = np.zeros((d, LANES), np.int32), np.empty((LANES, d + 2))
-    after, until = np.full((d + 1, LANES), -1, np.int32), np.full((d + 1, LANES), d, np.int32)
+    ranks, bounds = np.empty((2 * d, 2 * LANES), member.dtype), np.empty((d + 1, 2 * LANES), member.dtype)
+    for q in range(LANES):
+        bounds[0, q], bounds[0, LANES + q] = -1, -d
+        for p in range(d):
+            ranks[p, q], ranks[p, LANES + q], ranks[~p, q], ranks[~p, LANES + q] = -1, -d, -1, -d
+    steps = np.empty((LANES, d + 2))
     for r in range(orders.shape[0]):
         for lane in range(0, m, LANES):
             lanes = min(LANES, m - lane)
             for q in range(lanes):
                 for k in range(d):
-                    rank[orders[r, lane + q, k], q] = k
+                    p = orders[r, lane + q, k]
+                    ranks[p, q], ranks[~p, LANES + q] = k, -k
                 for k in range(d + 2):
                     steps[q, k] = 0.0
-            begin = first[r, 1]
+            begin, always = first[r, 1], 0.0
             for leaf in range(first[r, 0], first[r + 1, 0]):
                 size, value, end = np.int64(shared[leaf]), c[leaf], begin + own[leaf]
                 for at in range(begin, end):
                     p = member[at]
-                    if p >= 0:
-                        for q in range(LANES):
-                            after[size + 1, q] = max(after[size, q], rank[p, q])
-                            until[size + 1, q] = until[size, q]
-                    else:
-                        for q in range(LANES):
-                            after[size + 1, q] = after[size, q]
-                            until[size + 1, q] = min(until[size, q], rank[~p, q])
+                    for q in range(2 * LANES):
+                        bounds[size + 1, q] = max(bounds[size, q], ranks[p, q])
                     size += 1
                 begin = end
-                for q in range(lanes):
-                    if after[size, q] < until[size, q]:
-                        steps[q, after[size, q] + 1] += value
-                        steps[q, until[size, q] + 1] -= value
+                if bounds[size, LANES] == -d:  # none of its members is hidden: once on, it stays
+                    for q in range(lanes):
+                        steps[q, bounds[size, q] + 1] += value
+                elif bounds[size, 0] < 0:  # none is known: it is on from the start
+                    always += value
+                    for q in range(lanes):
+                        steps[q, 1 - bounds[size, LANES + q]] -= value
+                else:
+                    for q in range(lanes):
+                        if bounds[size, q] + bounds[size, LANES + q] < 0:
+                            steps[q, bounds[size, q] + 1] += value
+                            steps[q, 1 - bounds[size, LANES + q]] -= value
             for q in range(lanes):
-                total = 0.0
+                total = always
                 for k in range(d + 1):
                     total += steps[q, k]
                     out[r, lane + q, k] += total

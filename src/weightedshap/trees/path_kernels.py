@@ -81,7 +81,7 @@ def semivalues(x_left, value, start, member, ratio, edge_start, edge, widest, ta
     with a_k = 0 only the product of their r_k is needed, because a_i − r_i = −r_i completes it.
     """
     d = out.shape[2]
-    gathered, slot, met = np.zeros((table.shape[0], d)), np.full(d, -1, np.int32), np.empty(d, np.int32)
+    gathered, slot, met = np.zeros((table.shape[0], d + 7)), np.full(d, -1, np.int32), np.empty(d, np.int32)
     active = np.empty(widest, np.bool_)
     product, quotient = np.empty(widest + 1), np.empty(widest + 1)
     for r in range(out.shape[0]):

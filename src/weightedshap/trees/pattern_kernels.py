@@ -226,14 +226,14 @@ def semivalues(words, n, value, counts, background, places, table, memory, scrat
 
 
 @compiled
-def first_players(orders, table, bits, parent, added, sets, lane):
+def first_players(orders, bits, parent, added, sets, lane):
     """The distinct sets among the first 0..d players of the orders (n, m, d) of each row; the empty one comes first.
 
     Row r has ``sets[r]`` of them, numbered by ``lane[r, q, k]``; set s is set ``parent[r, s]`` with ``added[r, s]``.
     """
     n, m, d = orders.shape
     for r in range(n):
-        sets[r] = distinct_sets(orders[r], d, table, bits, lane[r])
+        sets[r] = distinct_sets(orders[r], d, bits, lane[r])
         for q in range(m - 1, -1, -1):  # so that a set keeps the order that it was first met in, and a parent before it
             for k in range(d):
                 s = lane[r, q, k + 1]

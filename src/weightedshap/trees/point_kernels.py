@@ -19,9 +19,9 @@ from weightedshap.compiling import compiled, inlined
 def find_ancestors(steps, way, waiting):
     """Fill in where each node stands in its tree; parents come before children, and first children first.
 
-    ``level``: splits above the node; ``turn``: whether it is the first or second child (0, 1); ``above``: the level of
-    the last split above that asks the same player, or −1; ``ratio``: the share of the cover that all such splits send
-    this way; ``width``: distinct players from the root to here. `way` and `waiting` have room for one path.
+    ``level``: splits above the node; ``above``: the level of the last split above that asks the same player, or −1;
+    ``ratio``: the share of the cover that all such splits send this way; ``width``: distinct players from the root to
+    here. `way` and `waiting` have room for one path.
     """
     here = 0
     for i in range(steps.shape[0]):
@@ -31,9 +31,7 @@ def find_ancestors(steps, way, waiting):
         if not step.is_root:
             while waiting[here] == 0:
                 here -= 1
-            parent = steps[way[here]]
-            step.turn = parent.inner - waiting[here]
-            step.width = parent.width + 1
+            step.width = steps[way[here]].width + 1
             waiting[here] -= 1
             here += 1
         step.level = here
