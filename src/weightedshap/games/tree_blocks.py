@@ -176,7 +176,9 @@ class ByCover:
     def along(self, goes: BoolArray, output: int, orders: IntArray, out: FloatArray) -> None:
         """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
         out[:], groups = 0.0, self.ensembles[0].groups._replace(steps=self.steps[output])
-        lane_kernels.add_steps(goes, *groups, orders, out)  # by how much the value changes with each player
+        (_, m, d), widest = orders.shape, int(np.diff(groups.first_player).max(initial=0))
+        room = lane_kernels.room(m, d, widest, self.ensembles[0].lines, len(groups.steps))
+        lane_kernels.add_steps(goes, *groups, orders, room, out)  # by how much the value changes with each player
         np.cumsum(out, axis=2, out=out)
         out += self.ensembles[output].constant
 

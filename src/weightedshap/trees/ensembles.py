@@ -76,11 +76,9 @@ class Groups(NamedTuple):
     """The steps of an ensemble, cut into G groups of whole trees with players of their own."""
 
     steps: Steps  # (I,) which ask about a group's players by their place in it
-    lines: int  # the most values held at once
     first_step: Int64  # (G + 1,) of each group
     first_player: Int64  # (G + 1,) in `who`
     who: Int64  # the players of the groups, one group after the other
-    widest: int  # the most players of a group
 
 
 @dataclass(frozen=True)
@@ -191,8 +189,7 @@ class Ensemble:
         every = np.arange(len(cuts) + 2)
         first_step, first_player = np.searchsorted(group, every), np.searchsorted(pairs, every * d)
         steps["player"] = position - first_player[group]
-        widest = int(np.diff(first_player).max(initial=0))
-        return Groups(steps, self.lines, first_step, first_player, pairs % max(d, 1), widest)
+        return Groups(steps, first_step, first_player, pairs % max(d, 1))
 
     @property
     def lines(self) -> int:

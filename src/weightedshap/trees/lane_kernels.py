@@ -4,7 +4,10 @@ At a split a known player goes the row's way, and a hidden one both ways by thei
 node is a mix of those of its children, found in one flat loop. `steps` are those of `weightedshap.trees.ensembles`.
 """
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from weightedshap.compiling import compiled, inlined
 from weightedshap.trees.leaf_kernels import goes_left
@@ -84,7 +87,7 @@ def mix(step, known, x, top, begin, end, stack):
             stack[top, s] = (x if is_known else a) * stack[top, s] + (y if is_known else b) * stack[top + 1, s]
 
 
-@compiled
+@inlined
 def add_coalitions(x_left, steps, begin, end, known, n, stack, total):
     """Add to ``total[s]`` the value of coalition s of n at one row, by the trees of the steps `begin` … `end` − 1.
 
@@ -102,14 +105,14 @@ def add_coalitions(x_left, steps, begin, end, known, n, stack, total):
             top = -1
 
 
-@compiled
+@inlined
 def add_sorted(x_left, steps, begin, end, known, n, first, full, ranges, stack, total):
     """As `add_coalitions`, where none before ``first[p]`` has player p, and all from ``full[p]`` on.
 
     A node has its mean by cover before the first coalition that has a player below it, and is not asked about where its
     parent sends the row the other way: only in between is it mixed.
     """
-    turn, start, middle, stop = ranges
+    turn, start, middle, stop = ranges[0], ranges[1], ranges[2], ranges[3]
     while begin < end:
         last = begin
         while not steps[last].is_root:
@@ -169,17 +172,23 @@ def values(x_left, steps, lines, coalitions, out):
             add_coalitions(x_left[r], steps, np.int64(0), steps.shape[0], known, np.uint64(n), stack, total)
 
 
+def room(m: int, d: int, widest: int, lines: int, most: int) -> tuple[npt.NDArray[Any], ...]:
+    """For `add_steps`: m orders of d players, of a group at most `widest`, `lines` of values, trees of `most` steps."""
+    sets, ranges = m * widest + 8, np.empty((4, most), np.uint64)
+    values = np.empty((widest // 64 + 1, sets), np.uint64), np.empty(sets), np.empty((lines, sets))
+    spans, walks = np.empty((2, widest), np.uint64), np.empty((3, m, widest + 1), np.int32)
+    return np.full(d, -1, np.int32), *walks, *values, *spans, ranges
+
+
 @compiled
-def add_steps(x_left, steps, lines, first_step, first_player, who, widest, orders, out):
+def add_steps(x_left, steps, first_step, first_player, who, orders, scratch, out):
     """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none for k = 0.
 
     For a group of trees only its players count: their first ones are the same few sets again and again, each a lane.
+    Of `scratch`, which is `room`, ``place[p]`` is −1.
     """
     m, d = orders.shape[1], orders.shape[2]
-    room, ranges, place = m * widest + 8, np.empty((4, steps.shape[0]), np.uint64), np.full(d, -1, np.int32)
-    order, when, lane = np.empty((3, m, widest + 1), np.int32)
-    sets, total, stack = np.empty((widest // 64 + 1, room), np.uint64), np.empty(room), np.empty((lines, room))
-    first, full = np.empty((2, widest), np.uint64)
+    place, order, when, lane, sets, total, stack, first, full, ranges = scratch
     for g in range(first_step.shape[0] - 1):
         players, begin, end = who[first_player[g] : first_player[g + 1]], first_step[g], first_step[g + 1]
         for i in range(players.shape[0]):
