@@ -17,13 +17,13 @@ TIE_DIGITS = 12  # of the largest score, to which two scores must agree to count
 
 
 def points(
-    judge: Rows, orders: IntArray, metric: str, labels: Labels | None, workers: Workers, backwards: bool = False
+    judge: Rows, orders: IntArray, metric: str, labels: Labels | None, workers: Workers
 ) -> dict[str, FloatArray]:
     """(n, M, d + 1) what every row scores at j = 0..d by rankings (n, M, d, k) on the judge; outputs are averaged.
 
-    `metric` is what |f(x) − v| is called; error or AUC of labels come on top. `backwards` hides the first j features.
+    `metric` is what |f(x) − v| is called; error or AUC of labels come on top. "exclusion" hides the first j features.
     """
-    step = -1 if backwards else 1
+    step = -1 if metric == "exclusion" else 1
 
     def work(part: slice) -> FloatArray:
         return judge.view(part).along(orders[part][:, :, ::step])

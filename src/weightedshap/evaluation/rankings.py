@@ -94,9 +94,8 @@ class Side:
         weigher = self.explanation._weigher
         if isinstance(weigher, Weighing) and weigher.kept:
             return weigher.kept["contributions"]
-        return np.asarray(self.explanation.contributions).reshape(
-            len(self.explained), 1, self.whole.d, self.whole.d, -1
-        )
+        n, d = len(self.explained), self.whole.d
+        return np.asarray(self.explanation.contributions).reshape(n, 1, d, d, -1)
 
     @cached_property
     def mci(self) -> tuple[IntArray, IntArray]:
