@@ -24,11 +24,9 @@ def points(
     `metric` is what |f(x) − v| is called; error or AUC of labels come on top. "exclusion" hides the first j features.
     """
     step = -1 if metric == "exclusion" else 1
-
-    def work(part: slice) -> FloatArray:
-        return judge.view(part).along(orders[part][:, :, ::step])
-
-    walked = np.concatenate(list(each_block(work, judge.parts(orders.shape[2]), workers, "judging")))[:, :, ::step]
+    parts = judge.parts(orders.shape[2])
+    blocks = each_block(lambda part: judge.view(part).along(orders[part][:, :, ::step]), parts, workers, "judging")
+    walked = np.concatenate(list(blocks))[:, :, ::step]
     found = {metric: np.abs(judge.f_x[:, None, None, :] - walked)}
     if labels is not None:
         found[f"{PERFORMANCE[metric]}_{labels.kind}"] = labels.points(walked)

@@ -245,12 +245,8 @@ class Explanation:
         said = f"An Explanation has no attribute {name!r}."
         raise AttributeError(f"{said} {export.INSTEAD[name]}" if name in export.INSTEAD else said, name=name, obj=self)
 
-    def __repr__(self) -> str:
-        return "\n".join(told.lines(self))
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the same lines, the features that matter most, and the recovery curve."""
-        return told.as_html(self)
+    __repr__ = told.as_text
+    _repr_html_ = told.as_html
 
 
 def field_names() -> tuple[str, ...]:

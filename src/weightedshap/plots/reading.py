@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import place_of, scale_factors
 from weightedshap.explanation.export import row_position as row_position
-from weightedshap.explanation.slicing import AXES
+from weightedshap.explanation.slicing import AXES, cut_field
 from weightedshap.explanation.told import named, scale_of
 from weightedshap.inputs import kind_of
 from weightedshap.utilities import UTILITIES
@@ -47,16 +47,10 @@ def one_output(explanation: Explanation, output: Output) -> tuple[Explanation, s
     name = explanation.output_names[place] if explanation.output_names else "output 0"
     if not explanation.has_outputs:
         return explanation, f"{kind}{name}" if kind and name != "output 0" else None
-    fields = {name: value for name, value in vars(explanation).items() if "output" in AXES.get(name, ())}
+    fields = {field: cut_field(vars(explanation)[field], axes, {"output": place}) for field, axes in AXES.items()}
     k = explanation.values.shape[2]
     title = f"{kind}{name}" + (f", one of {k} outputs" if k > 1 else "")
-    return replace(explanation, **_at(place, fields), output_names=(name,)), title
-
-
-def _at(place: int, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """One output of each array, as a view (slicing would copy Δ, which may be large); None stays None."""
-    deeper = {name: _at(place, value) for name, value in fields.items() if isinstance(value, Mapping)}
-    return deeper | {name: None if a is None else a[..., place] for name, a in fields.items() if name not in deeper}
+    return replace(explanation, **fields, output_names=(name,)), title
 
 
 def largest(values: FloatArray, max_display: int) -> IntArray:
