@@ -45,20 +45,20 @@ def beeswarm(
     ax, places = drawing.bar_axes(ax, names, slot=0.32, total=values.shape[1])
     low, high = float(values[:, top].min()), float(values[:, top].max())
     diameter = 3.7 if len(values) <= 500 else 2.2  # points
-    drawn = []
+    drawn = []  # dots coloured by numbers
     for place, i in zip(places, top.tolist(), strict=True):
         height = place + _stacked(values[:, i], low, high, diameter)
         dots, levels = _dots(ax, values[:, i], height, reading.column(explanation, i), diameter)
-        drawn.append(dots)
-        if levels is not None:
+        if levels is None:
+            drawn.append(dots)
+        else:
             _name_levels(ax, place, values[:, i], levels, high - low)
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)
     drawing.few_ticks(ax, "φ* (below 0: lowers the prediction)", reading.game_shown(explanation))
-    known = [np.isfinite(np.ma.filled(found, np.nan)) for dots in drawn if (found := dots.get_array()) is not None]
+    known = [np.isfinite(np.ma.filled(np.ma.asarray(dots.get_array()), np.nan)) for dots in drawn]
     if np.any(known):
         label = "value of the feature" + ("" if np.all(known) else "; grey: unknown")
-        numbers = next(dots for dots in drawn if dots.get_array() is not None)
-        drawing.colour_bar(ax, numbers, label).set_ticks([0, 1], labels=["low", "high"])
+        drawing.colour_bar(ax, drawn[0], label).set_ticks([0, 1], labels=["low", "high"])
     return drawing.finished(ax, title)
 
 
@@ -149,12 +149,11 @@ def scatter(
     ax = drawing.axes(ax)
     x = _across(ax, column)
     partner = strongest_partner(explanation, i) if color is None else reading.feature_position(explanation, color)
-    shade = None if partner is None else reading.column(explanation, partner)
-    if partner is None or shade is None:
+    if partner is None:
         ax.scatter(x, phi, s=16, color=style.BLUE, linewidths=0, alpha=0.7, rasterized=True, zorder=2)
     else:
         said = explanation.feature_names[partner] + (" (strongest partner)" if color is None else "")
-        _shaded(ax, x, phi, shade, said)
+        _shaded(ax, x, phi, reading.column(explanation, partner), said)
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
     ax.set_xlabel(drawing.in_lines(explanation.feature_names[i], 66), parse_math=False, fontsize="medium")
     ax.set_ylabel(f"φ*\n{reading.game_shown(explanation)}")
@@ -189,7 +188,7 @@ def _with_missing(ax: Axes, x: FloatArray, place: float) -> FloatArray:
     return np.where(np.isnan(x), place, x)
 
 
-def _shaded(ax: Axes, x: FloatArray, phi: FloatArray, shade: pd.Series[Any], label: str) -> None:
+def _shaded(ax: Axes, x: FloatArray, phi: FloatArray, shade: pd.Series[Any] | None, label: str) -> None:
     """Dots coloured by another column, and what the colours mean."""
     dots, levels = _dots(ax, x, phi, shade, 4.2)
     if levels is not None:
@@ -318,17 +317,14 @@ def decision(
     looks: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "linewidths": 1.2 if len(places) <= 30 else 0.7}
     lines = LineCollection([np.column_stack([line, heights]) for line in levels], array=f_x, alpha=0.8, **looks)
     ax.add_collection(lines)
-    ax.hlines(heights[1:-1], *_padded(levels), color=style.GREY, linewidth=0.6, zorder=0)
+    room = 0.04 * (float(np.ptp(levels)) or 1.0)
+    ends = float(levels.min()) - room, float(levels.max()) + room
+    ax.hlines(heights[1:-1], *ends, color=style.GREY, linewidth=0.6, zorder=0)
     ax.axvline(float(base.mean()), color=style.DARK_GREY, linewidth=0.8, linestyle=":", zorder=1)
-    ax.set(xlim=_padded(levels), ylim=(slots[-1] + 0.55, -0.55))
+    ax.set(xlim=ends, ylim=(slots[-1] + 0.55, -0.55))
     drawing.colour_bar(ax, lines, "f(x)")
     some = reading.told_rows(len(places), len(explanation))
     drawing.few_ticks(ax, f"from the base (below) to f(x) of {some}", reading.game_shown(explanation))
     scaled = int((np.nan_to_num(factor, nan=1.0) != 1).sum())
     said = f"φ* of {plural(scaled, 'row')} multiplied, so that it adds up" if scaled else ""
     return drawing.finished(ax, title, said + (f"; {apart} cannot be" if said and apart else ""))
-
-
-def _padded(levels: FloatArray) -> tuple[float, float]:
-    room = 0.04 * (float(np.ptp(levels)) or 1.0)
-    return float(levels.min()) - room, float(levels.max()) + room
