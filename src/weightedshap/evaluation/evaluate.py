@@ -220,10 +220,9 @@ def _scores(
     judge: Rows, orders: IntArray, labels: Labels | None, costly: Sequence[str], workers: Workers
 ) -> dict[str, FloatArray]:
     """What rankings (n, M, d, k) score on one judge, by metric."""
-    truth = labels if labels is None or labels.fits(judge) else None
-    found = points(judge, orders, "recovery", truth, workers)
+    found = points(judge, orders, "recovery", labels, workers)
     if "exclusion" in costly:
-        truth = truth if "performance" in costly else None
+        truth = labels if "performance" in costly else None
         found |= points(judge, orders, "exclusion", truth, workers)
     return found
 

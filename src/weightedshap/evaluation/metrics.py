@@ -28,7 +28,7 @@ def points(
     blocks = each_block(lambda part: judge.view(part).along(orders[part][:, :, ::step]), parts, workers, "judging")
     walked = np.concatenate(list(blocks))[:, :, ::step]
     found = {metric: np.abs(judge.f_x[:, None, None, :] - walked)}
-    if labels is not None:
+    if labels is not None and (labels.kind == "auc" or judge.fitted.space == "value"):  # errors on their scale only
         found[f"{PERFORMANCE[metric]}_{labels.kind}"] = labels.points(walked)
     return {name: array.mean(axis=-1) for name, array in found.items()}
 
@@ -39,10 +39,6 @@ class Labels:
 
     kind: str  # "mse" or "auc"
     targets: FloatArray  # (n, k) numbers, or for the AUC whether the row is of the class
-
-    def fits(self, judge: Rows) -> bool:
-        """Whether a judge's predictions can be held against them: an error only on their own scale."""
-        return self.kind == "auc" or judge.fitted.space == "value"
 
     def points(self, predictions: FloatArray) -> FloatArray:
         """(n, M, d + 1, k) predictions → the same shape, whose mean over the rows is the metric."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from weightedshap.plots.reading import Order, Output
 from weightedshap.wording import number, plural
 
 Levels = tuple[IntArray, list[str]]
+MOST_LEVELS = 12  # a column with more is text rather than categories
 MOST_COLOURED = 6  # levels of a category with a colour of their own
 MOST_CELLS, MOST_LINES = 1_000, 200  # rows of a heatmap, and of a decision plot
 MOST_NAMED_ROWS = 20
@@ -67,34 +67,36 @@ def _dots(
 ) -> tuple[PathCollection, Levels | None]:
     """Dots coloured by the values of a column; and its levels, where these are categories."""
     looks: dict[str, Any] = {"s": diameter**2, "linewidths": 0, "rasterized": True, "zorder": 2}
-    levels = reading.as_levels(column)
-    if levels is not None:
-        return ax.scatter(x, y, color=_level_colours(*levels)[levels[0]], **looks), levels
-    numbers: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "vmin": 0, "vmax": 1, "plotnonfinite": True}
-    return ax.scatter(x, y, c=_relative(column, len(x)), **numbers, **looks), None
+    numbers = reading.as_numbers(column)
+    if column is not None and numbers is None:
+        codes, names = reading.levels_of(column)
+        if 0 < len(names) <= MOST_LEVELS:
+            colours = _level_colours(codes, names)
+            shades = [colours.get(code, style.UNKNOWN) for code in codes.tolist()]
+            return ax.scatter(x, y, color=shades, **looks), (codes, names)
+    ends: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "vmin": 0, "vmax": 1, "plotnonfinite": True}
+    return ax.scatter(x, y, c=np.full(len(x), np.nan) if numbers is None else _relative(numbers), **ends, **looks), None
 
 
-def _level_colours(codes: IntArray, names: list[str]) -> npt.NDArray[np.str_]:
-    """(levels + 1,) a colour for each of the most frequent; grey for the others, and for −1, which is missing."""
-    frequent = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable")[:MOST_COLOURED]
-    colours = np.full(len(names) + 1, style.UNKNOWN)
-    colours[np.sort(frequent)] = style.PALETTE[: len(frequent)]
-    return colours
+def _level_colours(codes: IntArray, names: list[str]) -> dict[int, str]:
+    """The most frequent levels, the first ahead, with a colour each; the others, and −1, which is missing, are grey."""
+    counts = np.bincount(codes[codes >= 0], minlength=len(names))
+    frequent = np.argsort(-counts, kind="stable")[:MOST_COLOURED].tolist()
+    colours = dict(zip(sorted(frequent), style.PALETTE))
+    return {level: colours[level] for level in frequent}
 
 
 def _name_levels(ax: Axes, place: float, phi: FloatArray, levels: Levels, width: float) -> None:
     """Names of coloured levels above or below their dots, the frequent ones first, where there is room."""
     codes, names = levels
-    colours = _level_colours(*levels)
     taken: list[tuple[float, float, float]] = []  # middle, half width, above or below
-    for level in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
+    for level, colour in _level_colours(*levels).items():
         middle, text = float(np.median(phi[codes == level])), drawing.drawable(names[level])[:14]
         half = 0.5 * width * len(text) * 3.6 / 220  # the letters are about 3.6 of 220 points wide
         for side, way in ((-0.3, "bottom"), (0.3, "top")):
-            free = all(abs(middle - at) > half + room for at, room, other in taken if other == side)
-            if colours[level] != style.UNKNOWN and free:
+            if all(abs(middle - at) > half + room for at, room, other in taken if other == side):
                 taken.append((middle, half, side))
-                looks: dict[str, Any] = {"color": colours[level], "fontsize": 6, "ha": "center", "va": way, "zorder": 4}
+                looks: dict[str, Any] = {"color": colour, "fontsize": 6, "ha": "center", "va": way, "zorder": 4}
                 ax.text(middle, place + side, text, path_effects=[HALO], parse_math=False, **looks)
                 break
 
@@ -108,11 +110,8 @@ def _limits(numbers: FloatArray) -> tuple[float, float]:
     return (float(low), float(high)) if low < high else (float(finite.min()), float(finite.max()))
 
 
-def _relative(values: pd.Series[Any] | None, n: int) -> FloatArray:
-    """(n,) where each value stands between its limits, 0..1; NaN where it is not a number."""
-    numbers = reading.as_numbers(values)
-    if numbers is None:
-        return np.full(n, np.nan)
+def _relative(numbers: FloatArray) -> FloatArray:
+    """(n,) where each number stands between its limits, 0..1; NaN where it is missing."""
     low, high = _limits(numbers)
     if low == high:
         return np.where(np.isnan(numbers), np.nan, 0.5)
@@ -191,14 +190,13 @@ def _with_missing(ax: Axes, x: FloatArray, place: float) -> FloatArray:
 def _shaded(ax: Axes, x: FloatArray, phi: FloatArray, shade: pd.Series[Any] | None, label: str) -> None:
     """Dots coloured by another column, and what the colours mean."""
     dots, levels = _dots(ax, x, phi, shade, 4.2)
-    if levels is not None:
-        colours = _level_colours(*levels)
-        names = [name for name, colour in zip(levels[1], colours) if colour != style.UNKNOWN]
-        marks = [Line2D([], [], marker="o", linestyle="", color=c) for c in colours if c != style.UNKNOWN]
-        drawing.legend(ax, marks, names, title=drawing.in_lines(label), **drawing.AT_SIDE)
-        return
     numbers = reading.as_numbers(shade)
-    if numbers is not None:
+    if levels is not None:
+        colours = sorted(_level_colours(*levels).items())
+        marks = [Line2D([], [], marker="o", linestyle="", color=colour) for _, colour in colours]
+        names = [levels[1][level] for level, _ in colours]
+        drawing.legend(ax, marks, names, title=drawing.in_lines(label), **drawing.AT_SIDE)
+    elif numbers is not None:
         ends = [number(limit, 3) for limit in _limits(numbers)]
         drawing.colour_bar(ax, dots, label).set_ticks([0, 1], labels=ends)
 
@@ -268,21 +266,18 @@ def heatmap(
 
 def _row_order(explanation: Explanation, rows: str | npt.ArrayLike) -> tuple[IntArray, str]:
     """Positions of the rows to draw, and how they are ordered, in words."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
-
     if not isinstance(rows, str):
         listed = [reading.row_position(explanation, row) for row in np.asarray(rows).ravel().tolist()]
         return np.array(listed), "as listed"
-    some = reading.spread(len(explanation), MOST_CELLS)
-    phi, f_x = explanation.values[some], explanation.predictions[some]
-    ways: dict[str, Callable[[], IntArray]] = {
-        "similarity": lambda: leaves_list(linkage(phi, "average", optimal_ordering=len(some) <= 300)),
-        "prediction": lambda: np.argsort(f_x, kind="stable"),
-        "table": lambda: np.arange(len(some)),
-    }
-    way = look_up("order of rows", rows, ways)
-    words = {"similarity": "like ones side by side", "prediction": "by f(x)", "table": "as in the table"}[rows]
-    return some[way()] if len(some) > 1 else some, words
+    words = {"similarity": "like ones side by side", "prediction": "by f(x)", "table": "as in the table"}
+    said, some = look_up("order of rows", rows, words), reading.spread(len(explanation), MOST_CELLS)
+    if rows == "prediction":
+        some = some[np.argsort(explanation.predictions[some], kind="stable")]
+    elif rows == "similarity" and len(some) > 1:
+        from scipy.cluster.hierarchy import leaves_list, linkage
+
+        some = some[leaves_list(linkage(explanation.values[some], "average", optimal_ordering=len(some) <= 300))]
+    return some, said
 
 
 def decision(

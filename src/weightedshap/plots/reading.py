@@ -26,7 +26,6 @@ Order = str | Sequence[int | str]
 """How features are ordered: by mean |φ*| ("importance"), by max |φ*| ("max"), as in the "table", or as listed."""
 
 SHOW_ALL_WEIGHTS, MOST_WEIGHTS = 20, 30  # a figure holds about 30 bars; beyond 20 only chosen ones are of use
-MOST_LEVELS = 12  # a column with more is text rather than categories
 KNOWN_OTHERS = {
     0.02: "each feature alone",
     0.3: "mostly features alone",
@@ -96,14 +95,6 @@ def as_numbers(values: pd.Series[Any] | None) -> FloatArray | None:
     if not pd.api.types.is_numeric_dtype(values.dtype):
         return None
     return values.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def as_levels(values: pd.Series[Any] | None) -> tuple[IntArray, list[str]] | None:
-    """(n,) codes of categories, −1 where missing, and their names; None for numbers, free text and no column."""
-    if values is None or as_numbers(values) is not None:
-        return None
-    codes, names = levels_of(values)
-    return (codes, names) if 0 < len(names) <= MOST_LEVELS else None
 
 
 def levels_of(values: pd.Series[Any]) -> tuple[IntArray, list[str]]:
