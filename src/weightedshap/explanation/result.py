@@ -205,10 +205,7 @@ class Explanation:
         chosen["shapley_errors"] = self.shapley_errors
         return replace(self, **chosen, utility=T.name, select=select)
 
-    def refined_orders(self) -> IntArray:
-        """(n, d[, k]) rankings, no attributions, that a local search on the judge finds from `orders`."""
-        return refined_orders(self._judging("Refine"), self.orders)
-
+    refined_orders = refined_orders
     shortlist = shortlist
 
     def _judging(self, instead: str) -> Weighing:

@@ -10,7 +10,6 @@ from weightedshap.curves import recovery
 from weightedshap.explanation.export import place_of, row_position
 from weightedshap.games.rows import View
 from weightedshap.parallel import each_block
-from weightedshap.weighing import Weighing
 
 if TYPE_CHECKING:
     from weightedshap.explanation.result import Explanation
@@ -67,7 +66,7 @@ def shortlist(explanation: "Explanation", row: int, tolerance: float = 0.1, outp
     weighing = one._judging("Ask for a shortlist")
     if not tolerance > 0:
         raise ValueError(f"`tolerance` must be a positive number of standard deviations; got {tolerance!r}.")
-    view, order = weighing.judge.view(slice(0, 1)), refined_orders(weighing, one.orders).reshape(1, 1, -1, 1)
+    view, order = weighing.judge.view(slice(0, 1)), refined_orders(one).reshape(1, 1, -1, 1)
     predictions, near = view.along(order)[0, 0, :, 0], tolerance * float(weighing.judge.spread(view).item())
     f_x = float(one.judge_predictions.item())
     good = np.flatnonzero(np.abs(f_x - predictions) <= near)
@@ -76,11 +75,12 @@ def shortlist(explanation: "Explanation", row: int, tolerance: float = 0.1, outp
     return Shortlist(row, one.output_names[0], names, predictions[: k + 1], f_x, near, bool(len(good)))
 
 
-def refined_orders(weighing: Weighing, orders: IntArray) -> IntArray:
-    """(n, d[, k]) orders → the same shape, better ones by a search on the judge: passes of `nearer`, ten at most.
+def refined_orders(explanation: "Explanation") -> IntArray:
+    """(n, d[, k]) rankings, no attributions, that a local search on the judge finds from `orders`.
 
-    A row where nothing moves is not looked at again.
+    That is: passes of `nearer`, ten at most. A row where nothing moves is not looked at again.
     """
+    weighing, orders = explanation._judging("Refine"), explanation.orders
     start, judge = orders.reshape(*orders.shape[:2], -1), weighing.judge
 
     def work(part: slice) -> IntArray:

@@ -74,8 +74,9 @@ def _dots(
             colours = _level_colours(codes, names)
             shades = [colours.get(code, style.UNKNOWN) for code in codes.tolist()]
             return ax.scatter(x, y, color=shades, **looks), (codes, names)
+    relative = np.full(len(x), np.nan) if numbers is None else _relative(numbers)
     ends: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "vmin": 0, "vmax": 1, "plotnonfinite": True}
-    return ax.scatter(x, y, c=np.full(len(x), np.nan) if numbers is None else _relative(numbers), **ends, **looks), None
+    return ax.scatter(x, y, c=relative, **ends, **looks), None
 
 
 def _level_colours(codes: IntArray, names: list[str]) -> dict[int, str]:

@@ -171,11 +171,11 @@ def stability(
     most influential features. Rows with unknown standard errors are counted apart.
     """
     one, title = reading.one_output(explanation, output)
-    if not len(others) and one.standard_errors is None:
-        raise ValueError(NOTHING_SAMPLED)
     if len(others):
         ax = _draw_refits(ax, one, [_same_rows(explanation, other, output) for other in others])
         return drawing.finished(ax, title, f"{len(one):,} rows, {plural(len(others), 'further fit')} of the judge")
+    if one.standard_errors is None:
+        raise ValueError(NOTHING_SAMPLED)
     ax, sizes = _stability_axes(ax, one, "chance that the order of the\nfirst k is not the true one, %")
     chance = 100 * _chances(one, sizes)  # (rows, sizes)
     drawn = chance[~np.isnan(chance).any(axis=1)]
