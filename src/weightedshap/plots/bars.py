@@ -106,11 +106,8 @@ def _beside(
 ) -> tuple[Axes, IntArray]:
     """Two attributions beside each other, each as shares of its own sum; and the features drawn."""
     row = None if row is None else reading.row_position(explanation, row)
-    if row is None or order != "importance":
-        top = reading.ranked(explanation, order, max_display)
-    else:
-        top = reading.largest(explanation.values[row], max_display)
-    names = [explanation.feature_names[i] for i in top]
+    by = explanation.values[[row]] if row is not None and order == "importance" else explanation.values
+    top, names = reading.ranked(explanation, order, max_display, by)
     ax, places = drawing.bar_axes(ax, names, slot=0.3, head=0.3, total=explanation.values.shape[1])
     bars, told = [], []
     for (name, (phi, errors)), looks, shift in zip(phis.items(), LOOKS, (-0.2, 0.2), strict=True):
@@ -141,12 +138,11 @@ def _beside(
 def _all_outputs(explanation: Explanation, max_display: int, order: Order, ax: Canvas) -> Axes:
     """Mean |φ*| of each output, in one bar for each feature; the outputs that matter least are one grey part."""
     means = np.abs(explanation.values).mean(axis=0)  # (d, k)
-    top = reading.ranked(explanation, order, max_display, means.sum(axis=1)[None])
+    top, labels = reading.ranked(explanation, order, max_display, means.sum(axis=1)[None])
     shown = np.sort(reading.largest(means.sum(axis=0), MOST_PARTS))
     rest = np.setdiff1d(np.arange(means.shape[1]), shown)
     parts = [means[top, o] for o in shown] + ([means[top][:, rest].sum(axis=1)] if len(rest) else [])
     names = [explanation.output_names[o] for o in shown] + ([plural(len(rest), "other output")] if len(rest) else [])
-    labels = [explanation.feature_names[i] for i in top]
     ax, places = drawing.bar_axes(ax, labels, head=0.1 * len(names), total=len(means))
     starts, bars = np.zeros(len(top)), []
     for part, looks in zip(parts, [*PART_LOOKS[: len(shown)], {"color": style.GREY}]):
@@ -174,8 +170,7 @@ def cohorts(
     """
     explanation, title = reading.one_output(explanation, output)
     groups = _groups(explanation, by)
-    top = reading.ranked(explanation, order, max_display)
-    names = [explanation.feature_names[i] for i in top]
+    top, names = reading.ranked(explanation, order, max_display)
     slot = 0.12 + 0.11 * len(groups)
     ax, places = drawing.bar_axes(ax, names, slot=slot, head=0.2 * len(groups), total=explanation.values.shape[1])
     thick, bars = 0.8 / len(groups), []

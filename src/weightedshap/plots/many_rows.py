@@ -40,8 +40,7 @@ def beeswarm(
     """
     explanation, title = reading.one_output(explanation, output)
     values = explanation.values  # (n, d)
-    top = reading.ranked(explanation, order, max_display)
-    names = [explanation.feature_names[i] for i in top]
+    top, names = reading.ranked(explanation, order, max_display)
     ax, places = drawing.bar_axes(ax, names, slot=0.32, total=values.shape[1])
     low, high = float(values[:, top].min()), float(values[:, top].max())
     diameter = 3.7 if len(values) <= 500 else 2.2  # points
@@ -141,8 +140,8 @@ def scatter(
     whose values of the feature are alike, if there is one beyond chance. Grey bars show how often values occur.
     """
     explanation, title = reading.one_output(explanation, output)
-    first = int(reading.ranked(explanation, "importance", 1)[0])
-    i = reading.feature_position(explanation, first if feature is None else feature)
+    (first,), _ = reading.ranked(explanation, "importance", 1)
+    i = reading.feature_position(explanation, int(first) if feature is None else feature)
     column, phi = reading.column(explanation, i), explanation.values[:, i]
     if column is None:
         raise ValueError(f"{explanation.feature_names[i]!r} is no column of the data: no value to draw φ* against.")
@@ -237,11 +236,10 @@ def heatmap(
     position. Of more than 1,000 rows as many are drawn, evenly spread. Colours run to the 99 % quantile of |φ*|.
     """
     explanation, title = reading.one_output(explanation, output)
-    top = reading.ranked(explanation, order, max_display)
+    top, names = reading.ranked(explanation, order, max_display)
     places, ordered = _row_order(explanation, rows)
     shown = explanation.values[places][:, top].T  # (features, rows)
     limit = float(np.quantile(np.abs(shown), 0.99)) or float(np.abs(shown).max()) or 1.0
-    names = [explanation.feature_names[i] for i in top]
     ax, slots = drawing.bar_axes(ax, names, slot=0.28, head=0.9, total=explanation.values.shape[1])
     edges = np.array([-0.5, *(slots[1:] + slots[:-1]) / 2, ax.get_ylim()[0] - 0.1])
     colours: dict[str, Any] = {"cmap": drawing.SIGNED, "vmin": -limit, "vmax": limit}
@@ -295,9 +293,9 @@ def decision(
     what is not attributed. `rows` are positions; without them all, or 200 of more, evenly spread.
     """
     explanation, title = reading.one_output(explanation, output)
-    top = reading.ranked(explanation, order, max_display)
+    top, names = reading.ranked(explanation, order, max_display)
     places = reading.spread(len(explanation), MOST_LINES) if rows is None else _row_order(explanation, rows)[0]
-    factor, names = reading.factors(explanation)[places], [explanation.feature_names[i] for i in top]
+    factor = reading.factors(explanation)[places]
     phi = explanation.values[places] * np.where(np.isnan(factor), 1.0, factor)[:, None]
     base, f_x = explanation.base_values[places], explanation.predictions[places]
     steps = phi[:, top[::-1]]  # (rows, steps), from below

@@ -57,14 +57,18 @@ def largest(values: FloatArray, max_display: int) -> IntArray:
     return order_of(values)[: positive_integer("max_display", max_display)]
 
 
-def ranked(explanation: Explanation, order: Order, max_display: int, phi: FloatArray | None = None) -> IntArray:
-    """The first features in an order that was asked for; of one output, or by another φ (n, d)."""
+def ranked(
+    explanation: Explanation, order: Order, max_display: int, phi: FloatArray | None = None
+) -> tuple[IntArray, list[str]]:
+    """The first features in an order that was asked for, and their names; of one output, or by another φ (n, d)."""
     phi, names = np.abs(explanation.values if phi is None else phi), explanation.feature_names
-    if not isinstance(order, str):
+    if isinstance(order, str):
+        by = {"importance": phi.mean(axis=0), "max": phi.max(axis=0), "table": np.arange(len(names), 0.0, -1)}
+        top = largest(look_up("order of features", order, by), max_display)
+    else:
         listed = [feature_position(explanation, feature) for feature in order]
-        return np.array(listed[: positive_integer("max_display", max_display)], dtype=np.intp)
-    by = {"importance": phi.mean(axis=0), "max": phi.max(axis=0), "table": np.arange(len(names), 0.0, -1)}
-    return largest(look_up("order of features", order, by), max_display)
+        top = np.array(listed[: positive_integer("max_display", max_display)], dtype=np.intp)
+    return top, [names[i] for i in top]
 
 
 def feature_position(explanation: Explanation, feature: int | str) -> int:
