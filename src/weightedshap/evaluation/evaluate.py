@@ -90,12 +90,8 @@ class Evaluation:
         """(methods, metrics) half the width of the 95 % interval over the rows."""
         return np.stack([mean_interval(self.areas(judge, metric))[1] for metric in self.metrics], axis=1)
 
-    def difference(
-        self, method: str = "WeightedSHAP", other: str = "Shapley", judge: str | None = None, metric: str = "recovery"
-    ) -> told.Difference:
-        """Mean difference of two methods over the rows, and half the width of its 95 % interval (paired), in words."""
-        one, two = (one_of("method", name, self.methods) for name in (method, other))
-        return told.differing(self, one, two, judge or self.judges[0], metric)
+    difference = told.difference
+    summary = told.summary
 
     def to_frame(self, to: str | None = None) -> Data:
         """A line for each judge, method and metric: mean and ends of the 95 % interval; `to` as of an Explanation."""
@@ -129,10 +125,6 @@ class Evaluation:
     def __repr__(self) -> str:
         notes = (f"note: {note}" for note in self.notes)
         return "\n".join([told.verdict(self), "", self.summary(), told.LEGEND, *notes])
-
-    def summary(self, metric: str = "recovery") -> str:
-        """Methods × judges: one metric in percent of Shapley's, with the best attribution marked."""
-        return told.summary(self, one_of("metric", metric, self.metrics))
 
     def _points(self, judge: str, metric: str) -> FloatArray:
         return self.points[one_of("judge", judge, self.judges)][one_of("metric", metric, self.metrics)]
@@ -228,11 +220,10 @@ def _scores(
     judge: Rows, orders: IntArray, labels: Labels | None, costly: Sequence[str], workers: Workers
 ) -> dict[str, FloatArray]:
     """What rankings (n, M, d, k) score on one judge, by metric."""
-    truth = labels if labels is None or labels.fits(judge) else None
-    found = points(judge, orders, "recovery", truth, workers)
+    found = points(judge, orders, "recovery", labels, workers)
     if "exclusion" in costly:
-        truth = truth if "performance" in costly else None
-        found |= points(judge, orders, "exclusion", truth, workers, backwards=True)
+        truth = labels if "performance" in costly else None
+        found |= points(judge, orders, "exclusion", truth, workers)
     return found
 
 

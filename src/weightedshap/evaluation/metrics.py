@@ -17,20 +17,18 @@ TIE_DIGITS = 12  # of the largest score, to which two scores must agree to count
 
 
 def points(
-    judge: Rows, orders: IntArray, metric: str, labels: Labels | None, workers: Workers, backwards: bool = False
+    judge: Rows, orders: IntArray, metric: str, labels: Labels | None, workers: Workers
 ) -> dict[str, FloatArray]:
     """(n, M, d + 1) what every row scores at j = 0..d by rankings (n, M, d, k) on the judge; outputs are averaged.
 
-    `metric` is what |f(x) − v| is called; error or AUC of labels come on top. `backwards` hides the first j features.
+    `metric` is what |f(x) − v| is called; error or AUC of labels come on top. "exclusion" hides the first j features.
     """
-    step = -1 if backwards else 1
-
-    def work(part: slice) -> FloatArray:
-        return judge.view(part).along(orders[part][:, :, ::step])
-
-    walked = np.concatenate(list(each_block(work, judge.parts(orders.shape[2]), workers, "judging")))[:, :, ::step]
+    step = -1 if metric == "exclusion" else 1
+    parts = judge.parts(orders.shape[2])
+    blocks = each_block(lambda part: judge.view(part).along(orders[part][:, :, ::step]), parts, workers, "judging")
+    walked = np.concatenate(list(blocks))[:, :, ::step]
     found = {metric: np.abs(judge.f_x[:, None, None, :] - walked)}
-    if labels is not None:
+    if labels is not None and (labels.kind == "auc" or judge.fitted.space == "value"):  # errors on their scale only
         found[f"{PERFORMANCE[metric]}_{labels.kind}"] = labels.points(walked)
     return {name: array.mean(axis=-1) for name, array in found.items()}
 
@@ -41,10 +39,6 @@ class Labels:
 
     kind: str  # "mse" or "auc"
     targets: FloatArray  # (n, k) numbers, or for the AUC whether the row is of the class
-
-    def fits(self, judge: Rows) -> bool:
-        """Whether a judge's predictions can be held against them: an error only on their own scale."""
-        return self.kind == "auc" or judge.fitted.space == "value"
 
     def points(self, predictions: FloatArray) -> FloatArray:
         """(n, M, d + 1, k) predictions → the same shape, whose mean over the rows is the metric."""

@@ -94,9 +94,8 @@ class Side:
         weigher = self.explanation._weigher
         if isinstance(weigher, Weighing) and weigher.kept:
             return weigher.kept["contributions"]
-        return np.asarray(self.explanation.contributions).reshape(
-            len(self.explained), 1, self.whole.d, self.whole.d, -1
-        )
+        n, d = len(self.explained), self.whole.d
+        return np.asarray(self.explanation.contributions).reshape(n, 1, d, d, -1)
 
     @cached_property
     def mci(self) -> tuple[IntArray, IntArray]:
@@ -147,12 +146,10 @@ def _tree_shap(side: Side, removal: str) -> FloatArray:
     else:
         return side.explanation.shapley
     rows = replace(side.explained, fitted=fitted)
-
-    def work(part: slice) -> FloatArray:
-        return fitted.shapley(rows.some(part))
-
     cut = side.explained if isinstance(own, FittedPath) else rows  # those of large forests into parts for workers
-    return np.concatenate(list(each_block(work, cut.parts(side.whole.d), side.setting.method, f"TreeSHAP {removal}")))
+    parts, method = cut.parts(side.whole.d), side.setting.method
+    blocks = each_block(lambda part: fitted.shapley(rows.some(part)), parts, method, f"TreeSHAP {removal}")
+    return np.concatenate(list(blocks))
 
 
 def _drawn(side: Side) -> IntArray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weightedshap.checks import FloatArray
+from weightedshap.checks import FloatArray, one_of
 from weightedshap.curves import mean_interval
 from weightedshap.wording import compared, number, percent, plural, with_margin
 
@@ -79,7 +79,7 @@ def _against(name: str, change: float, margin: float) -> str:
     return f"{said} {name}" + (f" (95 % interval {low} to {high}{clear})" if np.isfinite(margin) else "")
 
 
-def summary(evaluation: Evaluation, metric: str) -> str:
+def summary(evaluation: Evaluation, metric: str = "recovery") -> str:
     """Methods × judges: one metric in percent of Shapley's, the best attribution of each judge marked."""
     reference, larger = _reference(evaluation), metric in LARGER_IS_BETTER
     place = evaluation.methods.index(reference)
@@ -102,9 +102,17 @@ def summary(evaluation: Evaluation, metric: str) -> str:
     return "\n".join([f"{head} over {plural(len(evaluation), 'row')}", *table, rest])
 
 
-def differing(evaluation: Evaluation, method: str, other: str, judge: str, metric: str) -> Difference:
-    """The paired difference of two methods, and what it means."""
-    one, two = (evaluation.areas(judge, metric)[:, evaluation.methods.index(name)] for name in (method, other))
+def difference(
+    evaluation: Evaluation,
+    method: str = "WeightedSHAP",
+    other: str = "Shapley",
+    judge: str | None = None,
+    metric: str = "recovery",
+) -> Difference:
+    """Mean difference of two methods over the rows, and half the width of its 95 % interval (paired), in words."""
+    judge, methods = judge or evaluation.judges[0], evaluation.methods
+    places = [methods.index(one_of("method", name, methods)) for name in (method, other)]
+    one, two = evaluation.areas(judge, metric)[:, places].T
     mean, margin = map(float, mean_interval(one - two))
     good = "" if mean == 0 else ", better" if (mean > 0) == (metric in LARGER_IS_BETTER) else ", worse"
     noise = ", within noise" if 0 < abs(mean) <= margin else ""

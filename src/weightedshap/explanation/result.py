@@ -16,7 +16,7 @@ from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
 from weightedshap.curves import order_of
 from weightedshap.explanation import export, stored, told
 from weightedshap.explanation import slicing as axes
-from weightedshap.explanation.shortlist import Shortlist, refined_orders, shortlisted
+from weightedshap.explanation.shortlist import refined_orders, shortlist
 from weightedshap.inputs import Data, join_of
 from weightedshap.lazily import pd
 from weightedshap.selection import SELECTIONS
@@ -136,8 +136,7 @@ class Explanation:
         """Whether every public field is the same, to the bit (NaN equals NaN)."""
         if not isinstance(other, Explanation) or not self.family.equals(other.family):
             return False
-        mine, theirs = vars(self), vars(other)
-        same = all(axes.same(mine[name], theirs[name]) for name in field_names() if name != "family")
+        same = all(axes.same(vars(self)[name], vars(other)[name]) for name in field_names() if name != "family")
         return same and self.notes == other.notes
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -206,18 +205,8 @@ class Explanation:
         chosen["shapley_errors"] = self.shapley_errors
         return replace(self, **chosen, utility=T.name, select=select)
 
-    def refined_orders(self) -> IntArray:
-        """(n, d[, k]) rankings, no attributions, that a local search on the judge finds from `orders`."""
-        return refined_orders(self._judging("Refine"), self.orders)
-
-    def shortlist(self, row: int, tolerance: float = 0.1, output: int | str = 0) -> Shortlist:
-        """The first features of the refined order that suffice for one row: the judge is within `tolerance` deviations.
-
-        These are standard deviations of f over the background. All features are listed where it never comes so near.
-        """
-        place, row = export.place_of(self, output), export.row_position(self, row)
-        one = self[[row], :, [place]] if self.has_outputs else self[[row]]
-        return shortlisted(one, one._judging("Ask for a shortlist"), row, tolerance)
+    refined_orders = refined_orders
+    shortlist = shortlist
 
     def _judging(self, instead: str) -> Weighing:
         """The game that judged, or why there is none."""
@@ -245,12 +234,8 @@ class Explanation:
         said = f"An Explanation has no attribute {name!r}."
         raise AttributeError(f"{said} {export.INSTEAD[name]}" if name in export.INSTEAD else said, name=name, obj=self)
 
-    def __repr__(self) -> str:
-        return "\n".join(told.lines(self))
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the same lines, the features that matter most, and the recovery curve."""
-        return told.as_html(self)
+    __repr__ = told.as_text
+    _repr_html_ = told.as_html
 
 
 def field_names() -> tuple[str, ...]:

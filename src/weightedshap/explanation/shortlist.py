@@ -7,16 +7,15 @@ import numpy as np
 
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.curves import recovery
+from weightedshap.explanation.export import place_of, row_position
 from weightedshap.games.rows import View
 from weightedshap.parallel import each_block
-from weightedshap.weighing import Weighing
 
 if TYPE_CHECKING:
     from weightedshap.explanation.result import Explanation
 
 LEAST_GAIN = 0.1  # standard deviations of f(x): a smaller gain is within what a judge may miss
 PASSES = 10
-TITLES = ("judge predicts", "error left")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +39,11 @@ class Shortlist:
         return np.abs(self.prediction - self.predictions)
 
     def __repr__(self) -> str:
-        names = ["no feature", *self.features]
-        width = max(map(len, names))
-        cells = [(f"{p:,.4g}", f"{e:,.4g}") for p, e in zip(self.predictions, self.errors, strict=True)]
-        left, right = (max(len(title), *map(len, column)) for title, column in zip(TITLES, zip(*cells), strict=True))
-        lines = [f"  {'known':<{width + 2}}  {TITLES[0]:>{left}}  {TITLES[1]:>{right}}"]
-        for place, (name, (p, e)) in enumerate(zip(names, cells, strict=True)):
-            lines.append(f"  {'+ ' if place else '  '}{name:<{width}}  {p:>{left}}  {e:>{right}}")
+        names = ["  no feature", *(f"+ {name}" for name in self.features)]
+        numbers = ([f"{value:,.4g}" for value in values] for values in (self.predictions, self.errors))
+        rows = [("known", "judge predicts", "error left"), *zip(names, *numbers, strict=True)]
+        known, left, right = (max(map(len, column)) for column in zip(*rows))
+        lines = [f"  {name:<{known}}  {p:>{left}}  {e:>{right}}" for name, p, e in rows]
         return "\n".join([self._sentence(), *lines])
 
     def _sentence(self) -> str:
@@ -59,11 +56,17 @@ class Shortlist:
         return f"Row {self.row}: {what} to come {near}: {', '.join(self.features)}."
 
 
-def shortlisted(one: "Explanation", weighing: Weighing, row: int, tolerance: float) -> Shortlist:
-    """The shortlist of an explanation of one row and output, whose position among all rows is `row`."""
+def shortlist(explanation: "Explanation", row: int, tolerance: float = 0.1, output: int | str = 0) -> Shortlist:
+    """The first features of the refined order that suffice for one row: the judge is within `tolerance` deviations.
+
+    These are standard deviations of f over the background. All features are listed where it never comes so near.
+    """
+    place, row = place_of(explanation, output), row_position(explanation, row)
+    one = explanation[[row], :, [place]] if explanation.has_outputs else explanation[[row]]
+    weighing = one._judging("Ask for a shortlist")
     if not tolerance > 0:
         raise ValueError(f"`tolerance` must be a positive number of standard deviations; got {tolerance!r}.")
-    view, order = weighing.judge.view(slice(0, 1)), refined_orders(weighing, one.orders).reshape(1, 1, -1, 1)
+    view, order = weighing.judge.view(slice(0, 1)), refined_orders(one).reshape(1, 1, -1, 1)
     predictions, near = view.along(order)[0, 0, :, 0], tolerance * float(weighing.judge.spread(view).item())
     f_x = float(one.judge_predictions.item())
     good = np.flatnonzero(np.abs(f_x - predictions) <= near)
@@ -72,11 +75,12 @@ def shortlisted(one: "Explanation", weighing: Weighing, row: int, tolerance: flo
     return Shortlist(row, one.output_names[0], names, predictions[: k + 1], f_x, near, bool(len(good)))
 
 
-def refined_orders(weighing: Weighing, orders: IntArray) -> IntArray:
-    """(n, d[, k]) orders → the same shape, better ones by a search on the judge: passes of `nearer`, ten at most.
+def refined_orders(explanation: "Explanation") -> IntArray:
+    """(n, d[, k]) rankings, no attributions, that a local search on the judge finds from `orders`.
 
-    A row where nothing moves is not looked at again.
+    That is: passes of `nearer`, ten at most. A row where nothing moves is not looked at again.
     """
+    weighing, orders = explanation._judging("Refine"), explanation.orders
     start, judge = orders.reshape(*orders.shape[:2], -1), weighing.judge
 
     def work(part: slice) -> IntArray:

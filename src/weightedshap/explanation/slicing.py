@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import IntArray, as_numbers_of, one_of
+from weightedshap.checks import IntArray, Positions, as_numbers_of, one_of
 from weightedshap.inputs import Kind, is_frame, kind_of, part_of
 
 AXES: Mapping[str, tuple[str, ...]] = {
@@ -86,8 +86,9 @@ def _positions(axis: str, wanted: object, n: int) -> IntArray:
 
 def cut(fields: Mapping[str, Any], keep: Cut) -> dict[str, Any]:
     """The fields of an Explanation that a cut changes."""
-    made = {name: _cut_field(fields[name], axes, keep) for name, axes in AXES.items()}
-    made["orders"] = _cut_field(fields["orders"], ("row", "rank", "output"), keep)
+    kept = {"row": keep.rows, "feature": keep.features, "output": keep.outputs}
+    made = {name: cut_field(fields[name], axes, kept) for name, axes in AXES.items()}
+    made["orders"] = cut_field(fields["orders"], ("row", "rank", "output"), kept)
     made["data"] = None if fields["data"] is None else part_of(fields["data"], keep.rows)
     made["stopped"] = tuple(fields["stopped"][row] for row in keep.rows)
     if keep.features is not None:
@@ -101,15 +102,15 @@ def cut(fields: Mapping[str, Any], keep: Cut) -> dict[str, Any]:
     return made
 
 
-def _cut_field(value: Any, axes: tuple[str, ...], keep: Cut) -> Any:
+def cut_field(value: Any, axes: tuple[str, ...], kept: Mapping[str, Positions | None]) -> Any:
+    """A field at the positions kept of its axes; a single output is a view, as Δ may be large."""
     if value is None:
         return None
     if isinstance(value, Mapping):
-        return {name: _cut_field(array, axes, keep) for name, array in value.items()}
-    kept = {"row": keep.rows, "feature": keep.features, "output": keep.outputs}
+        return {name: cut_field(array, axes, kept) for name, array in value.items()}
     for place, axis in reversed(list(enumerate(axes))):
         if (positions := kept.get(axis)) is not None:
-            value = np.take(value, positions, axis=place)
+            value = value[..., positions] if isinstance(positions, int) else np.take(value, positions, axis=place)
     return value
 
 

@@ -37,21 +37,16 @@ def load(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, Any]:
         stopped = content["stopped"]
         content["stopped"] = tuple(stopped["reasons"][code] for code in stopped["codes"])
         content["family"] = WeightFamily(**content["family"])
-        if "judge_info" not in content:
-            content |= _judged_by_itself(content)
+        if "judge_info" not in content:  # the first version did not tell apart: the game that explained also judged
+            f_x, info, sampled = content["predictions"], content["game_info"], content["standard_errors"] is not None
+            content |= {"judge_info": info, "judge_predictions": f_x}
+            content["game_labels"] = np.full(f_x.shape, info.get("game", "given"))
+            content["shapley_errors"] = np.full_like(content["shapley"], np.nan) if sampled else None
         fields = {name: content[name] for name in names}
         wrong = _unfitting(fields)
     if wrong:
         raise archive.unfitting(path, wrong)
     return fields
-
-
-def _judged_by_itself(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What the first version did not tell apart: the game that explained also judged."""
-    f_x, info = content["predictions"], content["game_info"]
-    labels = np.full(f_x.shape, info.get("game", "given"))
-    errors = None if content["standard_errors"] is None else np.full_like(content["shapley"], np.nan)
-    return {"judge_info": info, "judge_predictions": f_x, "game_labels": labels, "shapley_errors": errors}
 
 
 def _unfitting(fields: Mapping[str, Any]) -> list[str]:

@@ -47,14 +47,14 @@ def reasons_of(stopped: Sequence[str]) -> str:
     return reasons[0] if len(reasons) == 1 else f"{reasons[0]} (and {plural(len(reasons) - 1, 'other reason')})"
 
 
-def lines(explanation: Explanation) -> list[str]:
+def as_text(explanation: Explanation) -> str:
     """The print: what was explained, what is left, who judged, and what the area is."""
     (n, d), sizes = explanation.values.shape[:2], explanation.family.d
     outputs = f" × {plural(explanation.values.shape[2], 'output')}" if explanation.has_outputs else ""
     area, shapley = (c[:, 1:].sum(1).mean() for c in (explanation.curves, explanation.reference_curves["shapley"]))
     smaller = f" ({compared(area / shapley - 1)})" if shapley > 0 else ""
     summed = f"recovery error ({scale_of(explanation.judge_info)}), summed over 1..{sizes} known features"
-    return [
+    lines = [
         f"Explanation of {plural(n, 'row')} × {plural(d, 'feature')}{outputs}",
         f"  explained: {named(explanation.game_info)} · {reasons_of(explanation.stopped)}",
         f"  left over: {unattributed(explanation)}",
@@ -63,6 +63,7 @@ def lines(explanation: Explanation) -> list[str]:
         "    that is on the judge that chose the weights, ws.evaluate asks another",
         *(f"  note: {note}" for note in explanation.notes),
     ]
+    return "\n".join(lines)
 
 
 def as_html(explanation: Explanation) -> str:

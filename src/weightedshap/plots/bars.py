@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,12 @@ LOOKS: tuple[dict[str, Any], ...] = (
     {"color": style.BLUE},
     {"color": style.VERMILION, "alpha": 0.75, "hatch": "////", "edgecolor": "white", "linewidth": 0},
 )
+PART_LOOKS: list[dict[str, Any]] = [
+    {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+    for hatch, colour in product(("", "////", "...."), style.PALETTE[:-1])
+]  # of parts that must be told apart: colours, and hatches where these are used up
 Path = dict[int, tuple[float, float]]  # bounds (low, high] by feature
+Attributions = Mapping[str, tuple[FloatArray, FloatArray | None]]  # (n, d) values and standard errors by name
 By = str | int | npt.ArrayLike | None
 
 
@@ -97,24 +102,20 @@ def _rank_correlation(one: FloatArray, other: FloatArray) -> str:
 
 
 def _beside(
-    ax: Canvas,
-    explanation: Explanation,
-    phis: Mapping[str, tuple[FloatArray, FloatArray | None]],
-    row: int | None,
-    max_display: int,
-    order: Order,
+    ax: Canvas, explanation: Explanation, phis: Attributions, row: int | None, max_display: int, order: Order
 ) -> tuple[Axes, IntArray]:
     """Two attributions beside each other, each as shares of its own sum; and the features drawn."""
     row = None if row is None else reading.row_position(explanation, row)
-    if row is None or order != "importance":
-        top = reading.ranked(explanation, order, max_display)
-    else:
-        top = reading.largest(explanation.values[row], max_display)
-    names = [explanation.feature_names[i] for i in top]
+    by = explanation.values[[row]] if row is not None and order == "importance" else explanation.values
+    top, names = reading.ranked(explanation, order, max_display, by)
     ax, places = drawing.bar_axes(ax, names, slot=0.3, head=0.3, total=explanation.values.shape[1])
     bars, told = [], []
     for (name, (phi, errors)), looks, shift in zip(phis.items(), LOOKS, (-0.2, 0.2), strict=True):
-        heights, margins = _heights(phi, errors, row)
+        spread = np.zeros_like(phi) if errors is None else errors
+        if row is None:
+            heights, margins = np.abs(phi).mean(axis=0), np.sqrt((spread**2).sum(axis=0)) / len(phi)
+        else:
+            heights, margins = phi[row], spread[row]
         whole = np.abs(heights).sum()
         share, margin = (100 * each[top] / (whole or 1.0) for each in (heights, margins))
         bars.append(ax.barh(places + shift, share, height=0.38, **looks))
@@ -134,26 +135,17 @@ def _beside(
     return ax, top
 
 
-def _heights(phi: FloatArray, errors: FloatArray | None, row: int | None) -> tuple[FloatArray, FloatArray]:
-    """(d,) what is drawn of an attribution, and its standard error."""
-    errors = np.zeros_like(phi) if errors is None else errors
-    if row is not None:
-        return phi[row], errors[row]
-    return np.abs(phi).mean(axis=0), np.sqrt((errors**2).sum(axis=0)) / len(phi)
-
-
 def _all_outputs(explanation: Explanation, max_display: int, order: Order, ax: Canvas) -> Axes:
     """Mean |φ*| of each output, in one bar for each feature; the outputs that matter least are one grey part."""
     means = np.abs(explanation.values).mean(axis=0)  # (d, k)
-    top = reading.ranked(explanation, order, max_display, means.sum(axis=1)[None])
+    top, labels = reading.ranked(explanation, order, max_display, means.sum(axis=1)[None])
     shown = np.sort(reading.largest(means.sum(axis=0), MOST_PARTS))
     rest = np.setdiff1d(np.arange(means.shape[1]), shown)
     parts = [means[top, o] for o in shown] + ([means[top][:, rest].sum(axis=1)] if len(rest) else [])
     names = [explanation.output_names[o] for o in shown] + ([plural(len(rest), "other output")] if len(rest) else [])
-    labels = [explanation.feature_names[i] for i in top]
     ax, places = drawing.bar_axes(ax, labels, head=0.1 * len(names), total=len(means))
     starts, bars = np.zeros(len(top)), []
-    for part, looks in zip(parts, _part_looks(len(shown), bool(len(rest)))):
+    for part, looks in zip(parts, [*PART_LOOKS[: len(shown)], {"color": style.GREY}]):
         bars.append(ax.barh(places, part, left=starts, height=0.7, **looks))
         starts = starts + part
     drawing.numbers_at(ax, starts, places, [number(total, 3) for total in starts.tolist()])
@@ -161,14 +153,6 @@ def _all_outputs(explanation: Explanation, max_display: int, order: Order, ax: C
     drawing.legend(ax, bars, names, title=plural(means.shape[1], "output"), **drawing.AT_SIDE)
     drawing.few_ticks(ax, "mean |φ*| over the rows, summed over the outputs", reading.game_shown(explanation))
     return drawing.finished(ax, f"all {means.shape[1]} outputs, stacked")
-
-
-def _part_looks(count: int, rest: bool) -> list[dict[str, Any]]:
-    """Looks of parts that must be told apart: colours, and hatches where these are used up."""
-    hatches = [hatch for hatch in ("", "////", "....") for _ in style.PALETTE[:-1]]
-    pairs = zip(range(count), cycle(style.PALETTE[:-1]), cycle(hatches))
-    looks = [{"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0} for _, colour, hatch in pairs]
-    return looks + [{"color": style.GREY}] * rest
 
 
 def cohorts(
@@ -186,12 +170,11 @@ def cohorts(
     """
     explanation, title = reading.one_output(explanation, output)
     groups = _groups(explanation, by)
-    top = reading.ranked(explanation, order, max_display)
-    names = [explanation.feature_names[i] for i in top]
+    top, names = reading.ranked(explanation, order, max_display)
     slot = 0.12 + 0.11 * len(groups)
     ax, places = drawing.bar_axes(ax, names, slot=slot, head=0.2 * len(groups), total=explanation.values.shape[1])
     thick, bars = 0.8 / len(groups), []
-    for g, (rows, looks) in enumerate(zip(groups.values(), _part_looks(len(groups), False))):
+    for g, (rows, looks) in enumerate(zip(groups.values(), cycle(PART_LOOKS))):
         heights = np.abs(explanation.values[rows]).mean(axis=0)[top]
         at = places + thick * (g - (len(groups) - 1) / 2)
         bars.append(ax.barh(at, heights, height=0.92 * thick, **looks))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from weightedshap.plots.reading import Order, Output
 from weightedshap.wording import number, plural
 
 Levels = tuple[IntArray, list[str]]
+MOST_LEVELS = 12  # a column with more is text rather than categories
 MOST_COLOURED = 6  # levels of a category with a colour of their own
 MOST_CELLS, MOST_LINES = 1_000, 200  # rows of a heatmap, and of a decision plot
 MOST_NAMED_ROWS = 20
@@ -40,25 +40,24 @@ def beeswarm(
     """
     explanation, title = reading.one_output(explanation, output)
     values = explanation.values  # (n, d)
-    top = reading.ranked(explanation, order, max_display)
-    names = [explanation.feature_names[i] for i in top]
+    top, names = reading.ranked(explanation, order, max_display)
     ax, places = drawing.bar_axes(ax, names, slot=0.32, total=values.shape[1])
     low, high = float(values[:, top].min()), float(values[:, top].max())
     diameter = 3.7 if len(values) <= 500 else 2.2  # points
-    drawn = []
+    drawn = []  # dots coloured by numbers
     for place, i in zip(places, top.tolist(), strict=True):
         height = place + _stacked(values[:, i], low, high, diameter)
         dots, levels = _dots(ax, values[:, i], height, reading.column(explanation, i), diameter)
-        drawn.append(dots)
-        if levels is not None:
+        if levels is None:
+            drawn.append(dots)
+        else:
             _name_levels(ax, place, values[:, i], levels, high - low)
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)
     drawing.few_ticks(ax, "φ* (below 0: lowers the prediction)", reading.game_shown(explanation))
-    known = [np.isfinite(np.ma.filled(found, np.nan)) for dots in drawn if (found := dots.get_array()) is not None]
+    known = [np.isfinite(np.ma.filled(np.ma.asarray(dots.get_array()), np.nan)) for dots in drawn]
     if np.any(known):
         label = "value of the feature" + ("" if np.all(known) else "; grey: unknown")
-        numbers = next(dots for dots in drawn if dots.get_array() is not None)
-        drawing.colour_bar(ax, numbers, label).set_ticks([0, 1], labels=["low", "high"])
+        drawing.colour_bar(ax, drawn[0], label).set_ticks([0, 1], labels=["low", "high"])
     return drawing.finished(ax, title)
 
 
@@ -67,34 +66,37 @@ def _dots(
 ) -> tuple[PathCollection, Levels | None]:
     """Dots coloured by the values of a column; and its levels, where these are categories."""
     looks: dict[str, Any] = {"s": diameter**2, "linewidths": 0, "rasterized": True, "zorder": 2}
-    levels = reading.as_levels(column)
-    if levels is not None:
-        return ax.scatter(x, y, color=_level_colours(*levels)[levels[0]], **looks), levels
-    numbers: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "vmin": 0, "vmax": 1, "plotnonfinite": True}
-    return ax.scatter(x, y, c=_relative(column, len(x)), **numbers, **looks), None
+    numbers = reading.as_numbers(column)
+    if column is not None and numbers is None:
+        codes, names = reading.levels_of(column)
+        if 0 < len(names) <= MOST_LEVELS:
+            colours = _level_colours(codes, names)
+            shades = [colours.get(code, style.UNKNOWN) for code in codes.tolist()]
+            return ax.scatter(x, y, color=shades, **looks), (codes, names)
+    relative = np.full(len(x), np.nan) if numbers is None else _relative(numbers)
+    ends: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "vmin": 0, "vmax": 1, "plotnonfinite": True}
+    return ax.scatter(x, y, c=relative, **ends, **looks), None
 
 
-def _level_colours(codes: IntArray, names: list[str]) -> npt.NDArray[np.str_]:
-    """(levels + 1,) a colour for each of the most frequent; grey for the others, and for −1, which is missing."""
-    frequent = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable")[:MOST_COLOURED]
-    colours = np.full(len(names) + 1, style.UNKNOWN)
-    colours[np.sort(frequent)] = style.PALETTE[: len(frequent)]
-    return colours
+def _level_colours(codes: IntArray, names: list[str]) -> dict[int, str]:
+    """The most frequent levels, the first ahead, with a colour each; the others, and −1, which is missing, are grey."""
+    counts = np.bincount(codes[codes >= 0], minlength=len(names))
+    frequent = np.argsort(-counts, kind="stable")[:MOST_COLOURED].tolist()
+    colours = dict(zip(sorted(frequent), style.PALETTE))
+    return {level: colours[level] for level in frequent}
 
 
 def _name_levels(ax: Axes, place: float, phi: FloatArray, levels: Levels, width: float) -> None:
     """Names of coloured levels above or below their dots, the frequent ones first, where there is room."""
     codes, names = levels
-    colours = _level_colours(*levels)
     taken: list[tuple[float, float, float]] = []  # middle, half width, above or below
-    for level in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
+    for level, colour in _level_colours(*levels).items():
         middle, text = float(np.median(phi[codes == level])), drawing.drawable(names[level])[:14]
         half = 0.5 * width * len(text) * 3.6 / 220  # the letters are about 3.6 of 220 points wide
         for side, way in ((-0.3, "bottom"), (0.3, "top")):
-            free = all(abs(middle - at) > half + room for at, room, other in taken if other == side)
-            if colours[level] != style.UNKNOWN and free:
+            if all(abs(middle - at) > half + room for at, room, other in taken if other == side):
                 taken.append((middle, half, side))
-                looks: dict[str, Any] = {"color": colours[level], "fontsize": 6, "ha": "center", "va": way, "zorder": 4}
+                looks: dict[str, Any] = {"color": colour, "fontsize": 6, "ha": "center", "va": way, "zorder": 4}
                 ax.text(middle, place + side, text, path_effects=[HALO], parse_math=False, **looks)
                 break
 
@@ -108,11 +110,8 @@ def _limits(numbers: FloatArray) -> tuple[float, float]:
     return (float(low), float(high)) if low < high else (float(finite.min()), float(finite.max()))
 
 
-def _relative(values: pd.Series[Any] | None, n: int) -> FloatArray:
-    """(n,) where each value stands between its limits, 0..1; NaN where it is not a number."""
-    numbers = reading.as_numbers(values)
-    if numbers is None:
-        return np.full(n, np.nan)
+def _relative(numbers: FloatArray) -> FloatArray:
+    """(n,) where each number stands between its limits, 0..1; NaN where it is missing."""
     low, high = _limits(numbers)
     if low == high:
         return np.where(np.isnan(numbers), np.nan, 0.5)
@@ -141,20 +140,19 @@ def scatter(
     whose values of the feature are alike, if there is one beyond chance. Grey bars show how often values occur.
     """
     explanation, title = reading.one_output(explanation, output)
-    first = int(reading.ranked(explanation, "importance", 1)[0])
-    i = reading.feature_position(explanation, first if feature is None else feature)
+    (first,), _ = reading.ranked(explanation, "importance", 1)
+    i = reading.feature_position(explanation, int(first) if feature is None else feature)
     column, phi = reading.column(explanation, i), explanation.values[:, i]
     if column is None:
         raise ValueError(f"{explanation.feature_names[i]!r} is no column of the data: no value to draw φ* against.")
     ax = drawing.axes(ax)
     x = _across(ax, column)
     partner = strongest_partner(explanation, i) if color is None else reading.feature_position(explanation, color)
-    shade = None if partner is None else reading.column(explanation, partner)
-    if partner is None or shade is None:
+    if partner is None:
         ax.scatter(x, phi, s=16, color=style.BLUE, linewidths=0, alpha=0.7, rasterized=True, zorder=2)
     else:
         said = explanation.feature_names[partner] + (" (strongest partner)" if color is None else "")
-        _shaded(ax, x, phi, shade, said)
+        _shaded(ax, x, phi, reading.column(explanation, partner), said)
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
     ax.set_xlabel(drawing.in_lines(explanation.feature_names[i], 66), parse_math=False, fontsize="medium")
     ax.set_ylabel(f"φ*\n{reading.game_shown(explanation)}")
@@ -189,17 +187,16 @@ def _with_missing(ax: Axes, x: FloatArray, place: float) -> FloatArray:
     return np.where(np.isnan(x), place, x)
 
 
-def _shaded(ax: Axes, x: FloatArray, phi: FloatArray, shade: pd.Series[Any], label: str) -> None:
+def _shaded(ax: Axes, x: FloatArray, phi: FloatArray, shade: pd.Series[Any] | None, label: str) -> None:
     """Dots coloured by another column, and what the colours mean."""
     dots, levels = _dots(ax, x, phi, shade, 4.2)
-    if levels is not None:
-        colours = _level_colours(*levels)
-        names = [name for name, colour in zip(levels[1], colours) if colour != style.UNKNOWN]
-        marks = [Line2D([], [], marker="o", linestyle="", color=c) for c in colours if c != style.UNKNOWN]
-        drawing.legend(ax, marks, names, title=drawing.in_lines(label), **drawing.AT_SIDE)
-        return
     numbers = reading.as_numbers(shade)
-    if numbers is not None:
+    if levels is not None:
+        colours = sorted(_level_colours(*levels).items())
+        marks = [Line2D([], [], marker="o", linestyle="", color=colour) for _, colour in colours]
+        names = [levels[1][level] for level, _ in colours]
+        drawing.legend(ax, marks, names, title=drawing.in_lines(label), **drawing.AT_SIDE)
+    elif numbers is not None:
         ends = [number(limit, 3) for limit in _limits(numbers)]
         drawing.colour_bar(ax, dots, label).set_ticks([0, 1], labels=ends)
 
@@ -239,11 +236,10 @@ def heatmap(
     position. Of more than 1,000 rows as many are drawn, evenly spread. Colours run to the 99 % quantile of |φ*|.
     """
     explanation, title = reading.one_output(explanation, output)
-    top = reading.ranked(explanation, order, max_display)
+    top, names = reading.ranked(explanation, order, max_display)
     places, ordered = _row_order(explanation, rows)
     shown = explanation.values[places][:, top].T  # (features, rows)
     limit = float(np.quantile(np.abs(shown), 0.99)) or float(np.abs(shown).max()) or 1.0
-    names = [explanation.feature_names[i] for i in top]
     ax, slots = drawing.bar_axes(ax, names, slot=0.28, head=0.9, total=explanation.values.shape[1])
     edges = np.array([-0.5, *(slots[1:] + slots[:-1]) / 2, ax.get_ylim()[0] - 0.1])
     colours: dict[str, Any] = {"cmap": drawing.SIGNED, "vmin": -limit, "vmax": limit}
@@ -269,21 +265,18 @@ def heatmap(
 
 def _row_order(explanation: Explanation, rows: str | npt.ArrayLike) -> tuple[IntArray, str]:
     """Positions of the rows to draw, and how they are ordered, in words."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
-
     if not isinstance(rows, str):
         listed = [reading.row_position(explanation, row) for row in np.asarray(rows).ravel().tolist()]
         return np.array(listed), "as listed"
-    some = reading.spread(len(explanation), MOST_CELLS)
-    phi, f_x = explanation.values[some], explanation.predictions[some]
-    ways: dict[str, Callable[[], IntArray]] = {
-        "similarity": lambda: leaves_list(linkage(phi, "average", optimal_ordering=len(some) <= 300)),
-        "prediction": lambda: np.argsort(f_x, kind="stable"),
-        "table": lambda: np.arange(len(some)),
-    }
-    way = look_up("order of rows", rows, ways)
-    words = {"similarity": "like ones side by side", "prediction": "by f(x)", "table": "as in the table"}[rows]
-    return some[way()] if len(some) > 1 else some, words
+    words = {"similarity": "like ones side by side", "prediction": "by f(x)", "table": "as in the table"}
+    said, some = look_up("order of rows", rows, words), reading.spread(len(explanation), MOST_CELLS)
+    if rows == "prediction":
+        some = some[np.argsort(explanation.predictions[some], kind="stable")]
+    elif rows == "similarity" and len(some) > 1:
+        from scipy.cluster.hierarchy import leaves_list, linkage
+
+        some = some[leaves_list(linkage(explanation.values[some], "average", optimal_ordering=len(some) <= 300))]
+    return some, said
 
 
 def decision(
@@ -300,9 +293,9 @@ def decision(
     what is not attributed. `rows` are positions; without them all, or 200 of more, evenly spread.
     """
     explanation, title = reading.one_output(explanation, output)
-    top = reading.ranked(explanation, order, max_display)
+    top, names = reading.ranked(explanation, order, max_display)
     places = reading.spread(len(explanation), MOST_LINES) if rows is None else _row_order(explanation, rows)[0]
-    factor, names = reading.factors(explanation)[places], [explanation.feature_names[i] for i in top]
+    factor = reading.factors(explanation)[places]
     phi = explanation.values[places] * np.where(np.isnan(factor), 1.0, factor)[:, None]
     base, f_x = explanation.base_values[places], explanation.predictions[places]
     steps = phi[:, top[::-1]]  # (rows, steps), from below
@@ -318,17 +311,14 @@ def decision(
     looks: dict[str, Any] = {"cmap": drawing.LOW_TO_HIGH, "linewidths": 1.2 if len(places) <= 30 else 0.7}
     lines = LineCollection([np.column_stack([line, heights]) for line in levels], array=f_x, alpha=0.8, **looks)
     ax.add_collection(lines)
-    ax.hlines(heights[1:-1], *_padded(levels), color=style.GREY, linewidth=0.6, zorder=0)
+    room = 0.04 * (float(np.ptp(levels)) or 1.0)
+    ends = float(levels.min()) - room, float(levels.max()) + room
+    ax.hlines(heights[1:-1], *ends, color=style.GREY, linewidth=0.6, zorder=0)
     ax.axvline(float(base.mean()), color=style.DARK_GREY, linewidth=0.8, linestyle=":", zorder=1)
-    ax.set(xlim=_padded(levels), ylim=(slots[-1] + 0.55, -0.55))
+    ax.set(xlim=ends, ylim=(slots[-1] + 0.55, -0.55))
     drawing.colour_bar(ax, lines, "f(x)")
     some = reading.told_rows(len(places), len(explanation))
     drawing.few_ticks(ax, f"from the base (below) to f(x) of {some}", reading.game_shown(explanation))
     scaled = int((np.nan_to_num(factor, nan=1.0) != 1).sum())
     said = f"φ* of {plural(scaled, 'row')} multiplied, so that it adds up" if scaled else ""
     return drawing.finished(ax, title, said + (f"; {apart} cannot be" if said and apart else ""))
-
-
-def _padded(levels: FloatArray) -> tuple[float, float]:
-    room = 0.04 * (float(np.ptp(levels)) or 1.0)
-    return float(levels.min()) - room, float(levels.max()) + room

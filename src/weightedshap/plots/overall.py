@@ -171,15 +171,14 @@ def stability(
     most influential features. Rows with unknown standard errors are counted apart.
     """
     one, title = reading.one_output(explanation, output)
-    if not len(others) and one.standard_errors is None:
-        raise ValueError(NOTHING_SAMPLED)
     if len(others):
         ax = _draw_refits(ax, one, [_same_rows(explanation, other, output) for other in others])
         return drawing.finished(ax, title, f"{len(one):,} rows, {plural(len(others), 'further fit')} of the judge")
-    chance = 100 * _chances(one)  # (rows, sizes)
+    if one.standard_errors is None:
+        raise ValueError(NOTHING_SAMPLED)
+    ax, sizes = _stability_axes(ax, one, "chance that the order of the\nfirst k is not the true one, %")
+    chance = 100 * _chances(one, sizes)  # (rows, sizes)
     drawn = chance[~np.isnan(chance).any(axis=1)]
-    ax = drawing.axes(ax)
-    sizes = _stability_axes(ax, one, "chance that the order of the\nfirst k is not the true one, %")
     if len(drawn):
         _draw_chances(ax, sizes, drawn)
     else:
@@ -189,13 +188,14 @@ def stability(
     return drawing.finished(ax, title, "error of sampling only")
 
 
-def _stability_axes(ax: Axes, explanation: Explanation, label: str) -> IntArray:
+def _stability_axes(ax: Canvas, explanation: Explanation, label: str) -> tuple[Axes, IntArray]:
     """Sets the axes, and tells the sizes k to draw."""
+    ax = drawing.axes(ax)
     sizes = np.array([k for k in STABILITY_SIZES if k <= explanation.values.shape[1]])
     on = reading.game_shown(explanation)
     ax.set(xticks=sizes, xlim=(0.8, sizes[-1] + 0.2), xlabel=f"k: how many features, most influential first\n{on}")
     ax.set(ylim=(-2, 102), ylabel=label)
-    return sizes
+    return ax, sizes
 
 
 def _same_rows(explanation: Explanation, other: Explanation, output: Output) -> IntArray:
@@ -209,8 +209,7 @@ def _same_rows(explanation: Explanation, other: Explanation, output: Output) -> 
 
 def _draw_refits(ax: Canvas, explanation: Explanation, orders: Sequence[IntArray]) -> Axes:
     """How often the order, and the set, of the first k features changes; a line for the mean, a dot for each fit."""
-    ax = drawing.axes(ax)
-    sizes = _stability_axes(ax, explanation, "rows in which the first k change\nwhen the judge is fitted again, %")
+    ax, sizes = _stability_axes(ax, explanation, "rows in which the first k change\nwhen the judge is fitted again, %")
     lines, own = [], explanation.orders
     for of, colour, dashes in ((np.asarray, style.BLUE, "-"), (np.sort, style.VERMILION, "--")):
         changed = [[(of(one[:, :k]) != of(own[:, :k])).any(axis=1).mean() for k in sizes] for one in orders]
@@ -221,18 +220,16 @@ def _draw_refits(ax: Canvas, explanation: Explanation, orders: Sequence[IntArray
     return ax
 
 
-def _chances(explanation: Explanation) -> FloatArray:
+def _chances(explanation: Explanation, sizes: IntArray) -> FloatArray:
     """(rows, sizes) instability of some rows, evenly spread; NaN where it is unknown."""
-    n, d = explanation.values.shape
-    rows = reading.spread(n, STABILITY_ROWS)
-    values, errors = explanation.values[rows], explanation.standard_errors
+    rows = reading.spread(len(explanation), STABILITY_ROWS)
+    values, errors = explanation.values[rows], np.asarray(explanation.standard_errors)[rows]
     top = order_of(values)[:, :STABILITY_FEATURES]
-    if errors is not None:
-        unknown = np.isnan(errors[rows]).any(axis=1, keepdims=True)
-        errors = np.where(unknown, np.nan, np.take_along_axis(errors[rows], top, axis=1))
+    unknown = np.isnan(errors).any(axis=1, keepdims=True)
+    errors = np.where(unknown, np.nan, np.take_along_axis(errors, top, axis=1))
     values, base = np.take_along_axis(values, top, axis=1), explanation.base_values[rows]
     some = replace(explanation, values=values, standard_errors=errors, base_values=base)
-    return np.column_stack([some.instability(k) for k in STABILITY_SIZES if k <= d])
+    return np.column_stack([some.instability(k) for k in sizes])
 
 
 def _draw_chances(ax: Axes, sizes: IntArray, chance: FloatArray) -> None:

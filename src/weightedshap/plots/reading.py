@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import place_of, scale_factors
 from weightedshap.explanation.export import row_position as row_position
-from weightedshap.explanation.slicing import AXES
+from weightedshap.explanation.slicing import AXES, cut_field
 from weightedshap.explanation.told import named, scale_of
 from weightedshap.inputs import kind_of
 from weightedshap.utilities import UTILITIES
@@ -26,7 +26,6 @@ Order = str | Sequence[int | str]
 """How features are ordered: by mean |φ*| ("importance"), by max |φ*| ("max"), as in the "table", or as listed."""
 
 SHOW_ALL_WEIGHTS, MOST_WEIGHTS = 20, 30  # a figure holds about 30 bars; beyond 20 only chosen ones are of use
-MOST_LEVELS = 12  # a column with more is text rather than categories
 KNOWN_OTHERS = {
     0.02: "each feature alone",
     0.3: "mostly features alone",
@@ -47,16 +46,10 @@ def one_output(explanation: Explanation, output: Output) -> tuple[Explanation, s
     name = explanation.output_names[place] if explanation.output_names else "output 0"
     if not explanation.has_outputs:
         return explanation, f"{kind}{name}" if kind and name != "output 0" else None
-    fields = {name: value for name, value in vars(explanation).items() if "output" in AXES.get(name, ())}
+    fields = {field: cut_field(vars(explanation)[field], axes, {"output": place}) for field, axes in AXES.items()}
     k = explanation.values.shape[2]
     title = f"{kind}{name}" + (f", one of {k} outputs" if k > 1 else "")
-    return replace(explanation, **_at(place, fields), output_names=(name,)), title
-
-
-def _at(place: int, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """One output of each array, as a view (slicing would copy Δ, which may be large); None stays None."""
-    deeper = {name: _at(place, value) for name, value in fields.items() if isinstance(value, Mapping)}
-    return deeper | {name: None if a is None else a[..., place] for name, a in fields.items() if name not in deeper}
+    return replace(explanation, **fields, output_names=(name,)), title
 
 
 def largest(values: FloatArray, max_display: int) -> IntArray:
@@ -64,14 +57,18 @@ def largest(values: FloatArray, max_display: int) -> IntArray:
     return order_of(values)[: positive_integer("max_display", max_display)]
 
 
-def ranked(explanation: Explanation, order: Order, max_display: int, phi: FloatArray | None = None) -> IntArray:
-    """The first features in an order that was asked for; of one output, or by another φ (n, d)."""
+def ranked(
+    explanation: Explanation, order: Order, max_display: int, phi: FloatArray | None = None
+) -> tuple[IntArray, list[str]]:
+    """The first features in an order that was asked for, and their names; of one output, or by another φ (n, d)."""
     phi, names = np.abs(explanation.values if phi is None else phi), explanation.feature_names
-    if not isinstance(order, str):
+    if isinstance(order, str):
+        by = {"importance": phi.mean(axis=0), "max": phi.max(axis=0), "table": np.arange(len(names), 0.0, -1)}
+        top = largest(look_up("order of features", order, by), max_display)
+    else:
         listed = [feature_position(explanation, feature) for feature in order]
-        return np.array(listed[: positive_integer("max_display", max_display)], dtype=np.intp)
-    by = {"importance": phi.mean(axis=0), "max": phi.max(axis=0), "table": np.arange(len(names), 0.0, -1)}
-    return largest(look_up("order of features", order, by), max_display)
+        top = np.array(listed[: positive_integer("max_display", max_display)], dtype=np.intp)
+    return top, [names[i] for i in top]
 
 
 def feature_position(explanation: Explanation, feature: int | str) -> int:
@@ -102,14 +99,6 @@ def as_numbers(values: pd.Series[Any] | None) -> FloatArray | None:
     if not pd.api.types.is_numeric_dtype(values.dtype):
         return None
     return values.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def as_levels(values: pd.Series[Any] | None) -> tuple[IntArray, list[str]] | None:
-    """(n,) codes of categories, −1 where missing, and their names; None for numbers, free text and no column."""
-    if values is None or as_numbers(values) is not None:
-        return None
-    codes, names = levels_of(values)
-    return (codes, names) if 0 < len(names) <= MOST_LEVELS else None
 
 
 def levels_of(values: pd.Series[Any]) -> tuple[IntArray, list[str]]:

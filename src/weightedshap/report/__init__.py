@@ -47,7 +47,8 @@ def page(explanation: Explanation, evaluation: Evaluation | None = None, whole: 
     script = "\n".join(['"use strict";', f"const STYLE = {json.dumps(SHEET)};", *parts])
     n, d = head["n"], len(explanation.feature_names)
     packed = {"plotly": plotly, "head": json.dumps(head, allow_nan=False).encode("ascii"), "numbers": numbers}
-    pieces = {name: _packed(content) for name, content in packed.items()}
+    # gzipped (the same bytes every time), as letters that mean nothing to HTML
+    pieces = {name: _letters(gzip.compress(content, mtime=0)) for name, content in packed.items()}
     pieces |= {"style": style, "script": script, "policy": _policy(script.encode("utf-8"), plotly)}
     pieces["title"] = f"WeightedSHAP: {plural(n, 'row')}, {plural(d, 'feature')}"
     return _filled(_read("page.html"), pieces)
@@ -61,14 +62,12 @@ def _read(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _packed(content: bytes) -> str:
-    """Gzipped (the same bytes every time), as letters that mean nothing to HTML."""
-    return base64.b64encode(gzip.compress(content, mtime=0)).decode("ascii")
+def _letters(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
 
 
 def _policy(*scripts: bytes) -> str:
     """Nothing may load, and nothing run but these scripts. What plotly.js styles and draws changes by version."""
-    hashes = (base64.b64encode(hashlib.sha256(script).digest()).decode("ascii") for script in scripts)
-    allowed = " ".join(f"'sha256-{each}'" for each in hashes)
+    allowed = " ".join(f"'sha256-{_letters(hashlib.sha256(script).digest())}'" for script in scripts)
     shown = "style-src 'unsafe-inline'; img-src data:"
     return f"default-src 'none'; script-src {allowed}; {shown}; base-uri 'none'; form-action 'none'"
