@@ -8,13 +8,12 @@ import click
 
 import weightedshap as ws
 from weightedshap.checks import FloatArray
-from weightedshap.commands import COMMANDS
+from weightedshap.commands import COMMANDS, WRITTEN
 from weightedshap.curves import area, order_of
 from weightedshap.inputs import Data
 from weightedshap.wording import number, percents
 from weightedshap_paper.command import reproduce
 
-WRITTEN = click.Path(dir_okay=False, path_type=Path)
 TOP = 6  # features of a row that the demo prints
 BLOCKS = "█▒▓░"  # of games that compete
 

@@ -17,7 +17,7 @@ import click
 import numpy as np
 
 import weightedshap as ws
-from weightedshap.checks import require, unknown_sentence
+from weightedshap.checks import unknown_sentence
 from weightedshap.explanation.told import judge_named, named
 from weightedshap.files.archive import UnreadableFile
 from weightedshap.jobs.stops import EXIT_CODES, FAILED, INPUT, INTERRUPTED, SKIPPED, Stop
@@ -119,7 +119,7 @@ def _failure(message: str, code: int) -> click.ClickException:
 class Teller:
     """Tells how far a run is: a bar with rows/s and time left, lines of JSON, or nothing."""
 
-    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
+    def __init__(self, quiet: bool, as_json: bool) -> None:
         self.quiet, self.as_json, self.new = quiet, as_json, 0
         self.bar, self.started = bar(0, "", False), time.monotonic()
 
@@ -132,16 +132,14 @@ class Teller:
             self.new += facts["rows"] * facts["new"]
             self.bar.total = max(self.bar.total, self.done)
             self.bar.update(facts["rows"])
-            facts |= {"done": self.done, "of": self.bar.total, **self._speed()}
+            speed = self.new / max(time.monotonic() - self.started, 1e-9)
+            left = round((self.bar.total - self.done) / speed, 1) if speed else None
+            facts |= {"done": self.done, "of": self.bar.total}
+            facts |= {"rows_per_second": round(speed, 1), "seconds_left": left}
         if event in ("finished", "error"):
             self.bar.close()
         if self.as_json:
             click.echo(json.dumps({"event": event, **facts}, ensure_ascii=False))
-
-    def _speed(self) -> dict[str, float | None]:
-        speed = self.new / max(time.monotonic() - self.started, 1e-9)
-        left = round((self.bar.total - self.done) / speed, 1) if speed else None
-        return {"rows_per_second": round(speed, 1), "seconds_left": left}
 
     def say(self, *lines: str) -> None:
         if not (self.quiet or self.as_json):
@@ -149,12 +147,12 @@ class Teller:
 
 
 @contextmanager
-def _guarded(tell: Teller) -> Iterator[None]:
+def _guarded(quiet: bool = False, as_json: bool = False) -> Iterator[Teller]:
     """Errors as sentences with exit codes; an end that is asked for (Ctrl-C, SIGTERM) says how to go on."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    tell, before = Teller(quiet, as_json), signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         try:
-            yield
+            yield tell
         except (Stop, click.ClickException, click.exceptions.Exit):
             raise
         except KeyboardInterrupt as error:
@@ -163,10 +161,8 @@ def _guarded(tell: Teller) -> Iterator[None]:
         except OSError as error:
             said = f"{error.filename} cannot be read or written: {error.strerror}."
             raise Stop(said, INPUT if isinstance(error, FileNotFoundError) else FAILED) from error
-        except (ValueError, TypeError, UnreadableFile) as error:
-            raise Stop(str(error), INPUT) from error
-        except ImportError as error:
-            raise Stop(str(error), FAILED) from error
+        except (ValueError, TypeError, ImportError) as error:
+            raise Stop(str(error), FAILED if isinstance(error, ImportError) else INPUT) from error
     except Stop as stop:
         tell("error", message=str(stop), exit_code=stop.code)
         raise _failure(str(stop), stop.code) from stop
@@ -207,8 +203,7 @@ def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
     \b
     weightedshap fit --model model.txt --background train.parquet --target price --out explainer
     """
-    tell = Teller(quiet, as_json)
-    with _guarded(tell):
+    with _guarded(quiet, as_json) as tell:
         explainer = _fit_of(options).made()
         explainer.save(out)
         tell("finished", folder=str(out))
@@ -224,9 +219,7 @@ def explain(quiet: bool, as_json: bool, **options: Any) -> None:
         --rows customers/ --key id --out explained --jobs 2
     weightedshap explain --config run.toml --resume
     """
-    tell = Teller(quiet, as_json)
-    with _guarded(tell):
-        require("pyarrow", "stream")
+    with _guarded(quiet, as_json) as tell:
         from weightedshap.jobs.run import Job, run
         from weightedshap.jobs.summary import in_words
         from weightedshap.streaming import Asked
@@ -255,9 +248,7 @@ def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bo
     \b
     weightedshap evaluate --model model.txt --background train.parquet --rows test.parquet --target price
     """
-    tell = Teller(quiet, as_json)
-    with _guarded(tell):
-        require("pyarrow", "stream")
+    with _guarded(quiet, as_json) as tell:
         from weightedshap.jobs.inputs import Source
 
         made = _fit_of(options)
@@ -282,7 +273,7 @@ def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
     """
     from weightedshap.report import Whole, write  # draws, and so loads much that no other command wants
 
-    with _guarded(Teller()):
+    with _guarded():
         judged, whole = None if evaluation is None else ws.Evaluation.load(evaluation), None
         if explanation.is_dir():
             from weightedshap.jobs.run import sample_of
@@ -300,7 +291,7 @@ def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
 @click.argument("path", type=THERE)
 def show(path: Path) -> None:
     """Say what PATH holds: a run, a part, an explainer, an explanation or an evaluation."""
-    with _guarded(Teller()):
+    with _guarded():
         click.echo("\n".join(_shown(path)))
 
 

@@ -18,6 +18,7 @@ from weightedshap.inputs.columns import UserModel
 
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function
 PICKLES = (".pkl", ".pickle", ".joblib")
+ON_CPU = ["CPUExecutionProvider"]  # where ONNX models run
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,6 @@ def _xgboost(file: ModelFile) -> UserModel:
     return require("xgboost", "xgboost").Booster(model_file=file.path)
 
 
-def _catboost(file: ModelFile) -> UserModel:
-    return require("catboost", "catboost").CatBoost().load_model(file.path, format="cbm")
-
-
-def _onnx(file: ModelFile) -> UserModel:
-    return require("onnxruntime", "onnx").InferenceSession(file.path, providers=["CPUExecutionProvider"])
-
-
 def _lightgbm(file: ModelFile) -> UserModel:
     text = Path(file.path).read_text(encoding="utf-8")
     if "\0" in text or "\nend of trees\n" not in text:  # on some such files LightGBM never comes back
@@ -135,8 +128,8 @@ KINDS: Mapping[str, tuple[bytes, Callable[[ModelFile], UserModel]]] = {
     ".txt": (b"tree\n", _lightgbm),
     ".json": (b"{", _xgboost),
     ".ubj": (b"{", _xgboost),
-    ".cbm": (b"CBM1", _catboost),
-    ".onnx": (b"\x08", _onnx),  # the first field of a model, the version of the format
+    ".cbm": (b"CBM1", lambda file: require("catboost", "catboost").CatBoost().load_model(file.path, format="cbm")),
+    ".onnx": (b"\x08", lambda file: require("onnxruntime", "onnx").InferenceSession(file.path, providers=ON_CPU)),
     ".skops": (b"PK\x03\x04", _skops),
 }
-"""What the files of each kind begin with, and who reads them."""
+"""What the files of each kind begin with, ONNX with its first field, the version of the format; and who reads them."""
