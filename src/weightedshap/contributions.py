@@ -154,8 +154,11 @@ class Contributions:
         if full.sum() < 2:
             return np.full(self.mean.shape[1:], np.nan)
         phi = np.einsum("j,cj...->c...", w[sampled], self.chains.mean[full][:, sampled])
-        share = self.chains.counts[full][:, sampled].mean(axis=(1, 2))
-        return weighted_error(phi, share / share.sum())
+        draws = self.chains.counts[full][:, sampled].mean(axis=(1, 2))
+        share = draws / draws.sum()
+        mean = np.einsum("c,c...->...", share, phi)
+        spread = np.einsum("c,c...->...", share, (phi - mean) ** 2)  # E Σ share (φ − mean)² = σ² (c − 1), share ∝ draws
+        return np.asarray(np.sqrt(spread / (len(share) - 1)))
 
     def __add__(self, other: Self) -> Self:
         """The pooled table of two independent sets of draws on the same game."""
@@ -185,13 +188,6 @@ class Contributions:
         if not np.allclose(ends[0], ends[1], rtol=1e-6, atol=1e-9 * (1 + np.abs(ends).max(initial=0))):
             raise ValueError("Cannot pool these tables: their exact Δ_1 and Δ_d differ, so the games differ.")
         return self.chains.stack(other.chains)
-
-
-def weighted_error(estimates: FloatArray, share: FloatArray) -> FloatArray:
-    """Standard error of Σ_c share_c · estimates[c], share ∝ draws: E Σ share (estimate − mean)² = σ² (c − 1)."""
-    mean = np.einsum("c,c...->...", share, estimates)
-    spread = np.einsum("c,c...->...", share, (estimates - mean) ** 2)
-    return np.asarray(np.sqrt(spread / (len(share) - 1)))
 
 
 def summed(values: FloatArray, cells: IntArray, n_cells: int) -> FloatArray:
