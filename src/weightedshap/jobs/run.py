@@ -232,7 +232,9 @@ def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> int:
                     done(_result(future), new=True)
         for future in waiting:
             done(_result(future), new=True)
-    _check_no_more(job.out, count)
+    if more := kept.parts_of(job.out)[count:]:
+        said = f"{more[0]} and {len(more) - 1} more were made of rows that are no longer there"
+        raise Stop(f"{said}: the input shrank. Give another --out.", MISMATCH)
     lines = job.out / kept.SKIPPED / "lines.jsonl"  # no part's; found whenever a file is read
     kept.write_json(lines, *malformed, indent=None)
     return len(malformed)
@@ -262,10 +264,3 @@ def _result(future: Future[Sums | Stop]) -> Sums:
     if isinstance(found, Stop):
         raise found
     return found
-
-
-def _check_no_more(out: Path, count: int) -> None:
-    more = kept.parts_of(out)[count:]
-    if more:
-        said = f"{more[0]} and {len(more) - 1} more were made of rows that are no longer there"
-        raise Stop(f"{said}: the input shrank. Give another --out.", MISMATCH)
