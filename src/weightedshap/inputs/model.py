@@ -90,8 +90,7 @@ def as_model(
     numbered = tuple(f"output {o}" for o in range(n_raw)) if n_raw > 1 else ("output",)
     alone = space == "probability" and n_raw > 1 and not classes  # several labels, each true or not by itself
     names = own_names if len(own_names) == n_raw and not alone else numbered
-    binary = classes and n_raw == 2
-    chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(n_raw)))
+    chosen, has_axis = _choose(outputs, names, (1,) if classes and n_raw == 2 else tuple(range(n_raw)))
     picked, scale = tuple(names[o] for o in chosen), "margin" if link == "logit" else space
     made = Model(function, model, picked, scale, n_raw, chosen, has_axis, predict is not None, link)
     made(first)
@@ -137,8 +136,7 @@ def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) 
         return (output_position(outputs, names),), False
     if not isinstance(outputs, (Sequence, np.ndarray)):
         raise TypeError(f"`outputs` must be a position, a name, or a list of them; got {outputs!r}.")
-    chosen = tuple(output_position(o, names) for o in outputs)
-    if not chosen:
+    if not (chosen := tuple(output_position(o, names) for o in outputs)):
         raise ValueError("`outputs` is an empty list; name at least one output, or leave it out.")
     if twice := [names[o] for o in chosen if chosen.count(o) > 1]:
         raise ValueError(f"`outputs` names {twice[0]!r} more than once.")
