@@ -1,7 +1,5 @@
 """The commands for model files and files of rows: ``fit``, ``explain``, ``evaluate``, ``report`` and ``show``."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import signal
@@ -11,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -19,11 +17,20 @@ import numpy as np
 import weightedshap as ws
 from weightedshap.checks import unknown_sentence
 from weightedshap.explanation.told import judge_named, named
-from weightedshap.files.archive import UnreadableFile
+from weightedshap.files import archive, explainers
 from weightedshap.jobs.stops import EXIT_CODES, FAILED, INPUT, INTERRUPTED, SKIPPED, Stop
+from weightedshap.lazily import Lazily
 from weightedshap.model_files import as_model_file
 from weightedshap.parallel import bar
 from weightedshap.wording import number, plural
+
+if TYPE_CHECKING:
+    from weightedshap import streaming
+    from weightedshap.jobs import folder as kept
+    from weightedshap.jobs import inputs, run, summary
+else:  # they load pyarrow, which not every command needs
+    streaming, kept = Lazily("weightedshap.streaming"), Lazily("weightedshap.jobs.folder")
+    inputs, run, summary = (Lazily(f"weightedshap.jobs.{name}") for name in ("inputs", "run", "summary"))
 
 THERE = click.Path(exists=True, path_type=Path)
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
@@ -172,8 +179,6 @@ def _guarded(quiet: bool = False, as_json: bool = False) -> Iterator[Teller]:
 
 def _fit_of(options: dict[str, Any]) -> Any:
     """How the explainer is made, from the options of a command."""
-    from weightedshap.jobs.run import Fit
-
     model = as_model_file(options["model"], options["trust_pickle"], options["trust_type"])
     given = {name: options[name] for name in CHOICES if options[name] is not None}
     if "game" in given:
@@ -182,7 +187,7 @@ def _fit_of(options: dict[str, Any]) -> Any:
         outputs = [int(name) if str(name).isdecimal() else name for name in given["outputs"]]
         given["outputs"] = outputs[0] if len(outputs) == 1 else outputs
     rest = {name: options[name] for name in ("background", "explainer", "target", "columns")}
-    return Fit(model=model, choices=given, groups=_groups(options["groups"]), key=options["key"] or (), **rest)
+    return run.Fit(model=model, choices=given, groups=_groups(options["groups"]), key=options["key"] or (), **rest)
 
 
 def _groups(path: Path | None) -> dict[str, list[str]] | None:
@@ -220,19 +225,15 @@ def explain(quiet: bool, as_json: bool, **options: Any) -> None:
     weightedshap explain --config run.toml --resume
     """
     with _guarded(quiet, as_json) as tell:
-        from weightedshap.jobs.run import Job, run
-        from weightedshap.jobs.summary import in_words
-        from weightedshap.streaming import Asked
-
         made = _fit_of(options)
         look = {name: options[name] for name in ("layout", "unseen")}
-        asked = Asked.of(options["columns"], options["key"], options["include"] or (), **look)
+        asked = streaming.Asked.of(options["columns"], options["key"], options["include"] or (), **look)
         rest = {name: options[name] for name in ("rows", "out", "part_rows", "resume", "engine", "address", "jobs")}
-        summary = run(Job(fit=made, asked=asked, skip=options["on_error"] == "skip", **rest), tell)
-        tell("finished", **{name: value for name, value in summary.items() if name != "outputs"})
-        tell.say(*in_words(summary), f"Parts: {options['out']}")
-    if summary["skipped"]:
-        told = f"{plural(summary['skipped'], 'row was', 'rows were')} skipped; see {options['out'] / 'skipped'}."
+        facts = run.run(run.Job(fit=made, asked=asked, skip=options["on_error"] == "skip", **rest), tell)
+        tell("finished", **{name: value for name, value in facts.items() if name != "outputs"})
+        tell.say(*summary.in_words(facts), f"Parts: {options['out']}")
+    if facts["skipped"]:
+        told = f"{plural(facts['skipped'], 'row was', 'rows were')} skipped; see {options['out'] / 'skipped'}."
         raise _failure(told, SKIPPED)
 
 
@@ -249,10 +250,8 @@ def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bo
     weightedshap evaluate --model model.txt --background train.parquet --rows test.parquet --target price
     """
     with _guarded(quiet, as_json) as tell:
-        from weightedshap.jobs.inputs import Source
-
         made = _fit_of(options)
-        explainer, frame = made.made(), Source.of(rows).frame()
+        explainer, frame = made.made(), inputs.Source.of(rows).frame()
         some = frame.iloc[np.unique(np.linspace(0, len(frame) - 1, sample).astype(np.intp))]
         X = some[list(explainer.background.trained or explainer.background.names)]
         found = ws.evaluate(explainer, X, some[made.target].to_numpy() if made.target in some else None)
@@ -276,9 +275,7 @@ def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
     with _guarded():
         judged, whole = None if evaluation is None else ws.Evaluation.load(evaluation), None
         if explanation.is_dir():
-            from weightedshap.jobs.run import sample_of
-
-            shown, sums = sample_of(explanation)
+            shown, sums = run.sample_of(explanation)
             whole = Whole(sums, shown.data.index.tolist())
         else:
             shown = ws.Explanation.load(explanation)
@@ -300,35 +297,27 @@ def _shown(path: Path) -> list[str]:
         is_run = (path / "manifest.json").exists() and not (path / "explainer.npz").exists()
         return _shown_run(path) if is_run else _shown_explainer(path)
     if path.suffix == ".parquet":
-        from weightedshap.jobs.folder import told_by
-
-        told = told_by(path) or {}
+        told = kept.told_by(path) or {}
         rows = f"{plural(told['facts']['rows'], 'row')} of {told['file']}, from row {told['first']:,} on"
         return [f"Part of a run: {rows}"]
     try:
         return [repr(ws.Explanation.load(path))]
-    except UnreadableFile:
+    except archive.UnreadableFile:
         return [repr(ws.Evaluation.load(path))]
 
 
 def _shown_run(folder: Path) -> list[str]:
-    from weightedshap.jobs.folder import SUMMARY, parts_of, read_manifest
-    from weightedshap.jobs.run import summary_of
-    from weightedshap.jobs.summary import in_words
-
-    manifest = read_manifest(folder) or {}
-    state = "finished" if (folder / SUMMARY).exists() else "unfinished: go on with --resume"
-    run = {name: value for name, value in manifest["run"].items() if value not in (None, {}, [])}
+    manifest = kept.read_manifest(folder) or {}
+    state = "finished" if (folder / kept.SUMMARY).exists() else "unfinished: go on with --resume"
+    identity = {name: value for name, value in manifest["run"].items() if value not in (None, {}, [])}
     return [
-        f"Run over {manifest['rows']}, {plural(len(parts_of(folder)), 'part')}, {state}",
-        *in_words(summary_of(folder)),
-        *(f"  {name}: {value}" for name, value in run.items()),
+        f"Run over {manifest['rows']}, {plural(len(kept.parts_of(folder)), 'part')}, {state}",
+        *summary.in_words(run.summary_of(folder)),
+        *(f"  {name}: {value}" for name, value in identity.items()),
     ]
 
 
 def _shown_explainer(folder: Path) -> list[str]:
-    from weightedshap.files import archive, explainers
-
     content = archive.read(folder / explainers.MAIN, "explainer", explainers.VERSION)
     table = content["background"]
     told = plural(len(table["player_names"]), "feature"), plural(len(table["weights"]), "background row")

@@ -15,7 +15,9 @@ from pathlib import Path
 
 from weightedshap.checks import require
 from weightedshap.inputs.columns import UserModel
+from weightedshap.lazily import Lazily
 
+joblib = Lazily("joblib")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function
 PICKLES = (".pkl", ".pickle", ".joblib")
 ON_CPU = ["CPUExecutionProvider"]  # where ONNX models run
@@ -43,8 +45,11 @@ class ModelFile:
             return _function(self.path)
         path = Path(self.path)
         kind = path.suffix.lower()
+        if kind in PICKLES and not self.trust_pickle:
+            said = f"{self.path!r} is a pickle, which can run any code when it is opened."
+            raise Refused(f"{said} If you made it yourself, pass --trust-pickle (trust_pickle=True).")
         if kind in PICKLES:
-            return self._unpickled()
+            return joblib.load(self.path)
         if kind not in KINDS:
             known = ", ".join((*KINDS, *PICKLES))
             raise ValueError(f"{self.path!r} is no kind of model that is known. Known: {known}, or module:function.")
@@ -61,14 +66,6 @@ class ModelFile:
             raise
         except Exception as error:  # each library has errors of its own
             raise ValueError(f"{self.path!r} cannot be read as a {kind} model: {error}") from error
-
-    def _unpickled(self) -> UserModel:
-        if not self.trust_pickle:
-            said = f"{self.path!r} is a pickle, which can run any code when it is opened."
-            raise Refused(f"{said} If you made it yourself, pass --trust-pickle (trust_pickle=True).")
-        import joblib
-
-        return joblib.load(self.path)
 
 
 def hash_of(path: Path) -> str:
@@ -117,8 +114,7 @@ def _lightgbm(file: ModelFile) -> UserModel:
 
 def _skops(file: ModelFile) -> UserModel:
     skops = require("skops.io", "skops")
-    unknown = [name for name in skops.get_untrusted_types(file=file.path) if name not in file.trusted]
-    if unknown:
+    if unknown := [name for name in skops.get_untrusted_types(file=file.path) if name not in file.trusted]:
         said = f"{file.path!r} holds types that skops does not trust: {', '.join(unknown)}."
         raise Refused(f"{said} If you know them, allow each by name: --trust-type {unknown[0]}.")
     return skops.load(file.path, trusted=list(file.trusted))
