@@ -1,7 +1,5 @@
 """`explain`: rows of files in, parts in a folder out; see `weightedshap.jobs.folder` for what survives a crash."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -143,8 +141,7 @@ class Run:
 
     def _some(self, found: Explanation, before: int) -> list[Explanation]:
         """Every so manyth row of the input in full, for the report, with its position as index."""
-        rows = list(range(-before % self.every, len(found), self.every))
-        if not rows:
+        if not (rows := list(range(-before % self.every, len(found), self.every))):
             return []
         some = found[rows]
         data = kind_of(some.data).to_pandas(some.data).set_axis([before + row for row in rows], axis=0)
