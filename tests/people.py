@@ -85,3 +85,8 @@ def onnx_columns():
     inputs = [("city", "STRING", 1), ("b", "FLOAT", 1)]
     shape = np.array([-1, 1], dtype=np.int64)
     return onnx_session(nodes, inputs, [("probabilities", "FLOAT", 1)], [("shape", shape)])
+
+
+def mixed_rows(table, row, known, hidden):
+    """(m·B) rows: known columns (m, c) from `row`, others from each of B `hidden` rows, which come together."""
+    return table.mix_each(row, 0, known[:, None], hidden, np.arange(len(hidden)))

@@ -1,6 +1,7 @@
 """The commands: ``weightedshap demo``, ``reproduce``, and those of `weightedshap.commands`."""
 
 import time
+from collections.abc import Iterable
 from itertools import cycle
 from pathlib import Path
 
@@ -8,13 +9,12 @@ import click
 
 import weightedshap as ws
 from weightedshap.checks import FloatArray
-from weightedshap.commands import COMMANDS
+from weightedshap.commands import COMMANDS, WRITTEN
 from weightedshap.curves import area, order_of
 from weightedshap.inputs import Data
 from weightedshap.wording import number, percents
 from weightedshap_paper.command import reproduce
 
-WRITTEN = click.Path(dir_okay=False, path_type=Path)
 TOP = 6  # features of a row that the demo prints
 BLOCKS = "█▒▓░"  # of games that compete
 
@@ -40,12 +40,12 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
 
     from weightedshap.plots import recovery, weights
 
-    _check_output(output)
+    figure = Figure(figsize=(9.6, 3.8), layout="constrained")
+    _check_output(output, figure.canvas.get_supported_filetypes())
     started = time.monotonic()
     model, background, X = _trained_model(rows, seed)
     explainer = ws.Explainer(model, background, random_state=seed, progress=False if quiet else "auto")
     explanation = explainer(X)
-    figure = Figure(figsize=(9.6, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     recovery(explanation, ax=left).set_title("How fast the prediction is recovered", fontsize="medium")
     weights(explanation, ax=right).set_title("Which weights were chosen", fontsize="medium")
@@ -57,11 +57,8 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
         click.echo(f"Figure: {output}    ({number(time.monotonic() - started, 2)} s in all)")
 
 
-def _check_output(output: Path) -> None:
+def _check_output(output: Path, known: Iterable[str]) -> None:
     """Refuse a path that the figure cannot be written to, before any work is done."""
-    from matplotlib.figure import Figure
-
-    known = Figure().canvas.get_supported_filetypes()
     if output.suffix.removeprefix(".").lower() not in known:
         raise click.BadParameter(f"{output.name} must end with one of: {', '.join(known)}.", param_hint="--output")
     if not output.parent.is_dir():
@@ -86,9 +83,8 @@ def shares(explanation: ws.Explanation) -> str:
 
     games, family, parts = shares_by_game(explanation.family, chosen_shares(explanation))  # (G, M)
     title = f"Rows that chose each weight, from small coalitions to large; {scored_on(explanation)}"
-    told = [
-        f"  {block} {game} {share}" for game, share, block in zip(games, percents(parts.sum(axis=1)), cycle(BLOCKS))
-    ]
+    legend = zip(cycle(BLOCKS), games, percents(parts.sum(axis=1)))
+    told = [f"  {block} {game} {share}" for block, game, share in legend]
     for label, of_games, share in zip(family.labels, parts.T, percents(parts.sum(axis=0)), strict=True):
         name = f"{label} = Shapley" if label == "Beta(1,1)" else label
         bar = "".join(block * round(40 * part) for block, part in zip(cycle(BLOCKS), of_games))

@@ -1,7 +1,5 @@
 """The commands for model files and files of rows: ``fit``, ``explain``, ``evaluate``, ``report`` and ``show``."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import signal
@@ -11,19 +9,28 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 import weightedshap as ws
-from weightedshap.checks import require, unknown_sentence
+from weightedshap.checks import unknown_sentence
 from weightedshap.explanation.told import judge_named, named
-from weightedshap.files.archive import UnreadableFile
+from weightedshap.files import archive, explainers
 from weightedshap.jobs.stops import EXIT_CODES, FAILED, INPUT, INTERRUPTED, SKIPPED, Stop
+from weightedshap.lazily import Lazily
 from weightedshap.model_files import as_model_file
 from weightedshap.parallel import bar
 from weightedshap.wording import number, plural
+
+if TYPE_CHECKING:
+    from weightedshap import streaming
+    from weightedshap.jobs import folder as kept
+    from weightedshap.jobs import inputs, run, summary
+else:  # they load pyarrow, which not every command needs
+    streaming, kept = Lazily("weightedshap.streaming"), Lazily("weightedshap.jobs.folder")
+    inputs, run, summary = (Lazily(f"weightedshap.jobs.{name}") for name in ("inputs", "run", "summary"))
 
 THERE = click.Path(exists=True, path_type=Path)
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
@@ -119,7 +126,7 @@ def _failure(message: str, code: int) -> click.ClickException:
 class Teller:
     """Tells how far a run is: a bar with rows/s and time left, lines of JSON, or nothing."""
 
-    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
+    def __init__(self, quiet: bool, as_json: bool) -> None:
         self.quiet, self.as_json, self.new = quiet, as_json, 0
         self.bar, self.started = bar(0, "", False), time.monotonic()
 
@@ -132,16 +139,14 @@ class Teller:
             self.new += facts["rows"] * facts["new"]
             self.bar.total = max(self.bar.total, self.done)
             self.bar.update(facts["rows"])
-            facts |= {"done": self.done, "of": self.bar.total, **self._speed()}
+            speed = self.new / max(time.monotonic() - self.started, 1e-9)
+            left = round((self.bar.total - self.done) / speed, 1) if speed else None
+            facts |= {"done": self.done, "of": self.bar.total}
+            facts |= {"rows_per_second": round(speed, 1), "seconds_left": left}
         if event in ("finished", "error"):
             self.bar.close()
         if self.as_json:
             click.echo(json.dumps({"event": event, **facts}, ensure_ascii=False))
-
-    def _speed(self) -> dict[str, float | None]:
-        speed = self.new / max(time.monotonic() - self.started, 1e-9)
-        left = round((self.bar.total - self.done) / speed, 1) if speed else None
-        return {"rows_per_second": round(speed, 1), "seconds_left": left}
 
     def say(self, *lines: str) -> None:
         if not (self.quiet or self.as_json):
@@ -149,12 +154,12 @@ class Teller:
 
 
 @contextmanager
-def _guarded(tell: Teller) -> Iterator[None]:
+def _guarded(quiet: bool = False, as_json: bool = False) -> Iterator[Teller]:
     """Errors as sentences with exit codes; an end that is asked for (Ctrl-C, SIGTERM) says how to go on."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    tell, before = Teller(quiet, as_json), signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         try:
-            yield
+            yield tell
         except (Stop, click.ClickException, click.exceptions.Exit):
             raise
         except KeyboardInterrupt as error:
@@ -163,10 +168,8 @@ def _guarded(tell: Teller) -> Iterator[None]:
         except OSError as error:
             said = f"{error.filename} cannot be read or written: {error.strerror}."
             raise Stop(said, INPUT if isinstance(error, FileNotFoundError) else FAILED) from error
-        except (ValueError, TypeError, UnreadableFile) as error:
-            raise Stop(str(error), INPUT) from error
-        except ImportError as error:
-            raise Stop(str(error), FAILED) from error
+        except (ValueError, TypeError, ImportError) as error:
+            raise Stop(str(error), FAILED if isinstance(error, ImportError) else INPUT) from error
     except Stop as stop:
         tell("error", message=str(stop), exit_code=stop.code)
         raise _failure(str(stop), stop.code) from stop
@@ -176,8 +179,6 @@ def _guarded(tell: Teller) -> Iterator[None]:
 
 def _fit_of(options: dict[str, Any]) -> Any:
     """How the explainer is made, from the options of a command."""
-    from weightedshap.jobs.run import Fit
-
     model = as_model_file(options["model"], options["trust_pickle"], options["trust_type"])
     given = {name: options[name] for name in CHOICES if options[name] is not None}
     if "game" in given:
@@ -186,7 +187,7 @@ def _fit_of(options: dict[str, Any]) -> Any:
         outputs = [int(name) if str(name).isdecimal() else name for name in given["outputs"]]
         given["outputs"] = outputs[0] if len(outputs) == 1 else outputs
     rest = {name: options[name] for name in ("background", "explainer", "target", "columns")}
-    return Fit(model=model, choices=given, groups=_groups(options["groups"]), key=options["key"] or (), **rest)
+    return run.Fit(model=model, choices=given, groups=_groups(options["groups"]), key=options["key"] or (), **rest)
 
 
 def _groups(path: Path | None) -> dict[str, list[str]] | None:
@@ -207,8 +208,7 @@ def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
     \b
     weightedshap fit --model model.txt --background train.parquet --target price --out explainer
     """
-    tell = Teller(quiet, as_json)
-    with _guarded(tell):
+    with _guarded(quiet, as_json) as tell:
         explainer = _fit_of(options).made()
         explainer.save(out)
         tell("finished", folder=str(out))
@@ -224,22 +224,16 @@ def explain(quiet: bool, as_json: bool, **options: Any) -> None:
         --rows customers/ --key id --out explained --jobs 2
     weightedshap explain --config run.toml --resume
     """
-    tell = Teller(quiet, as_json)
-    with _guarded(tell):
-        require("pyarrow", "stream")
-        from weightedshap.jobs.run import Job, run
-        from weightedshap.jobs.summary import in_words
-        from weightedshap.streaming import Asked
-
+    with _guarded(quiet, as_json) as tell:
         made = _fit_of(options)
         look = {name: options[name] for name in ("layout", "unseen")}
-        asked = Asked.of(options["columns"], options["key"], options["include"] or (), **look)
+        asked = streaming.Asked.of(options["columns"], options["key"], options["include"] or (), **look)
         rest = {name: options[name] for name in ("rows", "out", "part_rows", "resume", "engine", "address", "jobs")}
-        summary = run(Job(fit=made, asked=asked, skip=options["on_error"] == "skip", **rest), tell)
-        tell("finished", **{name: value for name, value in summary.items() if name != "outputs"})
-        tell.say(*in_words(summary), f"Parts: {options['out']}")
-    if summary["skipped"]:
-        told = f"{plural(summary['skipped'], 'row was', 'rows were')} skipped; see {options['out'] / 'skipped'}."
+        facts = run.run(run.Job(fit=made, asked=asked, skip=options["on_error"] == "skip", **rest), tell)
+        tell("finished", **{name: value for name, value in facts.items() if name != "outputs"})
+        tell.say(*summary.in_words(facts), f"Parts: {options['out']}")
+    if facts["skipped"]:
+        told = f"{plural(facts['skipped'], 'row was', 'rows were')} skipped; see {options['out'] / 'skipped'}."
         raise _failure(told, SKIPPED)
 
 
@@ -255,13 +249,9 @@ def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bo
     \b
     weightedshap evaluate --model model.txt --background train.parquet --rows test.parquet --target price
     """
-    tell = Teller(quiet, as_json)
-    with _guarded(tell):
-        require("pyarrow", "stream")
-        from weightedshap.jobs.inputs import Source
-
+    with _guarded(quiet, as_json) as tell:
         made = _fit_of(options)
-        explainer, frame = made.made(), Source.of(rows).frame()
+        explainer, frame = made.made(), inputs.Source.of(rows).frame()
         some = frame.iloc[np.unique(np.linspace(0, len(frame) - 1, sample).astype(np.intp))]
         X = some[list(explainer.background.trained or explainer.background.names)]
         found = ws.evaluate(explainer, X, some[made.target].to_numpy() if made.target in some else None)
@@ -282,12 +272,10 @@ def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
     """
     from weightedshap.report import Whole, write  # draws, and so loads much that no other command wants
 
-    with _guarded(Teller()):
+    with _guarded():
         judged, whole = None if evaluation is None else ws.Evaluation.load(evaluation), None
         if explanation.is_dir():
-            from weightedshap.jobs.run import sample_of
-
-            shown, sums = sample_of(explanation)
+            shown, sums = run.sample_of(explanation)
             whole = Whole(sums, shown.data.index.tolist())
         else:
             shown = ws.Explanation.load(explanation)
@@ -300,7 +288,7 @@ def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
 @click.argument("path", type=THERE)
 def show(path: Path) -> None:
     """Say what PATH holds: a run, a part, an explainer, an explanation or an evaluation."""
-    with _guarded(Teller()):
+    with _guarded():
         click.echo("\n".join(_shown(path)))
 
 
@@ -309,35 +297,27 @@ def _shown(path: Path) -> list[str]:
         is_run = (path / "manifest.json").exists() and not (path / "explainer.npz").exists()
         return _shown_run(path) if is_run else _shown_explainer(path)
     if path.suffix == ".parquet":
-        from weightedshap.jobs.folder import told_by
-
-        told = told_by(path) or {}
+        told = kept.told_by(path) or {}
         rows = f"{plural(told['facts']['rows'], 'row')} of {told['file']}, from row {told['first']:,} on"
         return [f"Part of a run: {rows}"]
     try:
         return [repr(ws.Explanation.load(path))]
-    except UnreadableFile:
+    except archive.UnreadableFile:
         return [repr(ws.Evaluation.load(path))]
 
 
 def _shown_run(folder: Path) -> list[str]:
-    from weightedshap.jobs.folder import SUMMARY, parts_of, read_manifest
-    from weightedshap.jobs.run import summary_of
-    from weightedshap.jobs.summary import in_words
-
-    manifest = read_manifest(folder) or {}
-    state = "finished" if (folder / SUMMARY).exists() else "unfinished: go on with --resume"
-    run = {name: value for name, value in manifest["run"].items() if value not in (None, {}, [])}
+    manifest = kept.read_manifest(folder) or {}
+    state = "finished" if (folder / kept.SUMMARY).exists() else "unfinished: go on with --resume"
+    identity = {name: value for name, value in manifest["run"].items() if value not in (None, {}, [])}
     return [
-        f"Run over {manifest['rows']}, {plural(len(parts_of(folder)), 'part')}, {state}",
-        *in_words(summary_of(folder)),
-        *(f"  {name}: {value}" for name, value in run.items()),
+        f"Run over {manifest['rows']}, {plural(len(kept.parts_of(folder)), 'part')}, {state}",
+        *summary.in_words(run.summary_of(folder)),
+        *(f"  {name}: {value}" for name, value in identity.items()),
     ]
 
 
 def _shown_explainer(folder: Path) -> list[str]:
-    from weightedshap.files import archive, explainers
-
     content = archive.read(folder / explainers.MAIN, "explainer", explainers.VERSION)
     table = content["background"]
     told = plural(len(table["player_names"]), "feature"), plural(len(table["weights"]), "background row")

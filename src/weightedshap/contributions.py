@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import FloatArray, IntArray, as_numbers_of
+from weightedshap.checks import FloatArray, IntArray, as_numbers_of, field_values
 
 OWN = "exact: the game's own contributions"  # why nothing was sampled, in results
 
@@ -43,11 +43,6 @@ class Chains:
         gap = other.mean - self.mean
         squares = self.squares + other.squares + gap**2 * share * with_outputs(self.counts, self.mean)
         return type(self)(counts, self.mean + gap * share, squares)
-
-    def stack(self, other: Self) -> Self:
-        """The chains of both, side by side."""
-        pairs = (self.counts, other.counts), (self.mean, other.mean), (self.squares, other.squares)
-        return type(self)(*map(np.concatenate, pairs))
 
     def pooled(self, axis: int = 0) -> Self:
         """All draws along an axis as one: of the chains (1, d, d[, k]), or of the sizes (c, 1, d[, k])."""
@@ -154,8 +149,11 @@ class Contributions:
         if full.sum() < 2:
             return np.full(self.mean.shape[1:], np.nan)
         phi = np.einsum("j,cj...->c...", w[sampled], self.chains.mean[full][:, sampled])
-        share = self.chains.counts[full][:, sampled].mean(axis=(1, 2))
-        return weighted_error(phi, share / share.sum())
+        draws = self.chains.counts[full][:, sampled].mean(axis=(1, 2))
+        share = draws / draws.sum()
+        mean = np.einsum("c,c...->...", share, phi)
+        spread = np.einsum("c,c...->...", share, (phi - mean) ** 2)  # E Σ share (φ − mean)² = σ² (c − 1), share ∝ draws
+        return np.asarray(np.sqrt(spread / (len(share) - 1)))
 
     def __add__(self, other: Self) -> Self:
         """The pooled table of two independent sets of draws on the same game."""
@@ -184,14 +182,8 @@ class Contributions:
         ends = np.stack([self.mean[known], other.mean[known]])
         if not np.allclose(ends[0], ends[1], rtol=1e-6, atol=1e-9 * (1 + np.abs(ends).max(initial=0))):
             raise ValueError("Cannot pool these tables: their exact Δ_1 and Δ_d differ, so the games differ.")
-        return self.chains.stack(other.chains)
-
-
-def weighted_error(estimates: FloatArray, share: FloatArray) -> FloatArray:
-    """Standard error of Σ_c share_c · estimates[c], share ∝ draws: E Σ share (estimate − mean)² = σ² (c − 1)."""
-    mean = np.einsum("c,c...->...", share, estimates)
-    spread = np.einsum("c,c...->...", share, (estimates - mean) ** 2)
-    return np.asarray(np.sqrt(spread / (len(share) - 1)))
+        pairs = zip(field_values(self.chains).values(), field_values(other.chains).values(), strict=True)
+        return Chains(*map(np.concatenate, pairs))  # side by side
 
 
 def summed(values: FloatArray, cells: IntArray, n_cells: int) -> FloatArray:

@@ -18,11 +18,12 @@ from uuid import uuid4
 from weightedshap.checks import require
 from weightedshap.explainer import Explainer
 from weightedshap.inputs.columns import Data, UserModel
-from weightedshap.lazily import pd
+from weightedshap.lazily import Lazily, pd
 from weightedshap.model_files import ModelFile, as_model_file
 
 __all__ = ["ModelFile", "Worker", "dask", "polars", "ray", "spark"]
 
+streaming = Lazily("weightedshap.streaming")  # it loads pyarrow
 Folder = str | os.PathLike[str]
 Key = str | Sequence[str] | None
 
@@ -41,10 +42,9 @@ class Worker:
         cls, folder: Folder, model: UserModel, key: Key, columns: Sequence[str] | None = None, **asked: Any
     ) -> Worker:
         """From what people pass; a weight that rows share is chosen here, once."""
-        from weightedshap.streaming import Asked
-
         found = as_model_file(model) if isinstance(model, (str, os.PathLike)) else model
-        first = cls(str(Path(folder).resolve()), found, Asked.of(columns, key, asked.pop("include", ()), **asked))
+        told = streaming.Asked.of(columns, key, asked.pop("include", ()), **asked)
+        first = cls(str(Path(folder).resolve()), found, told)
         return cls(first.folder, first.model, first.stream().asked)
 
     def stream(self) -> Any:
@@ -69,10 +69,8 @@ class Worker:
 
 @lru_cache(maxsize=2)
 def _loaded(worker: Worker) -> Any:
-    from weightedshap.streaming import Stream
-
     model = worker.model.load() if isinstance(worker.model, ModelFile) else worker.model
-    return Stream.of(Explainer.load(worker.folder, model, n_jobs=1, progress=False), worker.asked)
+    return streaming.Stream.of(Explainer.load(worker.folder, model, n_jobs=1, progress=False), worker.asked)
 
 
 def spark(df: Data, folder: Folder, model: UserModel, key: Key = None, **asked: Any) -> Data:

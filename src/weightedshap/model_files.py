@@ -15,9 +15,12 @@ from pathlib import Path
 
 from weightedshap.checks import require
 from weightedshap.inputs.columns import UserModel
+from weightedshap.lazily import Lazily
 
+joblib = Lazily("joblib")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function
 PICKLES = (".pkl", ".pickle", ".joblib")
+ON_CPU = ["CPUExecutionProvider"]  # where ONNX models run
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,11 @@ class ModelFile:
             return _function(self.path)
         path = Path(self.path)
         kind = path.suffix.lower()
+        if kind in PICKLES and not self.trust_pickle:
+            said = f"{self.path!r} is a pickle, which can run any code when it is opened."
+            raise Refused(f"{said} If you made it yourself, pass --trust-pickle (trust_pickle=True).")
         if kind in PICKLES:
-            return self._unpickled()
+            return joblib.load(self.path)
         if kind not in KINDS:
             known = ", ".join((*KINDS, *PICKLES))
             raise ValueError(f"{self.path!r} is no kind of model that is known. Known: {known}, or module:function.")
@@ -60,14 +66,6 @@ class ModelFile:
             raise
         except Exception as error:  # each library has errors of its own
             raise ValueError(f"{self.path!r} cannot be read as a {kind} model: {error}") from error
-
-    def _unpickled(self) -> UserModel:
-        if not self.trust_pickle:
-            said = f"{self.path!r} is a pickle, which can run any code when it is opened."
-            raise Refused(f"{said} If you made it yourself, pass --trust-pickle (trust_pickle=True).")
-        import joblib
-
-        return joblib.load(self.path)
 
 
 def hash_of(path: Path) -> str:
@@ -107,14 +105,6 @@ def _xgboost(file: ModelFile) -> UserModel:
     return require("xgboost", "xgboost").Booster(model_file=file.path)
 
 
-def _catboost(file: ModelFile) -> UserModel:
-    return require("catboost", "catboost").CatBoost().load_model(file.path, format="cbm")
-
-
-def _onnx(file: ModelFile) -> UserModel:
-    return require("onnxruntime", "onnx").InferenceSession(file.path, providers=["CPUExecutionProvider"])
-
-
 def _lightgbm(file: ModelFile) -> UserModel:
     text = Path(file.path).read_text(encoding="utf-8")
     if "\0" in text or "\nend of trees\n" not in text:  # on some such files LightGBM never comes back
@@ -124,8 +114,7 @@ def _lightgbm(file: ModelFile) -> UserModel:
 
 def _skops(file: ModelFile) -> UserModel:
     skops = require("skops.io", "skops")
-    unknown = [name for name in skops.get_untrusted_types(file=file.path) if name not in file.trusted]
-    if unknown:
+    if unknown := [name for name in skops.get_untrusted_types(file=file.path) if name not in file.trusted]:
         said = f"{file.path!r} holds types that skops does not trust: {', '.join(unknown)}."
         raise Refused(f"{said} If you know them, allow each by name: --trust-type {unknown[0]}.")
     return skops.load(file.path, trusted=list(file.trusted))
@@ -135,8 +124,8 @@ KINDS: Mapping[str, tuple[bytes, Callable[[ModelFile], UserModel]]] = {
     ".txt": (b"tree\n", _lightgbm),
     ".json": (b"{", _xgboost),
     ".ubj": (b"{", _xgboost),
-    ".cbm": (b"CBM1", _catboost),
-    ".onnx": (b"\x08", _onnx),  # the first field of a model, the version of the format
+    ".cbm": (b"CBM1", lambda file: require("catboost", "catboost").CatBoost().load_model(file.path, format="cbm")),
+    ".onnx": (b"\x08", lambda file: require("onnxruntime", "onnx").InferenceSession(file.path, providers=ON_CPU)),
     ".skops": (b"PK\x03\x04", _skops),
 }
-"""What the files of each kind begin with, and who reads them."""
+"""What the files of each kind begin with, ONNX with its first field, the version of the format; and who reads them."""

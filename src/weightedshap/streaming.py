@@ -4,8 +4,6 @@
 draws come from its key, a shared weight is chosen on the background before the first row, and no row sees another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,6 +24,7 @@ pa = require("pyarrow", "stream")  # this module is imported when rows are strea
 
 Batch = Any  # a RecordBatch of Arrow
 Schema = Any  # its schema
+Explained = tuple[int, Batch, Explanation]  # the position of the first row, the rows, their explanation
 Bad = Callable[[int, str, Batch], None]  # what to do with a row that cannot be explained: (position, reason, the row)
 
 SCALARS = ("prediction", "base_value", "weight", "score", "shapley_score")
@@ -152,23 +151,20 @@ class Stream:
                 yield self.told(piece, found, schema)
             start += batch.num_rows
 
-    def explained(
-        self, batch: Batch, start: int = 0, bad: Bad | None = None
-    ) -> Iterator[tuple[int, Batch, Explanation]]:
+    def explained(self, batch: Batch, start: int = 0, bad: Bad | None = None) -> Iterator[Explained]:
         """(position, rows, explanation) of one piece after the other; rows that fail are left out and go to `bad`."""
         size = max(1, PIECE // self.background.d)
         for offset in range(0, batch.num_rows, size):
             yield from self._tried(batch.slice(offset, size), start + offset, bad)
 
-    def _tried(self, piece: Batch, start: int, bad: Bad | None) -> Iterator[tuple[int, Batch, Explanation]]:
+    def _tried(self, piece: Batch, start: int, bad: Bad | None) -> Iterator[Explained]:
         """The rows of a piece that can be explained: where one fails, both halves are tried."""
         try:
             found = self.explain(piece)
         except NOT_OF_ONE_ROW:
             raise
         except Exception as error:
-            half = piece.num_rows // 2
-            if half:
+            if half := piece.num_rows // 2:
                 yield from self._tried(piece.slice(0, half), start, bad)
                 yield from self._tried(piece.slice(half), start + half, bad)
             elif bad is None:
@@ -217,8 +213,7 @@ class Stream:
     def _arrays(self, one: Explanation) -> dict[str, Array]:
         """The columns of one output, (n,) or (n, d)."""
         n, d = one.values.shape
-        place = {label: index for index, label in enumerate(one.family.labels)}
-        index = np.array([place[label] for label in one.weight_labels.tolist()], dtype=np.intp)
+        index = [one.family.labels.index(label) for label in one.weight_labels.tolist()]
         scores = one.scores[np.arange(n), index]
         told = [one.predictions, one.base_values, one.weight_labels, scores, self._shapley_score(one)]
         arrays = dict(zip(SCALARS, told, strict=True)) | {"phi": one.values}

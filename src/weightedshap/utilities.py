@@ -104,11 +104,10 @@ def _takes_two(function: Callable[..., Any]) -> bool:
 
 def _by_function(utility: Callable[[Game, float], Score], view: View, phi: FloatArray) -> FloatArray:
     """(1, m, k) by a user's function of one row and output."""
-    outputs = enumerate(view.each())
-    scorers = [(o, utility(WalkingGame(block, axis=False), float(f_x[0]))) for o, (block, f_x) in outputs]
-    if not all(callable(score) for _, score in scorers):
-        raise TypeError(f"The utility must return a function of phi[m, d]; got {scorers[0][1]!r}.")
-    scores = [score(phi[0, ..., o]) for o, score in scorers]
+    scorers = [utility(WalkingGame(block, axis=False), float(f_x[0])) for block, f_x in view.each()]
+    if not all(map(callable, scorers)):
+        raise TypeError(f"The utility must return a function of phi[m, d]; got {scorers[0]!r}.")
+    scores = [score(phi[0, ..., o]) for o, score in enumerate(scorers)]
     return np.stack([np.asarray(score, dtype=np.float64)[None] for score in scores], axis=-1)
 
 

@@ -39,7 +39,17 @@ class WeightFamily:
         if not isinstance(self.labels, (str, list, tuple)):
             raise TypeError(f"`labels` must be a list of names; got {self.labels!r}.")
         labels = (self.labels,) if isinstance(self.labels, str) else tuple(map(str, self.labels))
-        _check_vectors(labels, vectors)
+        if vectors.ndim != 2 or vectors.shape[1] < 1 or len(labels) != len(vectors) or not len(labels):
+            got = f"{len(labels)} labels and shape {vectors.shape}"
+            raise ValueError(f"A family needs one label for each row of `vectors` (m, d); got {got}.")
+        fit = (np.isfinite(vectors) & (vectors >= 0)).all(axis=1)
+        if not fit.all():
+            raise ValueError(f"Weights must be finite and not negative; {labels[fit.argmin()]!r} is not.")
+        totals = vectors.sum(axis=1)
+        worst = np.abs(totals - 1).argmax()
+        if np.abs(totals[worst] - 1) > 1e-9:
+            said = f"Weights must sum to one; {labels[worst]!r} sums to {totals[worst]:.6g}."
+            raise ValueError(f"{said} Divide it by its sum.")
         vectors.setflags(write=False)
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "vectors", vectors)
@@ -116,20 +126,6 @@ class WeightFamily:
     def weigh(self, delta: FloatArray) -> FloatArray:
         """`phi` with outputs at the end: (…, d, d, k) → (…, m, d, k)."""
         return np.moveaxis(self.phi(np.moveaxis(delta, -1, 0)), 0, -1)
-
-
-def _check_vectors(labels: tuple[str, ...], vectors: FloatArray) -> None:
-    if vectors.ndim != 2 or vectors.shape[1] < 1 or len(labels) != len(vectors) or not len(labels):
-        got = f"{len(labels)} labels and shape {vectors.shape}"
-        raise ValueError(f"A family needs one label for each row of `vectors` (m, d); got {got}.")
-    fit = (np.isfinite(vectors) & (vectors >= 0)).all(axis=1)
-    if not fit.all():
-        raise ValueError(f"Weights must be finite and not negative; {labels[fit.argmin()]!r} is not.")
-    totals = vectors.sum(axis=1)
-    worst = np.abs(totals - 1).argmax()
-    if np.abs(totals[worst] - 1) > 1e-9:
-        said = f"Weights must sum to one; {labels[worst]!r} sums to {totals[worst]:.6g}."
-        raise ValueError(f"{said} Divide it by its sum.")
 
 
 def _equal(vector: FloatArray, vectors: FloatArray) -> BoolArray:

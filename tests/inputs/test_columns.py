@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.people import generated
+from tests.people import generated, mixed_rows
 from weightedshap.inputs import as_table, column_of, join_of, kind_of, part_of
 
 pl = pytest.importorskip("polars")
@@ -35,7 +35,7 @@ def test_an_array_keeps_its_dtype(dtype):
     table = as_table(np.array([[0, 1], [1, 1]], dtype=dtype))
     row = table.align([1.0, 0.0])
     assert table.data.dtype == row.dtype == dtype
-    assert table.mix(row, np.array([[True, False]]), table.data).dtype == dtype
+    assert mixed_rows(table, row, np.array([[True, False]]), table.data).dtype == dtype
 
 
 def test_a_value_that_an_integer_array_cannot_hold_stays_what_it_is():
@@ -58,14 +58,14 @@ def test_read_only_arrays_are_taken():
     X = np.arange(6.0).reshape(3, 2)
     X.flags.writeable = False
     table = as_table(X)
-    assert table.mix(table.align(X[:1]), np.array([[True, False]]), X).tolist() == [[0, 1], [0, 3], [0, 5]]
+    assert mixed_rows(table, table.align(X[:1]), np.array([[True, False]]), X).tolist() == [[0, 1], [0, 3], [0, 5]]
 
 
 def test_a_generated_frame_is_mixed_without_a_change_of_dtype():
     frame = generated()
     table = as_table(frame)
     known = np.random.default_rng(0).random((5, 11)) < 0.5
-    mixed = table.mix(table.align(frame.iloc[[7]]), known, frame)
+    mixed = mixed_rows(table, table.align(frame.iloc[[7]]), known, frame)
     assert mixed.dtypes.tolist() == frame.dtypes.tolist()
     for c, name in enumerate(frame.columns):
         row, hidden = column_of(frame, c)[7], column_of(frame, c)
@@ -76,7 +76,7 @@ def test_a_generated_frame_is_mixed_without_a_change_of_dtype():
 def test_text_and_booleans_kept_as_objects_stay_objects():
     frame = pd.DataFrame({"a": ["x", "y", None], "b": [True, None, False]}, dtype=object)
     table = as_table(frame)
-    mixed = table.mix(frame[:1], np.array([[True, False]]), frame[1:])
+    mixed = mixed_rows(table, frame[:1], np.array([[True, False]]), frame[1:])
     for rows in (mixed, table.typical(), table.align({"a": "new", "b": True})):
         assert rows.dtypes.tolist() == [object, object]
     assert mixed["a"].tolist() == ["x", "x"]
@@ -87,7 +87,7 @@ def test_a_polars_frame_is_mixed_without_a_change_of_dtype():
     frame = polars_frame()
     table = as_table(frame)
     known = np.array([[True, False] * 3 + [True], [False, True] * 3 + [False]])
-    mixed = table.mix(frame[:1], known, frame[1:])
+    mixed = mixed_rows(table, frame[:1], known, frame[1:])
     assert mixed.schema == frame.schema
     assert mixed["count"].to_list() == [2, None, 5, 1, 1, 1]
     assert mixed["rank"].to_list() == ["low"] * 3 + ["high", "low", "low"]
@@ -95,9 +95,9 @@ def test_a_polars_frame_is_mixed_without_a_change_of_dtype():
 
 def test_a_null_stays_a_null_and_a_nan_stays_a_nan():
     table = as_table(polars_frame())
-    mixed = table.mix(polars_frame()[2:3], np.eye(7, dtype=bool)[:1], polars_frame()[1:2])
+    mixed = mixed_rows(table, polars_frame()[2:3], np.eye(7, dtype=bool)[:1], polars_frame()[1:2])
     assert mixed["size"].to_list() == [None]
-    mixed = table.mix(polars_frame()[2:3], ~np.eye(7, dtype=bool)[:1], polars_frame()[1:2])
+    mixed = mixed_rows(table, polars_frame()[2:3], ~np.eye(7, dtype=bool)[:1], polars_frame()[1:2])
     assert np.isnan(mixed["size"][0])
 
 

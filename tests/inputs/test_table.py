@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.people import mixed_rows
 from weightedshap.inputs import Table, as_table
 
 KINDS = ["red", "blue"]
@@ -155,7 +156,7 @@ def test_a_missing_category_is_no_unseen_one():
 def test_mixing_takes_known_columns_from_the_row_and_others_from_each_hidden_row():
     table = as_table(np.zeros((1, 2)))
     known = np.array([[True, False], [False, True]])
-    mixed = table.mix(np.array([[1.0, 2.0]]), known, np.array([[10.0, 20.0], [30.0, 40.0]]))
+    mixed = mixed_rows(table, np.array([[1.0, 2.0]]), known, np.array([[10.0, 20.0], [30.0, 40.0]]))
     assert mixed.tolist() == [[1, 20], [1, 40], [10, 2], [30, 2]]
 
 
@@ -163,7 +164,7 @@ def test_mixing_a_frame_keeps_every_type_and_agrees_with_the_array():
     frame = mixed_frame()
     table = as_table(frame)
     known = np.array([[True, False, True, False, True], [False, True, False, True, False]])
-    mixed = table.mix(frame.iloc[:1], known, frame.iloc[1:])
+    mixed = mixed_rows(table, frame.iloc[:1], known, frame.iloc[1:])
     assert mixed.dtypes.tolist() == frame.dtypes.tolist()
     assert mixed["city"].tolist() == ["Ulm", "Ulm", "Bonn", "Bonn"]
     assert mixed["kind"].tolist() == ["red", "red", "blue", "blue"]

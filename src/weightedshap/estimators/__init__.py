@@ -73,12 +73,7 @@ authors: Function = partial(permutation, orders="independent", stop=AUTHORS_RULE
 """The authors' program: shared orders, Gelman–Rubin on each feature's draws of all sizes, every 100 orders."""
 
 ESTIMATORS: Mapping[str, Function] = {
-    "auto": auto,
-    "exact": exact,
-    "permutation": permutation,
-    "stratified": stratified,
-    "proxy": proxy,
-    "walks": walks,
+    function.__name__: function for function in (auto, exact, permutation, stratified, proxy, walks)
 }
 """Estimators by name, as `Explainer` takes them."""
 

@@ -6,8 +6,6 @@ Draws that come with their complements tell both parts, and each is a regression
 it. Symmetric weights, as Shapley's, see the odd part alone. Draws without complements are one regression on all terms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb

@@ -187,11 +187,8 @@ def _error_over_range(delta: Contributions, w: FloatArray) -> float:
 def evaluations(n: int) -> Rule:
     """Stop before more than `n` coalitions have been evaluated: a hard budget."""
     n = positive_integer("evaluations", n)
-
-    def decide(progress: Progress) -> str | None:
-        return f"budget of {n:,} evaluations used" if progress.evaluations >= n else None
-
-    return Rule(decide, budget=n, every=0)
+    used = f"budget of {n:,} evaluations used"
+    return Rule(lambda progress: used if progress.evaluations >= n else None, budget=n, every=0)
 
 
 def seconds(s: float) -> Rule:

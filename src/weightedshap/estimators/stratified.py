@@ -107,9 +107,8 @@ def _estimate(game: Any, evaluations: int | None, rng: Seed, crossfit: Crossfit,
     calls, paired = [(-1, whole, game(whole))], True
 
     def table(reason: str) -> Contributions:
-        return strata.table_of(
-            *Sample.of(calls, plan.whole, paired), crossfit, game.evaluations - before, reason, draws
-        )
+        found = Sample.of(calls, plan.whole, paired)
+        return strata.table_of(*found, crossfit, game.evaluations - before, reason, draws)
 
     def evaluate(drawn: Iterator[BoolArray]) -> None:
         for fold, coalitions in enumerate(drawn):

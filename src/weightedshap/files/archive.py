@@ -81,7 +81,7 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any
             manifest = head.get("manifest")  # early versions have none
             if manifest is not None and hashlib.sha256(text).hexdigest().encode() != archive.comment:
                 raise UnreadableFile(f"its {HEAD} was changed after it was written.")
-            arrays = {n.removesuffix(".npy"): _member(archive, info, manifest) for n, info in members.items()}
+            arrays = {n.removesuffix(".npy"): _array(archive, info, manifest) for n, info in members.items()}
         unpacked = _unpacked(head["content"], arrays)
         if not isinstance(unpacked, dict):
             raise UnreadableFile("its content is not a table of fields.")
@@ -148,16 +148,11 @@ def _check_head(head: Json, kind: str, version: int) -> None:
         raise UnreadableFile(f"{newer} Install a newer weightedshap.")
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, manifest: Mapping[str, str] | None) -> Array:
-    """The array of a member that is what the manifest says."""
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, manifest: Mapping[str, str] | None) -> Array:
+    """The array of a member that is what the manifest says; its header must describe exactly the bytes that follow."""
     name, content = info.filename, _bytes(archive, info)
     if manifest is not None and manifest.get(name) != hashlib.sha256(content).hexdigest():
         raise UnreadableFile(f"its array {name!r} was changed after it was written.")
-    return _array(name, content)
-
-
-def _array(name: str, content: bytearray) -> Array:
-    """One ``.npy`` member; its header must describe exactly the bytes that follow."""
     stream = io.BytesIO(content)
     magic = np.lib.format.read_magic(stream)
     reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(magic)

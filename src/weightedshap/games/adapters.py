@@ -1,7 +1,5 @@
 """Games of one's own and of other libraries as ours: a function, a shap masker with a model, a shapiq game."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

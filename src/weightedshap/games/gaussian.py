@@ -16,8 +16,9 @@ from weightedshap.contributions import Contributions
 from weightedshap.games.surrogate import refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, Rowwise, wrapped
 from weightedshap.inputs import Data, Model, Table, column_of
-from weightedshap.lazily import special
+from weightedshap.lazily import Lazily, special
 
+stats, covariance = Lazily("scipy.stats"), Lazily("sklearn.covariance")
 BATCH_BYTES = 2**26  # drawn rows held at once
 LEAST_EIGENVALUE = 1e-8  # of a correlation matrix that is taken as it is
 
@@ -174,9 +175,7 @@ def _correlation(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, f
     np.fill_diagonal(sample, 1.0)
     if np.linalg.eigvalsh(sample)[0] > LEAST_EIGENVALUE:
         return sample, 0.0
-    from sklearn.covariance import ledoit_wolf_shrinkage
-
-    shrinkage = max(float(ledoit_wolf_shrinkage(units, assume_centered=True)), 1e-6)
+    shrinkage = max(float(covariance.ledoit_wolf_shrinkage(units, assume_centered=True)), 1e-6)
     return (1 - shrinkage) * sample + shrinkage * np.eye(len(sample)), shrinkage
 
 
@@ -223,8 +222,6 @@ def block_exchangeable_contributions(
     array([[1., 1.],
            [0., 0.]])
     """
-    from scipy.stats import hypergeom
-
     row, coefficients = np.asarray(x, dtype=np.float64), np.asarray(beta, dtype=np.float64)
     if row.ndim != 1 or row.shape != coefficients.shape or not len(row):
         raise ValueError(f"`x` and `beta` must both have shape (d,); got {row.shape} and {coefficients.shape}.")
@@ -236,7 +233,7 @@ def block_exchangeable_contributions(
     rho, delta = np.broadcast_to(np.asarray(correlations, dtype=np.float64), (len(members),)), np.empty((d, d))
     for block, r in zip(members, rho.tolist(), strict=True):
         n, drawn = len(block), np.arange(d)[:, None]  # j − 1
-        known = hypergeom.pmf(np.arange(n), max(d - 1, 1), n - 1, drawn)  # (d, n)
+        known = stats.hypergeom.pmf(np.arange(n), max(d - 1, 1), n - 1, drawn)  # (d, n)
         delta[:, block] = known @ _lemma_factors(n, r) @ _lemma_terms(row[block], coefficients[block])
     return Contributions.known(delta, stopped="exact: Theorem 1")
 

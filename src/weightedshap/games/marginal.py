@@ -212,20 +212,6 @@ class MarginalBlock(Rowwise):
         found = self.fitted.values(self.rows, Masked(row, sets).take(where), self.f_x)[back]
         return self._seen([*found.reshape(n, m, d + 1, -1)])
 
-    def along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
-        """(m, d) orders → (1, m, d + 1, k) at the only row, each with the values of one background row ``which`` (m,).
-
-        Both ends are known, so the model is called d − 1 times for each order.
-        """
-        fitted, (m, d) = self.fitted, orders.shape
-        values = np.empty((m, d + 1, len(fitted.model.chosen)))
-        values[:, 0], values[:, d] = fitted.predicted[which], self.f_x[0]
-        for part in batches(m if d > 1 else 0, max(1, fitted.batch_rows // max(1, d - 1))):
-            known = fitted.background.known_columns(prefixes(orders[part])[:, 1:d].reshape(-1, d))
-            mixed = fitted.averaged.mix_each(self.rows, 0, known, fitted.averaged.data, np.repeat(which[part], d - 1))
-            values[part, 1:d] = fitted.model(mixed).reshape(-1, d - 1, values.shape[-1])
-        return self._seen([values])
-
     def alone(self) -> MarginalGame:
         return MarginalGame(self)
 
@@ -244,4 +230,15 @@ class MarginalGame(RowGame):
         return Parts(rows, fitted.draw, self._along_parts, fitted.traits) if rows > 1 else None
 
     def _along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
-        return self._public(self.block.along_parts(orders, which))
+        """(m, d) orders → (m, d + 1[, k]), each with the values of one background row ``which`` (m,).
+
+        Both ends are known, so the model is called d − 1 times for each order.
+        """
+        block, fitted, (m, d) = self.block, self.block.fitted, orders.shape
+        values = np.empty((m, d + 1, len(fitted.model.chosen)))
+        values[:, 0], values[:, d] = fitted.predicted[which], block.f_x[0]
+        for part in batches(m if d > 1 else 0, max(1, fitted.batch_rows // max(1, d - 1))):
+            known = fitted.background.known_columns(prefixes(orders[part])[:, 1:d].reshape(-1, d))
+            mixed = fitted.averaged.mix_each(block.rows, 0, known, fitted.averaged.data, np.repeat(which[part], d - 1))
+            values[part, 1:d] = fitted.model(mixed).reshape(-1, d - 1, values.shape[-1])
+        return self._public(block._seen([values]))

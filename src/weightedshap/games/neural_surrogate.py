@@ -129,11 +129,8 @@ class NeuralSurrogate:
         self, lessons: Lessons, link: str, rows: IntArray, held: Masked, rng: np.random.Generator
     ) -> tuple[dict[str, Single], str]:
         """The best parameters and why training stopped, by the engine and schedule of this recipe."""
-        start = lessons.first_parameters(self.units, rng)
-        if self.engine == "torch":
-            learner: CompiledLearner | TorchLearner = TorchLearner(start, link, self.beta_2, self.device)
-        else:
-            learner = CompiledLearner(start, link, self.beta_2)
+        start = lessons.first_parameters(self.units, rng), link, self.beta_2
+        learner = TorchLearner(*start, self.device) if self.engine == "torch" else CompiledLearner(*start)
         shown, epochs = np.repeat(rows, self.masks), self.epochs_for(len(rows))
         steps = epochs * int(np.ceil(len(shown) / self.batch))
         schedule = partial(cycle, steps) if self.schedule == "cycle" else partial(plateau, self.plateau)

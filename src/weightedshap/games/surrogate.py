@@ -1,7 +1,5 @@
 """Columns of people's tables as numbers in which NaN is free to mean "hidden"."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self

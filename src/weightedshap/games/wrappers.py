@@ -1,7 +1,5 @@
 """One row and many: people's one-row games as blocks, at the door; blocks of one row as games, for people."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -115,7 +113,7 @@ class GivenBlock(Rowwise):
     games: tuple[CheckedGame, ...]
 
     @classmethod
-    def of(cls, *games: Game) -> GivenBlock:
+    def of(cls, *games: Game) -> Self:
         looked_at = tuple(map(checked, games))
         return cls(looked_at[0].d, len(games), looked_at)
 

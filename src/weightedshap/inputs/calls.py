@@ -1,7 +1,5 @@
 """How each library's models are called on rows, and on which scale; a call is a plain value that can be pickled."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading
@@ -67,12 +65,11 @@ def _by_method(model: UserModel) -> Call:
     told, classes, name = traits(model), _classes(model), type(model).__name__
     if told["predict_proba"] is not None:
         return feeding(told["predict_proba"], model), "probability", classes
-    if told["decision_function"] is not None and classes:
+    if told["decision_function"] is not None and (classes or told["labels_"] is None):
+        # without classes how far inside a row is, where `predict` says 1 or −1
         return feeding(told["decision_function"], model), "margin", classes[1:] if len(classes) == 2 else classes
     if classes or told["labels_"] is not None:
         raise TypeError(LABELS_ONLY.format(name))
-    if told["decision_function"] is not None:  # how far inside a row is, where `predict` says 1 or −1
-        return feeding(told["decision_function"], model), "margin", ()
     if told["predict"] is not None:
         return feeding(told["predict"], model), "value", ()
     if callable(model):
@@ -143,8 +140,7 @@ def _as_pandas(call: Predict, rows: Data, **options: Any) -> object:
 
 def _matrix(rows: Data, dtype: npt.DTypeLike) -> Array:
     """Rows as an array (n, c) in `dtype`; an error where whole numbers are wanted and there are fractions or holes."""
-    names = kind_of(rows).names(rows)
-    if names is not None:
+    if (names := kind_of(rows).names(rows)) is not None:
         rows = np.stack([as_numbers(column_of(rows, c), repr(name), "X") for c, name in enumerate(names)], axis=1)
     cast = in_dtype(rows, np.dtype(dtype))
     if cast.dtype != dtype:

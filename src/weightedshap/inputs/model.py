@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from weightedshap.checks import FloatArray, as_outputs, one_of, output_position, with_axis
+from weightedshap.coalitions import batches
 from weightedshap.inputs.calls import COLUMNS, Predict, how_to_call, library_of, traits
 from weightedshap.inputs.columns import IN_ORDER, Data, UserModel, part_of
 from weightedshap.inputs.table import Table
@@ -41,8 +42,7 @@ class Model:
         """(n, k) predictions of the chosen outputs."""
         at_most = max(1, BATCH_BYTES // (8 * rows.shape[1]))
         if len(rows) > at_most:
-            starts = range(0, len(rows), at_most)
-            return np.concatenate([self(part_of(rows, slice(start, start + at_most))) for start in starts])
+            return np.concatenate([self(part_of(rows, part)) for part in batches(len(rows), at_most)])
         raw = _answer(self.predict, rows)
         if raw.shape[1] != self.n_raw:
             said = f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before"
@@ -61,7 +61,7 @@ class Model:
         """(n, k) what `predicted` gives for a few thousand of n items at a time, with a bar."""
         found = [np.empty((0, len(self.chosen)))]
         with bar(n, "asking the model", self.progress) as shown:
-            for part in (slice(start, min(start + PART, n)) for start in range(0, n, PART)):
+            for part in batches(n, PART):
                 found.append(predicted(part))
                 shown.update(part.stop - part.start)
         return np.concatenate(found)
@@ -90,8 +90,7 @@ def as_model(
     numbered = tuple(f"output {o}" for o in range(n_raw)) if n_raw > 1 else ("output",)
     alone = space == "probability" and n_raw > 1 and not classes  # several labels, each true or not by itself
     names = own_names if len(own_names) == n_raw and not alone else numbered
-    binary = classes and n_raw == 2
-    chosen, has_axis = _choose(outputs, names, (1,) if binary else tuple(range(n_raw)))
+    chosen, has_axis = _choose(outputs, names, (1,) if classes and n_raw == 2 else tuple(range(n_raw)))
     picked, scale = tuple(names[o] for o in chosen), "margin" if link == "logit" else space
     made = Model(function, model, picked, scale, n_raw, chosen, has_axis, predict is not None, link)
     made(first)
@@ -137,8 +136,7 @@ def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) 
         return (output_position(outputs, names),), False
     if not isinstance(outputs, (Sequence, np.ndarray)):
         raise TypeError(f"`outputs` must be a position, a name, or a list of them; got {outputs!r}.")
-    chosen = tuple(output_position(o, names) for o in outputs)
-    if not chosen:
+    if not (chosen := tuple(output_position(o, names) for o in outputs)):
         raise ValueError("`outputs` is an empty list; name at least one output, or leave it out.")
     if twice := [names[o] for o in chosen if chosen.count(o) > 1]:
         raise ValueError(f"`outputs` names {twice[0]!r} more than once.")

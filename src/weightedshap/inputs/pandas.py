@@ -100,7 +100,10 @@ def _in_dtype(values: Column, reference: pd.Series[Any], who: str) -> Any:
     """A plain column in the dtype of `reference`, or in its own where that cannot hold it."""
     dtype, name = reference.dtype, repr(str(reference.name))
     if isinstance(dtype, pd.CategoricalDtype):
-        return pd.Series(_categories(values, dtype, name, who))
+        codes = dtype.categories.get_indexer(pd.Index(values, dtype=object))
+        if len(lost := values[(codes < 0) & ~np.asarray(pd.isna(values))]):
+            raise unseen(lost[0], name, dtype.categories, who, "Set it to missing, or add it to the categories")
+        return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype))
     if types.is_object_dtype(dtype) and values.dtype != object:  # booleans with holes, kept as objects
         return pd.Series([None if np.isnan(v) else bool(v) for v in values], dtype=object)
     if types.is_object_dtype(dtype) or types.is_string_dtype(dtype):
@@ -113,14 +116,6 @@ def _in_dtype(values: Column, reference: pd.Series[Any], who: str) -> Any:
         return pd.Series(numbers)
     back = np.asarray(cast.to_numpy(dtype=np.float64, na_value=np.nan))
     return cast if holds(back, numbers, types.is_float_dtype(dtype)) else pd.Series(numbers)
-
-
-def _categories(values: Column, dtype: pd.CategoricalDtype, name: str, who: str) -> pd.Categorical:
-    codes = dtype.categories.get_indexer(pd.Index(values, dtype=object))
-    lost = values[(codes < 0) & ~np.asarray(pd.isna(values))]
-    if len(lost):
-        raise unseen(lost[0], name, dtype.categories, who, "Set it to missing, or add it to the categories")
-    return pd.Categorical.from_codes(codes, dtype=dtype)
 
 
 PANDAS = Kind[pd.DataFrame](

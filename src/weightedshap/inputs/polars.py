@@ -56,8 +56,7 @@ def _in_dtype(values: Column, reference: Series, who: str) -> Series:
     if not (dtype.is_numeric() or str(dtype) == "Boolean"):
         text = polars.Series(as_text(values, name, who).tolist(), dtype=polars.String)
         cast = text.cast(dtype, strict=False)
-        lost = text.filter(cast.is_null() & text.is_not_null())
-        if len(lost):
+        if len(lost := text.filter(cast.is_null() & text.is_not_null())):
             raise unseen(lost[0], name, dtype.categories, who, "Set it to null, or add it to the Enum")
         return cast
     numbers = as_numbers(values, name, who)

@@ -1,7 +1,5 @@
 """The table: rows, players, weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -110,10 +108,6 @@ class Table:
         if isinstance(rows, np.ndarray):
             rows = numeric(rows, who)
         return self.kind.build([kind.column(rows, c, who) for c in range(len(self.names))], self.data, who)
-
-    def mix(self, row: Data, known: BoolArray, hidden: Data) -> Data:
-        """(m·B) rows: known columns (m, c) from `row`, others from each of B `hidden` rows, which come together."""
-        return self.mix_each(row, 0, known[:, None], hidden, np.arange(len(hidden)))
 
     def mix_each(self, rows: Data, which: Positions, known: BoolArray, hidden: Data, whose: Positions) -> Data:
         """``rows[which]`` where columns (…, c) are known and ``hidden[whose]`` elsewhere; all of them broadcast."""

@@ -4,8 +4,6 @@ A part is written under a hidden name, brought to the disk, and renamed: it is t
 holds the fingerprint of the run, a hash of the rows it was made of, and its sums; so nothing has to be kept in step.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -122,8 +120,7 @@ def parts_of(folder: Path) -> list[Path]:
 
 def finished(folder: Path, part: Part, run: str) -> Sums | None:
     """The sums of a part that is there; None for one that is not; a Stop where it was made of other rows."""
-    told = told_by(folder / f"{part.name}.parquet")
-    if told is None:
+    if (told := told_by(folder / f"{part.name}.parquet")) is None:
         return None
     changed = f"was made of other rows than there are now from row {part.first} on of {part.file}: the input changed"
     if (told["run"], told["digest"]) != (run, part.digest):
@@ -151,8 +148,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 def check_same(folder: Path, then: Manifest, now: Mapping[str, Any]) -> None:
     """Whether a run that is to be resumed is the one that was begun; else every difference is named."""
     before, after = _flat(then["run"]), _flat(now)
-    differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    if differing:
+    if differing := [name for name in {**before, **after} if before.get(name) != after.get(name)]:
         lines = [f"  {name}: {before.get(name)!r} then, {after.get(name)!r} now" for name in differing]
         said = f"{folder} holds a run that differs from this one, so it cannot be resumed:"
         raise Stop("\n".join([said, *lines, "Give the same again, or another --out."]), MISMATCH)

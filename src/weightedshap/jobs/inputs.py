@@ -1,13 +1,11 @@
 """Tables in CSV and Parquet files, batch by batch: one file, a folder of them, or Hive partitions (``year=2026/…``)."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote
 
 import pandas as pd
@@ -48,7 +46,7 @@ class Source:
     columns: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Source:
+    def of(cls, path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Self:
         """A file, or all files under a folder by name; hidden ones are left out."""
         root = Path(path)
         if not root.exists():
@@ -86,24 +84,18 @@ class Source:
             return pd.DataFrame(pa.concat_tables(tables, promote_options="permissive").to_pandas())
 
     def _read(self, file: Path, bad: Line | None, typed: bool = False) -> Iterator[Batch]:
-        """The batches of one file as they come, with the columns that its folders name."""
-        fixed = _partitions(file, self.root)
+        """The batches of one file as they come, with the columns that its folders name: ``year=2026`` is one."""
+        pairs = [part.partition("=") for part in file.relative_to(self.root).parts[:-1] if "=" in part]
+        fixed = {name: int(value) if value.isdecimal() else unquote(value) for name, _, value in pairs}
         wanted = None if self.columns is None else [name for name in self.columns if name not in fixed]
         for batch in _csv_batches(file, wanted, bad, typed) if _is_csv(file) else _parquet_batches(file, wanted):
             for name, value in fixed.items():
-                if self.columns is None or name in self.columns:
-                    batch = batch.append_column(name, pa.repeat(pa.scalar(value), batch.num_rows))
+                batch = batch.append_column(name, pa.repeat(pa.scalar(value), batch.num_rows))
             yield batch if self.columns is None else batch.select(list(self.columns))
 
 
 def _is_csv(file: Path) -> bool:
     return file.name.endswith((".csv", ".csv.gz"))
-
-
-def _partitions(file: Path, root: Path) -> dict[str, int | str]:
-    """What the folders between `root` and a file say: ``year=2026`` is a column."""
-    pairs = [part.partition("=") for part in file.relative_to(root).parts[:-1] if "=" in part]
-    return {name: int(value) if value.isdecimal() else unquote(value) for name, _, value in pairs}
 
 
 def _state(file: Path) -> tuple[int, ...]:

@@ -3,8 +3,6 @@
 Retries are the engine's: a task writes one part, whole or not at all, and always the same, so it may run twice.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

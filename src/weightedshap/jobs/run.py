@@ -1,7 +1,5 @@
 """`explain`: rows of files in, parts in a folder out; see `weightedshap.jobs.folder` for what survives a crash."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -143,8 +141,7 @@ class Run:
 
     def _some(self, found: Explanation, before: int) -> list[Explanation]:
         """Every so manyth row of the input in full, for the report, with its position as index."""
-        rows = list(range(-before % self.every, len(found), self.every))
-        if not rows:
+        if not (rows := list(range(-before % self.every, len(found), self.every))):
             return []
         some = found[rows]
         data = kind_of(some.data).to_pandas(some.data).set_axis([before + row for row in rows], axis=0)
@@ -232,7 +229,9 @@ def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> int:
                     done(_result(future), new=True)
         for future in waiting:
             done(_result(future), new=True)
-    _check_no_more(job.out, count)
+    if more := kept.parts_of(job.out)[count:]:
+        said = f"{more[0]} and {len(more) - 1} more were made of rows that are no longer there"
+        raise Stop(f"{said}: the input shrank. Give another --out.", MISMATCH)
     lines = job.out / kept.SKIPPED / "lines.jsonl"  # no part's; found whenever a file is read
     kept.write_json(lines, *malformed, indent=None)
     return len(malformed)
@@ -262,10 +261,3 @@ def _result(future: Future[Sums | Stop]) -> Sums:
     if isinstance(found, Stop):
         raise found
     return found
-
-
-def _check_no_more(out: Path, count: int) -> None:
-    more = kept.parts_of(out)[count:]
-    if more:
-        said = f"{more[0]} and {len(more) - 1} more were made of rows that are no longer there"
-        raise Stop(f"{said}: the input shrank. Give another --out.", MISMATCH)

@@ -1,7 +1,5 @@
 """What a run tells of all its rows: the sums in the footers of its parts, added up in their order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import reduce
 

@@ -1,7 +1,5 @@
 """How the network learns: one loop over epochs, steps by compiled loops or by torch, two schedules of the rate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
@@ -80,8 +78,7 @@ class CompiledLearner:
         self.steps += 1
         self._differentiate(batch)
         seen = 1 - BETA_1**self.steps, 1 - self.beta_2**self.steps
-        means = self.gradient, self.mean, self.square
-        kernels.adam(self.flat, *means, rate, BETA_1, self.beta_2, EPSILON, *seen)
+        kernels.adam(self.flat, self.gradient, self.mean, self.square, rate, BETA_1, self.beta_2, EPSILON, *seen)
 
     def loss(self, batch: Batch) -> float:
         raw, target = self._forward(batch.inputs)[-1].astype(np.float64), batch.target
