@@ -241,7 +241,7 @@ def distinct_sets(order, size, sets, lane):
         lane[q, 0] = 0
     for j in range(size):
         for q in range(order.shape[0]):
-            i, same = order[q, j], q > 0
+            i, same = order[q, j], True
             for w in range(n_words):
                 sets[w, n] = sets[w, lane[q, j]]
             sets[i >> 6, n] |= np.uint64(1) << np.uint64(i & 63)
