@@ -108,8 +108,9 @@ def room_of_nan(*sizes, room=lane_kernels.room):
     m=st.integers(1, 20),
     exchanges=st.sampled_from([4, 100]),
     players=st.sampled_from([1, 20, 512]),
+    few=st.sampled_from([0, 32, 512]),
 )
-def test_path_dependent_values_along_orders_equal_those_of_their_first_players(seed, d, m, exchanges, players):
+def test_path_dependent_values_along_orders_equal_those_of_their_first_players(seed, d, m, exchanges, players, few):
     rng = np.random.default_rng(seed)
     ensemble = random_ensemble(rng, d, 7, trees=4)
     orders = np.tile(rng.permutation(d), (2, m, 1))
@@ -117,7 +118,7 @@ def test_path_dependent_values_along_orders_equal_those_of_their_first_players(s
         for i in rng.integers(0, d, size=exchanges):
             order[[i - 1, i]] = order[[i, i - 1]]
     X = rng.integers(-1, 5, size=(2, d)).astype(float)
-    with mock.patch.object(ensembles, "PLAYERS", players), mock.patch.object(lane_kernels, "room", room_of_nan):
+    with mock.patch.object(ensembles, "PLAYERS", players), mock.patch.multiple(lane_kernels, FEW=few, room=room_of_nan):
         found = path_games([ensemble], d)(X).along(orders)[..., 0]
     for x, along, walked in zip(X, found, orders, strict=True):
         coalitions = prefixes(walked).reshape(-1, d)

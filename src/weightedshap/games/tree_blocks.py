@@ -177,9 +177,10 @@ class ByCover:
         """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
         out[:], groups = 0.0, self.ensembles[0].groups._replace(steps=self.steps[output])
         (_, m, d), widest = orders.shape, int(np.diff(groups.first_player).max(initial=0))
-        room = lane_kernels.room(m, d, widest, self.ensembles[0].lines, len(groups.steps))
-        lane_kernels.add_steps(goes, *groups, orders, room, out)  # by how much the value changes with each player
-        np.cumsum(out, axis=2, out=out)
+        room = lane_kernels.room(m, d, widest, self.ensembles[0].lines)
+        ranges = np.empty((4, len(groups.steps)), np.uint64) if widest > lane_kernels.FEW else None
+        lane_kernels.add_steps(goes, *groups, orders, room, ranges, out)
+        np.cumsum(out, axis=2, out=out)  # of the changes with each player
         out += self.ensembles[output].constant
 
 

@@ -13,7 +13,8 @@ from weightedshap.compiling import compiled, inlined
 from weightedshap.trees.leaf_kernels import goes_left
 
 NONE = np.uint64(0)
-FEW, GRAIN = 128, 32  # up to so many coalitions of a row are not sorted out; of more, ranges begin and end with a grain
+FEW = 32  # players of trees up to which all coalitions along orders are mixed, and not in ranges alone
+GRAIN = 32  # coalitions: ranges begin and end with one
 LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a stack of a few stays in the nearest cache
 
 
@@ -172,23 +173,23 @@ def values(x_left, steps, lines, coalitions, out):
             add_coalitions(x_left[r], steps, np.int64(0), steps.shape[0], known, np.uint64(n), stack, total)
 
 
-def room(m: int, d: int, widest: int, lines: int, most: int) -> tuple[npt.NDArray[Any], ...]:
-    """For `add_steps`: m orders of d players, of a group at most `widest`, `lines` of values, trees of `most` steps."""
-    sets, ranges = m * widest + 8, np.empty((4, most), np.uint64)
+def room(m: int, d: int, widest: int, lines: int) -> tuple[npt.NDArray[Any], ...]:
+    """For `add_steps`: m orders of d players, of a group at most `widest`, and `lines` of values."""
+    sets, walks = m * widest + 8, np.empty((3, m, widest + 1), np.int32)
     values = np.empty((widest // 64 + 1, sets), np.uint64), np.empty(sets), np.empty((lines, sets))
-    spans, walks = np.empty((2, widest), np.uint64), np.empty((3, m, widest + 1), np.int32)
-    return np.full(d, -1, np.int32), *walks, *values, *spans, ranges
+    return np.full(d, -1, np.int32), *walks, *values, *np.empty((2, widest), np.uint64)
 
 
 @compiled
-def add_steps(x_left, steps, first_step, first_player, who, orders, scratch, out):
+def add_steps(x_left, steps, first_step, first_player, who, orders, scratch, ranges, out):
     """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none for k = 0.
 
     For a group of trees only its players count: their first ones are the same few sets again and again, each a lane.
-    Of `scratch`, which is `room`, ``place[p]`` is −1.
+    Of `scratch`, which is `room`, ``place[p]`` is −1. Without `ranges` (4, I) all coalitions are mixed at every node;
+    each of the two ways is compiled when it is first taken.
     """
     m, d = orders.shape[1], orders.shape[2]
-    place, order, when, lane, sets, total, stack, first, full, ranges = scratch
+    place, order, when, lane, sets, total, stack, first, full = scratch
     for g in range(first_step.shape[0] - 1):
         players, begin, end = who[first_player[g] : first_player[g + 1]], first_step[g], first_step[g + 1]
         for i in range(players.shape[0]):
@@ -202,11 +203,11 @@ def add_steps(x_left, steps, first_step, first_player, who, orders, scratch, out
             n = np.uint64((distinct_sets(order, players.shape[0], sets, lane) + 7) // 8 * 8)
             for s in range(n):
                 total[s] = 0.0
-            if n > FEW:
+            if ranges is None:
+                add_coalitions(x_left[r], steps, begin, end, sets, n, stack, total)
+            else:
                 find_spans(order, lane, n, first[: players.shape[0]], full)
                 add_sorted(x_left[r], steps, begin, end, sets, n, first, full, ranges, stack, total)
-            else:
-                add_coalitions(x_left[r], steps, begin, end, sets, n, stack, total)
             for q in range(m):
                 out[r, q, 0] += total[0]
                 for j in range(players.shape[0]):
