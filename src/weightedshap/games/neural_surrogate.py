@@ -192,16 +192,16 @@ class Inputs:
 
 @dataclass(frozen=True)
 class NetworkBlock(Rowwise):
-    """The network at n rows; `vectors` (n, d, h) is what each known player adds to the first layer at each row."""
+    """The network at n rows, with what its first layer adds up at each."""
 
     network: Network
-    vectors: FloatArray
+    terms: FloatArray  # (n, d + 1, h)
 
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        return self.network.at_coalitions(self.vectors[r], coalitions)
+        return self.network.at_coalitions(self.terms[r], coalitions)
 
     def row_along(self, r: int, orders: IntArray) -> FloatArray:
-        return self.network.along_orders(self.vectors[r], orders)
+        return self.network.along_orders(self.terms[r], orders)
 
     def alone(self) -> WalkingGame:
         return WalkingGame(self, cost="cheap")
@@ -222,8 +222,8 @@ class FittedNeuralSurrogate(FittedOnTable):
         return {**super().info, "game": "neural_surrogate", "weights": weights, **self.quality}
 
     def block(self, rows: Data) -> NetworkBlock:
-        vectors = np.stack([self.network.vectors(z) for z in self.inputs(rows)])
-        return NetworkBlock(self.background.d, len(vectors), self.network, vectors)
+        terms = self.network.terms(self.inputs(rows))
+        return NetworkBlock(self.background.d, len(terms), self.network, terms)
 
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""

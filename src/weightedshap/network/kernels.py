@@ -1,10 +1,15 @@
 """Compiled loops of the network: sums of the first layer, and ELU units, in one pass each."""
 
+import math
+
 import numpy as np
 
 from weightedshap.compiling import compiled
 
 F = np.float32
+U = np.uint64
+LANES = 64  # columns of a product that are added up side by side
+SUM_BITS = 52  # of the sums in the first layer: 53 can be held, and one is kept for rounding
 
 
 @compiled(fastmath={"contract"})
@@ -29,41 +34,189 @@ def shifted_elu(v):
 
 
 @compiled
-def units_of(sums, out):
-    """(h,) ELU + 1 of sums (h,) in double precision; two loops, because each by itself is vectorised."""
-    for h in range(sums.shape[0]):
-        out[h] = F(sums[h])
-    for h in range(sums.shape[0]):
-        out[h] = shifted_elu(out[h])
+def player_terms(Z, owner, weights, bias, terms):
+    """Set terms (n, d + 1, h) to what the first layer of each row is the sum of.
+
+    Z (n, p) holds inputs, owner (p,) their players, weights (p + d, h) the layer's weights, those of
+    the d masks last. ``terms[:, 0]`` is the bias, ``terms[:, 1 + i]`` what player i adds when known.
+
+    Every unit of a row is rounded to whole multiples of one power of two, so coarse that any sum of
+    them has 53 bits at most. All sums are then exact, and a coalition has the same first layer
+    whatever was added and taken away before it. What is lost is an error of the last bit.
+    """
+    n_inputs = Z.shape[1]
+    n_units = bias.shape[0]
+    n_terms = terms.shape[1]
+    size = np.empty(n_units)
+    scale = np.empty(n_units)
+    step = np.empty(n_units)
+    for r in range(Z.shape[0]):
+        row = terms[r]
+        for u in range(n_units):
+            row[0, u] = bias[u]
+        for t in range(1, n_terms):
+            for u in range(n_units):
+                row[t, u] = weights[n_inputs + t - 1, u]
+        for c in range(n_inputs):
+            t = owner[c] + 1
+            z = np.float64(Z[r, c])
+            for u in range(n_units):
+                row[t, u] += z * weights[c, u]
+
+        # No sum of terms exceeds the sum of their sizes, up to the rounding of the latter.
+        for u in range(n_units):
+            size[u] = 0.0
+        for t in range(n_terms):
+            for u in range(n_units):
+                size[u] += abs(row[t, u])
+        for u in range(n_units):
+            _, exponent = math.frexp(size[u])
+            scale[u] = math.ldexp(1.0, SUM_BITS - exponent)
+            step[u] = math.ldexp(1.0, exponent - SUM_BITS)
+        for t in range(n_terms):
+            for u in range(n_units):
+                row[t, u] = np.rint(row[t, u] * scale[u]) * step[u]
 
 
 @compiled
-def first_layer(coalitions, vectors, known, sums, out):
-    """(m, h) ELU + 1 of the first layer for coalitions (m, d); `sums` (h,) of `known` (d,) is carried along."""
+def first_units(sums, out):
+    """Set out (h,) to ELU + 1 of sums (h,); two loops, because each by itself is vectorised."""
+    for u in range(sums.shape[0]):
+        out[u] = F(sums[u])
+    for u in range(sums.shape[0]):
+        out[u] = shifted_elu(out[u])
+
+
+@compiled
+def first_layer(coalitions, terms, known, sums, out):
+    """Set out (m, h) to the first layer's units, ELU + 1, at coalitions (m, d).
+
+    terms (d + 1, h) are those of one row. The sum over the players in `known` (d,) stands in `sums`
+    (h,); both are carried from one coalition to the next.
+    """
     for r in range(coalitions.shape[0]):
         for i in range(coalitions.shape[1]):
             if coalitions[r, i] != known[i]:
                 known[i] = coalitions[r, i]
                 sign = 1.0 if known[i] else -1.0
-                for h in range(sums.shape[0]):
-                    sums[h] += sign * vectors[i, h]
-        units_of(sums, out[r])
+                for u in range(sums.shape[0]):
+                    sums[u] += sign * terms[i + 1, u]
+        first_units(sums, out[r, : sums.shape[0]])
 
 
 @compiled
-def walk_layer(orders, vectors, bias, out):
-    """(m·(d + 1), h) ELU + 1 of the first layer for the first 0, 1, …, d players of each order (m, d)."""
+def walk_layer(orders, terms, out):
+    """Set out (m·(d + 1), h) to the first layer's units, ELU + 1, along orders (m, d).
+
+    Each order has d + 1 rows: the first 0, 1, …, d of its players are known.
+    """
     d = orders.shape[1]
-    sums = np.empty(bias.shape[0], bias.dtype)
+    n_units = terms.shape[1]
+    sums = np.empty(n_units)
     for r in range(orders.shape[0]):
-        for h in range(sums.shape[0]):
-            sums[h] = bias[h]
+        for u in range(n_units):
+            sums[u] = terms[0, u]
         for t in range(d + 1):
-            units_of(sums, out[r * (d + 1) + t])
+            first_units(sums, out[r * (d + 1) + t, :n_units])
             if t < d:
-                step = vectors[orders[r, t]]
-                for h in range(sums.shape[0]):
-                    sums[h] += step[h]
+                added = terms[orders[r, t] + 1]
+                for u in range(n_units):
+                    sums[u] += added[u]
+
+
+@compiled(fastmath={"contract"})
+def product(rows, weights, out):
+    """Set out (B, n, LANES) to rows (n, h) times weights (B, h, LANES), in B blocks of columns.
+
+    n and h are multiples of four. Each row is added up by itself in one order, so it gets the same
+    bits wherever it stands. BLAS does not promise that: OpenBLAS adds up the rows at the end of a
+    matrix in another order than those before them.
+    """
+    # Indices are unsigned: numba lets a signed one count from the end, and a loop that has to look
+    # at the sign at each step is not vectorised.
+    n_rows = U(rows.shape[0])
+    n_terms = U(rows.shape[1])
+    lanes = U(LANES)
+    for block in range(weights.shape[0]):
+        w = weights[block].ravel()
+        o = out[block].ravel()
+
+        # Four rows and four terms at a time: any fewer, and loading weights and sums takes longer
+        # than multiplying them; any more, and there are not enough registers.
+        for r in range(U(0), n_rows, U(4)):
+            row_a = rows[r]
+            row_b = rows[r + U(1)]
+            row_c = rows[r + U(2)]
+            row_d = rows[r + U(3)]
+            at_a = r * lanes
+            at_b = at_a + lanes
+            at_c = at_b + lanes
+            at_d = at_c + lanes
+            for lane in range(U(4) * lanes):
+                o[at_a + lane] = F(0.0)
+
+            for i in range(U(0), n_terms, U(4)):
+                a0 = row_a[i]
+                a1 = row_a[i + U(1)]
+                a2 = row_a[i + U(2)]
+                a3 = row_a[i + U(3)]
+                b0 = row_b[i]
+                b1 = row_b[i + U(1)]
+                b2 = row_b[i + U(2)]
+                b3 = row_b[i + U(3)]
+                c0 = row_c[i]
+                c1 = row_c[i + U(1)]
+                c2 = row_c[i + U(2)]
+                c3 = row_c[i + U(3)]
+                d0 = row_d[i]
+                d1 = row_d[i + U(1)]
+                d2 = row_d[i + U(2)]
+                d3 = row_d[i + U(3)]
+                at_0 = i * lanes
+                at_1 = at_0 + lanes
+                at_2 = at_1 + lanes
+                at_3 = at_2 + lanes
+                for lane in range(lanes):
+                    w0 = w[at_0 + lane]
+                    w1 = w[at_1 + lane]
+                    w2 = w[at_2 + lane]
+                    w3 = w[at_3 + lane]
+                    total = o[at_a + lane]
+                    total += a0 * w0
+                    total += a1 * w1
+                    total += a2 * w2
+                    total += a3 * w3
+                    o[at_a + lane] = total
+                    total = o[at_b + lane]
+                    total += b0 * w0
+                    total += b1 * w1
+                    total += b2 * w2
+                    total += b3 * w3
+                    o[at_b + lane] = total
+                    total = o[at_c + lane]
+                    total += c0 * w0
+                    total += c1 * w1
+                    total += c2 * w2
+                    total += c3 * w3
+                    o[at_c + lane] = total
+                    total = o[at_d + lane]
+                    total += d0 * w0
+                    total += d1 * w1
+                    total += d2 * w2
+                    total += d3 * w3
+                    o[at_d + lane] = total
+
+
+@compiled
+def hidden_units(inputs, bias, out):
+    """Set out (n, B·LANES) to ELU + 1 of inputs (B, n, LANES) plus bias (B·LANES,)."""
+    for b in range(inputs.shape[0]):
+        shift = bias[b * LANES : (b + 1) * LANES]
+        for r in range(inputs.shape[1]):
+            from_block = inputs[b, r]
+            to_row = out[r, b * LANES : (b + 1) * LANES]
+            for lane in range(LANES):
+                to_row[lane] = shifted_elu(from_block[lane] + shift[lane])
 
 
 @compiled
@@ -111,10 +264,15 @@ def adam(values, gradient, mean, square, rate, beta_1, beta_2, epsilon, seen_1, 
 
 @compiled(fastmath={"reassoc", "contract"})
 def last_layer(inputs, bias, weights, last_bias, out):
-    """(m, k) weights (k, h) times the units ELU + 1 of inputs (m, h) + bias, plus `last_bias` (k,)."""
-    for r in range(inputs.shape[0]):
+    """Set out (m, k) to weights (k, B·LANES) times ELU + 1 of inputs (B, n, LANES) + bias, plus last_bias (k,)."""
+    for r in range(out.shape[0]):
         for o in range(weights.shape[0]):
-            total = F(0.0)
-            for h in range(inputs.shape[1]):
-                total += shifted_elu(inputs[r, h] + bias[h]) * weights[o, h]
-            out[r, o] = total + last_bias[o]
+            out[r, o] = last_bias[o]
+            for b in range(inputs.shape[0]):
+                block = inputs[b, r]
+                shift = bias[b * LANES : (b + 1) * LANES]
+                weight = weights[o, b * LANES : (b + 1) * LANES]
+                total = F(0.0)
+                for lane in range(LANES):
+                    total += shifted_elu(block[lane] + shift[lane]) * weight[lane]
+                out[r, o] += total
