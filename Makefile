@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 PINNED := pyproject.toml $(CONSTRAINTS)
 WITHOUT_TORCH := shap,shapiq,polars,stream,skops,onnx,report,dev
 
-.PHONY: help demo test test-slow test-engines test-newest test-lowest test-all attack mutants check dist bench bench-peers bench-page \
+.PHONY: help demo test test-slow test-processors test-engines test-newest test-lowest test-all attack mutants check dist bench bench-peers bench-page \
 	reproduce docs clean
 
 help:  ## show the targets
@@ -24,6 +24,14 @@ test: $(VENV)/.full  ## the tests, without the slow ones
 
 test-slow: $(VENV)/.full  ## only the slow tests
 	$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
+
+# OpenBLAS and numba choose their loops by the processor. Prescott and "generic" know no instructions
+# that every processor has not had for twenty years; Haswell stands for AMD and for Intel without AVX-512.
+NUMERICAL := tests/games tests/estimators tests/evaluation
+test-processors: $(VENV)/.full  ## numerical tests with the loops that OpenBLAS and numba take on other processors
+	OPENBLAS_CORETYPE=Haswell $(BIN)/python -m pytest -n 2 -q -m "not slow and not attack and not engines" $(NUMERICAL)
+	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= \
+		$(BIN)/python -m pytest -n 2 -q -m "not slow and not attack and not engines" $(NUMERICAL)
 
 test-engines: $(VENV)/.engines  ## the tests on Dask, Ray and Spark (Java 17), each started once; none is skipped
 	WEIGHTEDSHAP_ENGINES=1 $(BIN)/python -m pytest -m engines tests/engines
