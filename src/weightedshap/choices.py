@@ -26,6 +26,12 @@ NEED_A_FIT = ("game", "judge", "predict", "outputs", "link", "random_state")
 OTHER_MODELS = ("marginal", "distilled_trees")
 """The games that compete by default where the model has no trees that can be read."""
 
+INSTEAD = (
+    "So the games 'marginal' (the model on rows mixed with background rows, sampled where there are "
+    "many features) and 'distilled_trees' (boosted trees fitted to the model) explain it."
+)
+"""What happens to a model with trees that cannot be read, after the reason."""
+
 JUDGES_STREAM = 4  # of the seed: a judge of the same recipe as the game is another game
 
 
@@ -141,7 +147,8 @@ class Setting:
         notes: tuple[str, ...] = ()
         if _says(game, "auto"):
             if path is None and self.model is not None:
-                path, notes = read_or_told(self.model, self.background)
+                path, reason = read_or_told(self.model, self.background)
+                notes = (f"{reason} {INSTEAD}",) if reason else ()
             games, own = (OTHER_MODELS, "anchored") if path is None else ((path,), Anchored().of_trees(path))
         judge = own if _says(judge, "auto") else judge
         if len(games) > 1 and _says(judge, "game"):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from lightgbm import LGBMClassifier, LGBMRegressor
 from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier, RandomForestRegressor
@@ -31,7 +32,9 @@ from sklearn.tree import DecisionTreeRegressor
 import weightedshap as ws
 from weightedshap.coalitions import all_coalitions
 from weightedshap.games import Marginal, TreeModel
-from weightedshap.trees.pipelines import MixedColumns, origins
+from weightedshap.trees.origins import origins
+from weightedshap.trees.pipelines import MixedColumns
+from weightedshap.trees.readers import UnreadableModel
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -260,3 +263,192 @@ def test_values_that_become_infinite_are_refused():
         explainer = ws.Explainer(pipeline, FRAME[:100][["rooms", "age"]], game="tree_path")
         with pytest.raises(ValueError, match="infinite"):
             explainer(pd.DataFrame({"rooms": [0.0], "age": [1.0]}))
+
+
+# names that say nothing, or something else ----------------------------------------------------------
+
+
+def combined(column, category):
+    """A name of a one-hot column that leaves its input out."""
+    return f"is_{category}"
+
+
+def misleading(column, category):
+    """A name that is the token of the first input."""
+    return f"\ue0000\ue001{category}"
+
+
+HOSTILE = FRAME.assign(
+    city=FRAME["city"].map({"Bonn": "\ue0000\ue001", "Köln": "\ue0009\ue001", "Ulm": "Ulm"}), size=FRAME["size"]
+)
+
+
+@pytest.mark.parametrize("combiner", ["concat", combined, misleading])
+@pytest.mark.parametrize("table", [FRAME, HOSTILE], ids=["plain", "hostile categories"])
+def test_one_hot_columns_belong_to_their_input_whatever_they_are_called(combiner, table):
+    towns = OneHotEncoder(feature_name_combiner=combiner)
+    front = make_column_transformer(("passthrough", ["age", "rooms"]), (towns, ["size", "city"]))
+    pipeline = make_pipeline(front, boosted()).fit(table, TARGET)
+    read, enumerated = TreeModel().fit(pipeline, table[:30]), Marginal().fit(pipeline.predict, table[:30])
+    S = all_coalitions(5)
+    for r in (40, 49):
+        row = table[r : r + 1]
+        np.testing.assert_allclose(read.at(row)(S), enumerated.at(row)(S), rtol=1e-9)
+    values = ws.Explainer(pipeline, table[:60], game="tree_path", progress=False)(table[60:70]).values
+    assert not values[:, 1].any()  # income is not passed on
+    assert values[:, 3].any()
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"drop": "first"},
+        {"drop": "if_binary"},
+        {"drop": ["a", "x", "u"]},
+        {"max_categories": 3},
+        {"min_frequency": 40, "drop": "first"},
+        {"min_frequency": 40, "handle_unknown": "infrequent_if_exist"},
+        {"min_frequency": 60, "drop": "if_binary"},
+    ],
+    ids=str,
+)
+def test_one_hot_columns_are_counted_as_they_are_made(choices):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "many": rng.choice(list("abcde"), 200, p=[0.5, 0.2, 0.15, 0.1, 0.05]),
+            "two": rng.choice(list("xy"), 200),
+            "few": rng.choice(["u", "v", None], 200),
+        }
+    )
+    step = OneHotEncoder(feature_name_combiner=lambda column, category: "same", sparse_output=False, **choices).fit(
+        table
+    )
+    made = [next(iter(of)) for of in origins(step, 3)]
+    before = step.transform(table)
+    assert len(made) == before.shape[1]
+    for c in range(3):
+        changed = table.copy()
+        changed.iloc[:, c] = np.roll(changed.iloc[:, c], 5)
+        differs = (step.transform(changed) != before).any(axis=0)
+        np.testing.assert_array_equal(differs, np.array(made) == c)
+
+
+def test_targets_of_several_classes_belong_to_their_input_whatever_classes_are_called():
+    classes = np.array(["\ue0001\ue001", "\ue0000\ue001", "c"])[np.digitize(TARGET, [1.5, 4])]
+    encoder = TargetEncoder(random_state=0).fit(FRAME[["size", "city"]], classes)
+    assert origins(encoder, 2) == [{0}] * 3 + [{1}] * 3
+
+
+def test_only_a_constant_belongs_to_no_input():
+    step = PolynomialFeatures(3).fit(FILLED)
+    made = origins(step, 3)
+    for of, values in zip(made, step.transform(FILLED).T, strict=True):
+        assert (of == frozenset()) == (np.ptp(values) == 0)
+
+
+class OfOnesOwn(TransformerMixin, BaseEstimator):
+    """A user's step of a function, which gives its columns names at will."""
+
+    def __init__(self, function, names):
+        self.function, self.names = function, names
+
+    def fit(self, rows, y=None):
+        self.fitted_ = True
+        return self
+
+    def transform(self, rows):
+        return self.function(np.asarray(rows, dtype=float))
+
+    def get_feature_names_out(self, inputs=None):
+        return self.names(inputs)
+
+
+def refused(front, match):
+    pipeline = make_pipeline(front, boosted()).fit(FILLED, TARGET)
+    with pytest.raises(UnreadableModel, match=match):
+        ws.Explainer(pipeline, FILLED[:100], game="tree_path", progress=False)
+
+
+def squares(rows):
+    return np.concatenate([rows, rows**2], axis=1)
+
+
+@pytest.mark.parametrize("names", [["a"], ["a"] * 3, ["a"] * 9], ids=len)
+def test_a_step_that_names_another_number_of_columns_than_it_makes_is_refused(names):
+    own = OfOnesOwn(squares, lambda inputs: names)
+    refused(own, "makes 6 columns but names|one column out of")
+    refused(make_column_transformer((own, ["age"]), ("passthrough", ["income", "rooms"])), "makes 2 columns but names")
+    union = FeatureUnion([("own", own), ("rest", StandardScaler())])
+    refused(union, "columns but names|one column out of")
+
+
+def test_steps_that_name_too_many_and_too_few_columns_are_noticed_where_columns_move():
+    long, short = (OfOnesOwn(function, lambda inputs, n=n: ["a"] * n) for function, n in ((squares, 3), (squares, 1)))
+    parts = [("a", make_column_transformer((long, ["age"])))]
+    with pytest.raises(UnreadableModel, match="makes 2 columns but names 3"):
+        origins(FeatureUnion(parts).fit(FILLED), 3)
+    own = make_pipeline(FunctionTransformer(lambda rows: rows[["age"]], feature_names_out=lambda *_: ["age"]), short)
+    assert [len(of) for of in origins(own.fit(FILLED), 3)] == [3]
+
+
+def test_a_step_that_fails_to_name_its_columns_is_refused():
+    def broken(inputs):
+        raise NotImplementedError("later")
+
+    refused(OfOnesOwn(np.tanh, broken), "OfOnesOwn does not tell the columns that it makes: later")
+
+
+class Neighbour(StandardScaler):
+    """A scaler whose first column is made of the second, and which passes for one of scikit-learn's."""
+
+    def transform(self, rows):
+        return super().transform(rows)[:, [1, 1, 2]]
+
+
+def test_a_step_that_takes_other_columns_than_it_says_is_noticed(monkeypatch):
+    refused(Neighbour(), "one column out of")  # of a class that is not known, every column may come from all
+    monkeypatch.setattr(Neighbour, "__module__", "sklearn.preprocessing._data")
+    refused(Neighbour(), "changes with other columns than those that its step names")
+
+
+def test_a_column_without_input_must_not_change(monkeypatch):
+    monkeypatch.setattr(
+        "weightedshap.trees.pipelines.origins", lambda step, n: [frozenset([0]), frozenset(), frozenset([2])]
+    )
+    refused(StandardScaler(), "changes with other columns than those that its step names")
+
+
+@pytest.mark.parametrize("kind", [StandardScaler, OneHotEncoder])
+def test_a_subclass_of_ones_own_may_mix(kind):
+    own = type("Own", (kind,), {})()
+    assert came_from(own, FRAME[["rooms", "size"]].replace({"s": 0, "m": 1, "l": 2}).astype(float))[0] == [0, 1]
+
+
+def test_a_step_called_like_one_of_scikit_learns_may_mix():
+    step = type("FunctionTransformer", (OfOnesOwn,), {})(np.tanh, lambda inputs: ["a", "b", "c"])
+    assert came_from(step) == [[0, 1, 2]] * 3
+
+
+def test_a_pipeline_that_predicts_a_constant_asks_about_no_column():
+    pipeline = make_pipeline(PCA(2), DecisionTreeRegressor()).fit(FILLED, np.ones(N))
+    explanation = ws.Explainer(pipeline, FILLED[:30], game="tree_path", progress=False)(FILLED[:2])
+    assert not explanation.values.any()
+
+
+def test_columns_on_which_no_tree_splits_may_be_mixed():
+    front = FeatureUnion([("own", StandardScaler()), ("all", PCA(1))])
+    pipeline = make_pipeline(front, DecisionTreeRegressor(max_depth=2, random_state=0)).fit(FILLED, FILLED["rooms"])
+    assert set(pipeline[-1].tree_.feature) == {-2, 2}
+    read, enumerated = TreeModel().fit(pipeline, FILLED[:20]), Marginal().fit(pipeline.predict, FILLED[:20])
+    row, S = FILLED[40:41], all_coalitions(3)
+    np.testing.assert_allclose(read.at(row)(S), enumerated.at(row)(S))
+
+
+def test_values_that_become_too_large_are_refused_as_those_of_the_pipeline():
+    front = make_column_transformer((OneHotEncoder(), ["size"]), (FunctionTransformer(np.exp2), ["rooms"]))
+    pipeline = make_pipeline(front, light()).fit(FRAME, TARGET)
+    explainer = ws.Explainer(pipeline, FRAME[:100], game="tree_path", progress=False)
+    with pytest.raises(ValueError, match="The pipeline turns a value into"):
+        explainer(FRAME[:1].assign(rooms=600.0))

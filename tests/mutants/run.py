@@ -84,6 +84,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and tests from the 
             "games/test_tree_model.py",
             "test_noticed.py",
             "games/test_pipelines.py",
+            "games/test_wrapped_trees.py",
             "axioms/test_games.py",
         ],
     ),

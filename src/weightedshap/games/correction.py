@@ -14,7 +14,7 @@ from weightedshap.games.protocols import Anchor, ExactFitted, Fitted, FittedGame
 from weightedshap.games.surrogate import Masked
 from weightedshap.games.wrappers import ExactGame, FittedOnTable, JoinedBlock
 from weightedshap.inputs import Data, Model, Table
-from weightedshap.trees.links import LINKS, Link, agree, link_between
+from weightedshap.trees.links import LINKS, SHARED, Link, agree, link_among, link_between
 
 if TYPE_CHECKING:
     from lightgbm import Booster
@@ -67,8 +67,8 @@ class AnchoredBlock(JoinedBlock):
         return np.asarray(self.link(found[0]) + self.h[size, None] * found[1])
 
     def output(self, index: int) -> Self:
-        whole = self.link.name == "softmax"  # which needs every class
         base, link = self.parts[0], self.link
+        whole = link.shared
         parts = (base if whole else base.output(index), self.parts[1].output(index))
         return replace(self, parts=parts, link=replace(link, picked=link.picked[index : index + 1]) if whole else link)
 
@@ -156,18 +156,18 @@ class Footing:
         if (link := link_between(raw, f)) is not None:
             return cls(base, link)
         if model.n_raw > 2:
-            whole, softmaxed = restored_game(base.stored(), _whole(model), table), Link("softmax", model.chosen)
-            if agree(softmaxed(whole.block(rows).ends()[:, 1]), f):
-                return cls(whole, softmaxed)
+            whole = restored_game(base.stored(), _whole(model), table)
+            if (link := link_among(whole.block(rows).ends()[:, 1], f, model.chosen)) is not None:
+                return cls(whole, link)
         return cls(base, Link("identity"))
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], model: Model, table: Table) -> Self:
         """The footing of a game that `FittedAnchored.stored` wrote."""
-        link = Link(one_of("link", content["link"], ("softmax", *LINKS)), tuple(content["picked"]))
-        if link.name == "softmax" and link.picked != model.chosen:
+        link = Link(one_of("link", content["link"], (*SHARED, *LINKS)), tuple(content["picked"]))
+        if link.shared and link.picked != model.chosen:
             raise ValueError("`picked` are other classes than those explained.")
-        base = restored_game(content["base"], _whole(model) if link.name == "softmax" else model, table)
+        base = restored_game(content["base"], _whole(model) if link.shared else model, table)
         assert isinstance(base, Anchor)
         return cls(base, link)
 

@@ -15,7 +15,7 @@ from weightedshap.games.protocols import Anchor, ExactFitted
 from weightedshap.games.surrogate import Masked, refuse_infinite
 from weightedshap.games.wrappers import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
-from weightedshap.trees.links import Link, agree, follows, link_between, name_of_raw
+from weightedshap.trees.links import agree, follows, link_among, link_between, name_of_raw
 
 if TYPE_CHECKING:
     from weightedshap.games.tree_blocks import TreeBlock, TreeGames
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TreeModel:
-    """v(S) read from the trees of LightGBM, XGBoost, CatBoost or scikit-learn models, also behind a pipeline's steps.
+    """v(S) read from the trees of LightGBM, XGBoost, CatBoost or scikit-learn models, also inside wrappers.
 
     Parameters
     ----------
@@ -51,16 +51,15 @@ class TreeModel:
         return cls(content["removal"]).fit(model, background)
 
 
-def read_or_told(model: Model, table: Table) -> tuple[FittedPath | None, tuple[str, ...]]:
-    """The path game of a model whose trees can be read, else None; a sentence where only mixed columns forbid it."""
-    from weightedshap.trees.pipelines import MixedColumns
+def read_or_told(model: Model, table: Table) -> tuple[FittedPath | None, str]:
+    """Return the path game of trees that can be read, else None and why, if there are any trees."""
     from weightedshap.trees.readers import UnreadableModel
+    from weightedshap.trees.wrappers import find_trees
 
     try:
-        return FittedPath(model, table, *_explained(model, table)), ()
+        return FittedPath(model, table, *_explained(model, table)), ""
     except UnreadableModel as error:
-        mixed = isinstance(error, MixedColumns)
-        return None, (f"{error} Learned games explain them apart here.",) if mixed else ()
+        return None, error.reason if find_trees(model.original) is not None else ""
 
 
 def _explained(model: Model, table: Table) -> tuple[ReadModel, str]:
@@ -68,52 +67,53 @@ def _explained(model: Model, table: Table) -> tuple[ReadModel, str]:
 
     Two classes share one margin, that of the second; the first class has the other sign.
     """
-    from weightedshap.trees.pipelines import is_pipeline, read_through
+    from weightedshap.trees.pipelines import players_of_columns
     from weightedshap.trees.readers import UnreadableModel, probes
+    from weightedshap.trees.wrappers import read_through
 
     if model.custom:
         raise UnreadableModel(
-            "A tree game reads the model's trees and cannot follow `predict=`. Leave `predict` out, or use "
-            "game='tree_surrogate', which learns any function."
+            "A tree game reads the model's trees and cannot follow `predict=`.",
+            "Leave `predict` out, or use game='tree_surrogate', which learns any function.",
         )
     rows = table.take(slice(0, 100))
-    read, owner = read_through(model.original, rows, table.player_of_column, table.names)
+    read = read_through(model.original, rows)
+    owner = players_of_columns(read, rows, table.player_of_column, table.names)
     if len(read.ensembles) == model.n_raw:
         positions, signs = list(model.chosen), np.ones(len(model.chosen))
     elif len(read.ensembles) == 1 and model.n_raw == 2:
         positions, signs = [0] * len(model.chosen), np.where(np.array(model.chosen) == 1, 1.0, -1.0)
     else:
         raise UnreadableModel(
-            f"The model predicts {model.n_raw} outputs but its trees give {len(read.ensembles)}; pass the "
-            "estimator itself rather than a wrapper of it."
+            f"The model predicts {model.n_raw} outputs but its trees give {len(read.ensembles)}.",
+            "Pass the estimator itself rather than a wrapper of it.",
         )
     players = [e.of_players(owner) for e in read.ensembles]
     chosen = zip((players[p] for p in positions), signs.tolist(), strict=True)
     ensembles = tuple(replace(e, value=e.value * sign, offset=e.offset * sign) for e, sign in chosen)
     explained = replace(read, ensembles=ensembles, picked=tuple(positions), factor=read.factor * signs)
-    piped = is_pipeline(model.original)  # whose last step was probed when it was read
-    return explained, _link(model, read, explained, rows if piped else probes(read, rows))
+    return explained, _link(model, read, explained, probes(read, rows))
 
 
 def _link(model: Model, read: ReadModel, explained: ReadModel, rows: Data) -> str:
     """The name of the link from the trees of the outputs explained to what the user's estimator predicts for `rows`."""
-    from weightedshap.trees.readers import GAMES_FOR_OTHERS, UnreadableModel
+    from weightedshap.trees.readers import UnreadableModel
 
     f, raw = model(rows), explained.predict(rows)
     if model.link == "logit" and not agree(raw, f):
         raise UnreadableModel(
-            "The trees of this model do not add up to log-odds of one class against the rest. Leave `link` out, or use "
-            "game='tree_surrogate'."
+            "The trees of this model do not add up to log-odds of one class against the rest.",
+            "Leave `link` out, or use game='tree_surrogate'.",
         )
     if (link := link_between(raw, f)) is not None:
         return link.name
-    if len(read.ensembles) > 1 and agree(Link("softmax", model.chosen)(read.predict(rows)), f):
-        return "softmax"
+    if len(read.ensembles) > 1:
+        link = link_among(read.predict(rows), f, model.chosen)
+        if link is not None:
+            return link.name
     if follows(raw, f):
         return "unknown"
-    raise UnreadableModel(
-        f"The trees of this model do not give what the model predicts, by any link. {GAMES_FOR_OTHERS}."
-    )
+    raise UnreadableModel("The trees of this model do not give what the model predicts, by any link.")
 
 
 @dataclass(frozen=True, repr=False)

@@ -100,13 +100,24 @@ def _space_of(library: str, model: UserModel) -> str:
         objective = model.model_to_string(num_iteration=1).partition("\nobjective=")[2].partition("\n")[0]
         return "probability" if objective.startswith(("binary", "multiclass", "cross_entropy")) else "value"
     if library == "catboost":
-        loss = str(model.get_all_params().get("loss_function", "")) if model.is_fitted() else ""
+        loss = _catboost_loss(model) if model.is_fitted() else ""
         return "margin" if loss.startswith(("Logloss", "CrossEntropy", "MultiClass")) else "value"
     objective = json.loads(model.save_config())["learner"]["objective"]["name"]
     if objective == "multi:softmax":
         raise TypeError(LABELS_ONLY.format("booster with the objective multi:softmax"))
     spaces = {"binary:logistic": "probability", "multi:softprob": "probability", "binary:logitraw": "margin"}
     return spaces.get(objective, "value")
+
+
+def _catboost_loss(model: UserModel) -> str:
+    """Return the loss that a CatBoost model was trained for.
+
+    A sum of models has no parameters, only the loss that they share.
+    """
+    held = dict(model.get_metadata().items())
+    if "params" in held:
+        return str(model.get_all_params().get("loss_function", ""))
+    return str(json.loads(held.get("loss_function", "{}")).get("type", ""))
 
 
 def _booster_answer(booster: UserModel, rows: Data) -> object:

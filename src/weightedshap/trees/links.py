@@ -19,16 +19,35 @@ LINKS: Mapping[str, tuple[str | None, Callable[[FloatArray], FloatArray]]] = {
 """Links of one output: what raw numbers are called, and how they become a prediction."""
 
 
+def _one_vs_rest(raw: FloatArray) -> FloatArray:
+    """Return the probability of each class by itself over the sum of all, where that is not zero."""
+    alone = special.expit(raw)
+    total = alone.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(alone, total, out=alone, where=total != 0))
+
+
+SHARED: Mapping[str, Callable[[FloatArray], FloatArray]] = {
+    "softmax": lambda raw: special.softmax(raw, axis=-1),
+    "one_vs_rest": _one_vs_rest,
+}
+"""Links of all classes (…, K), which share out one among them."""
+
+
 @dataclass(frozen=True)
 class Link:
     """g: raw numbers (…, K) → predictions (…, k)."""
 
-    name: str  # of `LINKS`, or "softmax"
-    picked: tuple[int, ...] = ()  # classes looked at, of those that a softmax shares out among
+    name: str  # of `LINKS` or `SHARED`
+    picked: tuple[int, ...] = ()  # classes looked at, of those that a shared link shares out among
+
+    @property
+    def shared(self) -> bool:
+        """Whether every class is needed."""
+        return self.name in SHARED
 
     def __call__(self, raw: FloatArray) -> FloatArray:
-        if self.name == "softmax":
-            return np.asarray(special.softmax(raw, axis=-1)[..., list(self.picked)])
+        if self.shared:
+            return np.asarray(SHARED[self.name](raw)[..., list(self.picked)])
         with np.errstate(over="ignore"):
             return np.asarray(LINKS[self.name][1](raw))
 
@@ -36,6 +55,11 @@ class Link:
 def link_between(raw: FloatArray, f: FloatArray) -> Link | None:
     """The link of one output that turns raw numbers (n, k) into predictions f (n, k)."""
     return next((link for link in map(Link, LINKS) if agree(link(raw), f)), None)
+
+
+def link_among(raw: FloatArray, f: FloatArray, picked: tuple[int, ...]) -> Link | None:
+    """Return the link of all classes that turns raw numbers (n, K) into f (n, k) of those picked."""
+    return next((link for name in SHARED if agree((link := Link(name, picked))(raw), f)), None)
 
 
 def name_of_raw(link: str) -> dict[str, str]:

@@ -2,66 +2,74 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from copy import copy, deepcopy
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from weightedshap.checks import FloatArray, IntArray, field_values
-from weightedshap.inputs import Data, UserModel, feeding
-from weightedshap.inputs.calls import how_to_call, library_of
+from weightedshap.checks import LARGEST, FloatArray, IntArray
+from weightedshap.coalitions import batches
+from weightedshap.inputs import Data, UserModel, feeding, kind_of
+from weightedshap.inputs.calls import how_to_call
 from weightedshap.inputs.groups import listed
-from weightedshap.trees.readers import ReadModel, UnreadableModel, read_model
+from weightedshap.trees.origins import Origin, check_width, composed, origins
+from weightedshap.trees.readers import ReadModel, UnreadableModel
 
-Origin = frozenset[int]
-"""The input columns that a transformed column comes from; none for a constant."""
+CONSTANT = -1  # in place of a player
+CELLS = 2**22  # of a table that is made to check what columns come from
 
-BY_COLUMN = ("sklearn.preprocessing", "sklearn.impute", "sklearn.feature_selection")  # modules, but for
-MIXING = ("Normalizer", "KernelCenterer", "KNNImputer", "IterativeImputer", "FunctionTransformer")
-TOKEN = "\ue000{}\ue001"  # letters for private use: a name that no column has
+Step = Callable[[Data], Data]  # rows → transformed rows
+Read = Callable[[UserModel, Data], ReadModel]  # (model, rows that it is called on) → its trees
 
 
 class MixedColumns(UnreadableModel):
     """A pipeline that makes one column of several which are players of their own."""
 
 
-@dataclass(frozen=True)
-class Piped(ReadModel):
-    """Trees on transformed columns, for rows as they are before."""
+def read_pipeline(model: Any, rows: Data, left_out: float, read: Read) -> ReadModel:
+    """Read the trees of the last step of a pipeline, for rows as they are before the first one.
 
-    transform: Callable[[Data], Data] = deepcopy
-
-    def encode(self, rows: Data) -> FloatArray:
-        X = super().encode(self.transform(rows))
-        if np.isinf(X).any():
-            raise ValueError("The pipeline turns a value into an infinite one. Replace it, or make it missing.")
-        return X
-
-    def predict(self, rows: Data) -> FloatArray:
-        return super().predict(self.transform(rows))
-
-
-def read_through(model: UserModel, rows: Data, owner: IntArray, names: Sequence[str]) -> tuple[ReadModel, IntArray]:
-    """The trees of a model or of the last step of a pipeline, and the player of each column that they split on.
-
-    `owner` (c,) and `names` are the players and names of the columns of `rows`. A split on a transformed column asks
-    about the player of its input, so games of the pipeline are exact; a column made of several players is refused.
+    `left_out` is what the last step takes for cells that sparse matrices leave out, and `read`
+    reads the last step.
     """
-    if not is_pipeline(model):
-        return read_model(model, rows), owner
     front, last = model[:-1], model[-1]
-    call, left_out = front.transform if front.steps else np.asarray, np.nan if library_of(last) == "xgboost" else 0.0
-    step = partial(_transformed, feeding(call, model), left_out)
-    read = Piped(**field_values(read_model(last, step(rows))), transform=step)
-    own, alone = (np.asarray(how_to_call(one, None)[0](of)) for one, of in ((model, rows), (last, step(rows))))
-    if not np.allclose(own, alone, rtol=1e-5):
-        raise UnreadableModel("The last step predicts otherwise by itself than in its pipeline. Explain it by itself.")
-    return read, np.array([_player(of, owner, names) for of in origins(front, len(owner))], dtype=np.intp)
+    if not front.steps:
+        return read(last, rows)
+
+    step = partial(_transformed, feeding(front.transform, model), left_out)
+    transformed = step(rows)
+    inner = read(last, transformed)
+    if not same_prediction(model, rows, last, transformed):
+        raise UnreadableModel(
+            "The last step predicts otherwise by itself than in its pipeline.",
+            "Explain it by itself.",
+        )
+
+    width = transformed.shape[1]
+    made = origins(front, rows.shape[1])
+    check_width(model, len(made), width)
+    return replace(
+        inner,
+        raw=partial(_after, step, inner.raw),
+        encoder=partial(_encoded, step, inner.encode),
+        origins=tuple(composed(inner.origins or singles(width), made)),
+    )
+
+
+def same_prediction(one: UserModel, rows: Data, other: UserModel, other_rows: Data) -> bool:
+    """Return whether two models predict the same, each for rows of its own."""
+    own = np.asarray(how_to_call(one, None)[0](rows))
+    others = np.asarray(how_to_call(other, None)[0](other_rows))
+    return own.shape == others.shape and np.allclose(own, others, rtol=1e-5)
+
+
+def singles(n: int) -> list[Origin]:
+    """Return the origins of n columns that are those of the rows."""
+    return [frozenset([c]) for c in range(n)]
 
 
 def _transformed(call: Callable[[Data], Any], left_out: float, rows: Data) -> Data:
@@ -75,58 +83,78 @@ def _transformed(call: Callable[[Data], Any], left_out: float, rows: Data) -> Da
     return dense
 
 
-def is_pipeline(model: UserModel) -> bool:
-    """Whether a model is a pipeline of scikit-learn."""
-    from sklearn.pipeline import Pipeline
+def _after(step: Step, call: Callable[[Data], Any], rows: Data) -> Any:
+    """Return what `call` gives for transformed rows."""
+    return call(step(rows))
 
-    return isinstance(model, Pipeline)
+
+def _encoded(step: Step, encode: Callable[[Data], FloatArray], rows: Data) -> FloatArray:
+    """Return transformed rows as the numbers that splits compare."""
+    X = encode(step(rows))
+    if (np.abs(X) > LARGEST).any():
+        said = f"The pipeline turns a value into an infinite one, or one beyond {LARGEST:.0e}"
+        raise ValueError(f"{said}. Replace it, or make it missing.")
+    return X
+
+
+def players_of_columns(read: ReadModel, rows: Data, owner: IntArray, names: Sequence[str]) -> IntArray:
+    """Return the player of each column that the trees split on.
+
+    `owner` (c,) and `names` are the players and names of the columns of `rows`. A split on a column
+    that is made of one player's columns asks about that player, so the games are exact; a column
+    made of several players' is refused.
+    """
+    if read.origins is None:
+        return owner
+
+    asked = np.unique(np.concatenate([ensemble.column for ensemble in read.ensembles]))
+    players = np.full(len(read.origins), CONSTANT, dtype=np.intp)
+    for column in asked.tolist():
+        players[column] = _player(read.origins[column], owner, names)
+    _check_players(read, rows, owner, asked, players[asked])
+
+    # it makes no difference which player a constant belongs to, or a column on which no tree splits
+    return np.maximum(players, 0)
 
 
 def _player(of: Origin, owner: IntArray, names: Sequence[str]) -> int:
-    """The player that a transformed column belongs to; any for a constant, which no split asks about."""
-    players = {int(owner[c]) for c in of} or {0}
+    """Return the player that a transformed column belongs to, or `CONSTANT`."""
+    players = {int(owner[c]) for c in of}
     if len(players) > 1:
         inputs = listed([names[c] for c in sorted(of)])
-        said = f"The pipeline makes one column out of {inputs}, so its trees cannot be read by column"
-        raise MixedColumns(f"{said}. Explain these as one player, exactly, by groups=[[{inputs}]].")
-    return players.pop()
+        raise MixedColumns(
+            f"The pipeline makes one column out of {inputs}, so its trees cannot be read by column. "
+            f"Explain these as one player, exactly, by groups=[[{inputs}]].",
+            advice="",
+        )
+    return players.pop() if players else CONSTANT
 
 
-def origins(step: Any, n: int) -> list[Origin]:
-    """Where each column comes from that a fitted step makes of n columns."""
-    from sklearn.compose import ColumnTransformer
-    from sklearn.pipeline import FeatureUnion
+def _check_players(read: ReadModel, rows: Data, owner: IntArray, asked: IntArray, players: IntArray) -> None:
+    """Raise an error where a column of `asked` changes with other players than its own one."""
+    n, d = len(rows), int(owner.max()) + 1
+    before = read.encode(rows)[:, asked]
+    constant = players == CONSTANT
+    rounding = 1e-9 * np.abs(np.nan_to_num(before)).max(axis=0)
+    close = partial(np.isclose, rtol=0, atol=rounding, equal_nan=True)
+    wrong = constant & ~np.all(close(before, before[:1]), axis=0)  # (columns asked)
 
-    if step in (None, "passthrough"):
-        return [frozenset([c]) for c in range(n)]
-    if is_pipeline(step):
-        made = origins(None, n)
-        for _, inner in step.steps:
-            made = [frozenset[int]().union(*(made[c] for c in of)) for of in origins(inner, len(made))]
-        return made
-    if isinstance(step, FeatureUnion):
-        return [of for _, inner in step.transformer_list if inner != "drop" for of in origins(inner, n)]
-    if not isinstance(step, ColumnTransformer):
-        return _of_leaf(step, n)
-    made = [frozenset()] * max(where.stop for where in step.output_indices_.values())
-    for name, inner, _ in step.transformers_:
-        where, inputs = step.output_indices_[name], step._transformer_to_input_indices.get(name, ())
-        if where.stop > where.start:
-            made[where] = [frozenset(inputs[c] for c in of) for of in origins(inner, len(inputs))]
-    return made
+    # Rows exchange the values of the players with 0, or with 1, at one place of their number in
+    # binary: of any two players there is a table (of m) in which the one's values are exchanged and
+    # the other's are not.
+    bits = np.arange(d) >> np.arange(max(1, (d - 1).bit_length()))[:, None] & 1
+    stays = np.concatenate([bits, 1 - bits]) == 1  # (m, d)
+    order = np.random.default_rng(0).permutation(n)
+    for some in batches(len(stays), max(1, CELLS // (n * len(read.origins or ())))):
+        kept = stays[some]
+        here, there = np.tile(np.arange(n), len(kept)), np.tile(order, len(kept))
+        exchanged = kind_of(rows).mix(rows, here, np.repeat(kept[:, owner], n, axis=0), rows, there)
+        X = read.encode(exchanged)[:, asked].reshape(len(kept), n, len(asked))
+        differs = ~np.all(close(X, before), axis=1)  # (some of m, columns asked)
+        wrong |= np.any(differs & (constant | kept[:, players]), axis=0)
 
-
-def _of_leaf(step: Any, n: int) -> list[Origin]:
-    """By the names that a step gives when its inputs are called by tokens, where its kind works column by column."""
-    kind, anonymous = type(step), copy(step)
-    if kind.__name__ == "FunctionTransformer" and (step.func is None or isinstance(step.func, np.ufunc)):
-        return origins(None, n)
-    vars(anonymous).pop("feature_names_in_", None)
-    by_column = kind.__module__.startswith(BY_COLUMN) and kind.__name__ not in MIXING
-    try:
-        made = anonymous.get_feature_names_out([TOKEN.format(c) for c in range(n)] if by_column else None)
-    except (AttributeError, ValueError) as error:
-        raise UnreadableModel(f"{kind.__name__} does not tell the columns that it makes: {error}") from error
-    if by_column:
-        return [frozenset(map(int, re.findall(TOKEN.format(r"(\d+)"), name))) for name in made]
-    return [frozenset(range(n))] * len(made)
+    if wrong.any():
+        raise UnreadableModel(
+            "A column that the pipeline makes changes with other columns than those that its step "
+            "names, so splits on it cannot be credited to one."
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -21,6 +21,7 @@ import pandas as pd
 
 from weightedshap.checks import FloatArray, IntArray
 from weightedshap.inputs import Column, Data, column_of, feeding, kind_of
+from weightedshap.inputs.calls import METHODS
 from weightedshap.trees.ensembles import Ensemble, Tree, pack
 
 if TYPE_CHECKING:
@@ -41,10 +42,25 @@ Node = Mapping[str, Any]  # of a library's JSON
 class UnreadableModel(ValueError, TypeError):
     """A model that is no tree ensemble, or one whose trees cannot be read exactly."""
 
+    def __init__(self, reason: str, advice: str = f"{GAMES_FOR_OTHERS}.") -> None:
+        super().__init__(reason, advice)
+
+    def __str__(self) -> str:
+        return " ".join(self.args).strip()
+
+    @property
+    def reason(self) -> str:
+        """Why, in a sentence that makes sense beside the games that explain the model instead."""
+        return str(self.args[0])
+
 
 @dataclass(frozen=True)
 class ReadModel:
-    """A tree ensemble that was read."""
+    """A tree ensemble that was read.
+
+    Its splits are on the columns of the rows, or on columns that an ``encoder`` makes of them;
+    ``origins`` are the columns of the rows that each of these comes from.
+    """
 
     ensembles: tuple[Ensemble, ...]  # one for each raw output
     raw: Callable[[Any], Any]  # rows → (n, k), the library's own prediction on that scale
@@ -53,9 +69,13 @@ class ReadModel:
     factor: float | FloatArray = 1.0  # what they are times
     missing: float = np.nan  # the number that stands for a missing value
     one_thread: bool = False  # whether `raw` keeps to one
+    encoder: Callable[[Data], FloatArray] | None = None  # rows → (n, c) what splits compare
+    origins: tuple[frozenset[int], ...] | None = None  # (c,); None for the columns of the rows
 
     def encode(self, rows: Data) -> FloatArray:
         """Rows as the numbers that splits compare: categories as their codes, missing values as NaN."""
+        if self.encoder is not None:
+            return self.encoder(rows)
         if isinstance(rows, np.ndarray):
             X = np.ascontiguousarray(rows, dtype=np.float64)
         else:
@@ -82,49 +102,75 @@ def _encoded(column: pd.Series[Any], categories: Sequence[Any] | None) -> FloatA
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
         raise UnreadableModel(
-            f"Column {str(column.name)!r} holds {column.dtype} values, which these trees do not compare. Turn it into "
-            f"numbers, or into a category before training; {GAMES_FOR_OTHERS}."
+            f"Column {str(column.name)!r} holds {column.dtype} values, which these trees do not compare.",
+            f"Turn it into numbers, or into a category before training; {GAMES_FOR_OTHERS}.",
         ) from error
+
+
+def library_of_class(kind: type) -> str:
+    """Return the name of the package that a class belongs to."""
+    return kind.__module__.partition(".")[0]
+
+
+def base_among(model: Any, known: Container[tuple[str, str]]) -> tuple[str, str] | None:
+    """Return package and name of the first class of a model, or base of it, among `known`."""
+    kinds = ((library_of_class(kind), kind.__name__) for kind in type(model).__mro__)
+    return next((kind for kind in kinds if kind in known), None)
+
+
+def refuse_own_prediction(model: Any, base: tuple[str, str]) -> None:
+    """Raise an error for a user's subclass of `base` (package, name) that predicts otherwise."""
+    for kind in type(model).__mro__:
+        if (library_of_class(kind), kind.__name__) == base:
+            return
+        own = [name for name in METHODS if name in vars(kind)]
+        if own and library_of_class(kind) != base[0]:
+            said = f"{kind.__name__} is a {base[1]} with a `{own[0]}` of its own"
+            raise UnreadableModel(f"{said}, of which its trees may know nothing.")
 
 
 def read_model(model: Any, rows: Data) -> ReadModel:
     """Read `model`, and check the reading against its own predictions, see `probes`."""
-    reader = READERS.get(type(model).__module__.partition(".")[0])
-    found = reader(model, rows) if reader else None
-    if found is None:
+    base = base_among(model, READERS)
+    if base is None:
         raise UnreadableModel(
             f"{type(model).__name__} is not a tree ensemble that can be read (LightGBM, XGBoost, CatBoost, and "
-            f"scikit-learn's trees, forests and boosting can). {GAMES_FOR_OTHERS}."
+            "scikit-learn's trees, forests and boosting can)."
         )
-    return _checked(found, probes(found, rows))
+    refuse_own_prediction(model, base)
+    return checked(READERS[base](model, rows), rows)
 
 
-def _checked(found: ReadModel, rows: Data) -> ReadModel:
-    """`found` with offsets set so that trees add up to the library's own prediction, or an error."""
-    X, own = found.encode(rows), found.predict(rows)
-    if own.shape[1] != len(found.ensembles):
+def checked(read: ReadModel, rows: Data) -> ReadModel:
+    """Return `read` with offsets by which trees add up to its raw prediction, or raise an error."""
+    rows = probes(read, rows)
+    X, own = read.encode(rows), read.predict(rows)
+    if own.shape[1] != len(read.ensembles):
         raise UnreadableModel(
-            f"The model predicts {own.shape[1]} raw outputs but {len(found.ensembles)} ensembles were read; "
+            f"The model predicts {own.shape[1]} raw outputs but {len(read.ensembles)} ensembles were read; "
             "this kind of model is not supported."
         )
-    trees = np.stack([ensemble.predict(X) for ensemble in found.ensembles], axis=1)
+    trees = np.stack([ensemble.predict(X) for ensemble in read.ensembles], axis=1)
     offsets = np.median(own - trees, axis=0)
     worst = float(np.abs(own - trees - offsets).max())
     if not worst <= 1e-5 * (1 + float(np.abs(own).max())):
         raise UnreadableModel(
             f"The trees of this model do not add up to its prediction (they differ by up to {worst:.3g}), so it cannot "
             "be explained exactly. This happens with an initial estimator that depends on the row, or categories "
-            f"that are coded otherwise than in training. {GAMES_FOR_OTHERS}."
+            "that are coded otherwise than in training."
         )
-    ensembles = tuple(replace(e, offset=e.offset + o) for e, o in zip(found.ensembles, offsets, strict=True))
-    return replace(found, ensembles=ensembles)
+    ensembles = tuple(replace(e, offset=e.offset + o) for e, o in zip(read.ensembles, offsets, strict=True))
+    return replace(read, ensembles=ensembles)
 
 
 def probes(found: ReadModel, rows: Data) -> Data:
     """`rows` and others made of their values, of the thresholds and the numbers next to these, and of holes.
 
-    One row, or copies of one, would pass with any trees at all: an offset could make up for what they miss.
+    One row, or copies of one, would pass with any trees at all: an offset could make up for what they miss. Where
+    trees do not split on the columns of the rows, the rows are all there is.
     """
+    if found.origins is not None:
+        return rows
     kind, rng = kind_of(rows), np.random.default_rng(0)
     columns = [_probed(column_of(rows, c), found, c, rng) for c in range(rows.shape[1])]
     made = kind.build(columns, rows, "background")
@@ -153,8 +199,7 @@ def _probed(column: Column, found: ReadModel, c: int, rng: np.random.Generator) 
 
 
 def _refuse(what: str) -> NoReturn:
-    reason = "cannot be read as splits on single columns, so Δ would not be exact"
-    raise UnreadableModel(f"{what} {reason}. {GAMES_FOR_OTHERS}.")
+    raise UnreadableModel(f"{what} cannot be read as splits on single columns, so Δ would not be exact.")
 
 
 def _flat(root: Node, left_key: str, right_key: str) -> tuple[list[Node], IntArray]:
@@ -286,9 +331,15 @@ def _xgboost_tree(tree: Mapping[str, Any], weight: float) -> Tree:
 
 def read_catboost(model: CatBoost, rows: Data) -> ReadModel:
     """A CatBoost model with splits on numbers, through its JSON format."""
+    from catboost import CatBoostError
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
-        model.save_model(str(path), format="json")
+        try:
+            model.save_model(str(path), format="json")
+        except CatBoostError as error:  # of features made of text or of embeddings
+            said = str(error).rpartition(": ")[2]
+            raise UnreadableModel(f"CatBoost saves these trees in no format to read ({said}).") from error
         dump = json.loads(path.read_text())
     columns = {f["feature_index"]: f for f in dump["features_info"].get("float_features", [])}
     scale, biases = dump["scale_and_bias"]
@@ -331,7 +382,7 @@ def _catboost_split(split: Node, columns: Mapping[int, Any]) -> tuple[int, float
     return feature["flat_feature_index"], float(split["border"]), feature["nan_value_treatment"] != "AsTrue"
 
 
-def read_sklearn(model: BaseEstimator, rows: Data) -> ReadModel | None:
+def read_sklearn(model: BaseEstimator, rows: Data) -> ReadModel:
     """Single trees, forests, and both kinds of gradient boosting."""
     from sklearn import base, ensemble, tree
 
@@ -344,12 +395,13 @@ def read_sklearn(model: BaseEstimator, rows: Data) -> ReadModel | None:
     if isinstance(model, (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegressor)):
         outputs = [[_sklearn_tree(member.tree_) for member in members] for members in model.estimators_.T]
         ensembles = [pack(trees, model.learning_rate, single=True) for trees in outputs]
-    elif isinstance(model, (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)):
-        ensembles = _histogram_ensembles(model, classifier)
-    else:
-        return None
-    raw = model.decision_function if classifier else model.predict
-    return ReadModel(tuple(ensembles), feeding(raw, model))
+        return ReadModel(tuple(ensembles), feeding(_raw_of(model, classifier), model))
+    return _read_histograms(model, classifier)
+
+
+def _raw_of(model: BaseEstimator, classifier: bool) -> Callable[[Any], Any]:
+    """Return the method of a boosted model that gives the sum of its trees."""
+    return model.decision_function if classifier else model.predict  # type: ignore[no-any-return]
 
 
 def _read_forest(model: BaseEstimator, members: Sequence[BaseEstimator], classifier: bool) -> ReadModel:
@@ -370,25 +422,70 @@ def _sklearn_tree(tree: Nodes, output: int = 0, classifier: bool = False) -> Tre
     return Tree(left, right, tree.feature, tree.threshold, nan_left, table[:, output], tree.weighted_n_node_samples)
 
 
-def _histogram_ensembles(model: BaseEstimator, classifier: bool) -> list[Ensemble]:
-    """scikit-learn has no public way to the trees of histogram boosting; the private one is checked like all."""
-    if np.any(model.is_categorical_):
-        _refuse("scikit-learn's histogram boosting with categorical features")
+def _read_histograms(model: BaseEstimator, classifier: bool) -> ReadModel:
+    """Read histogram boosting.
+
+    scikit-learn has no public way to its trees, nor to the encoder that turns categories into the
+    codes that they ask about, NaN for unknown ones; the private ways are checked like all.
+    """
     if not classifier and model.loss in ("poisson", "gamma"):
         _refuse(f"Histogram boosting with the {model.loss} loss, which has no public raw prediction and")
+    columns = np.arange(model.n_features_in_)
+    encoder = None
+    if np.any(model.is_categorical_):
+        is_categorical = np.asarray(model.is_categorical_, dtype=bool)
+        # the encoder puts columns with categories first
+        columns = np.argsort(~is_categorical, kind="stable")
+        transform = feeding(model._preprocessor.transform, model)
+        encoder = partial(_histogram_numbers, transform, columns)
+
     outputs = zip(*model._predictors, strict=True)
-    return [pack([_histogram_tree(predictor.nodes) for predictor in trees]) for trees in outputs]
+    trees = ([_histogram_tree(one, columns) for one in predictors] for predictors in outputs)
+    ensembles = tuple(pack(one_output) for one_output in trees)
+    return ReadModel(ensembles, feeding(_raw_of(model, classifier), model), encoder=encoder)
 
 
-def _histogram_tree(nodes: npt.NDArray[np.void]) -> Tree:
+def _histogram_numbers(transform: Callable[[Data], Any], columns: IntArray, rows: Data) -> FloatArray:
+    """Return rows as the numbers that histogram boosting compares, in the order of the rows' columns.
+
+    `columns` are the positions in the rows of the columns that `transform` makes.
+    """
+    made = np.asarray(transform(rows), dtype=np.float64)
+    X = np.empty_like(made)
+    X[:, columns] = made
+    return X
+
+
+def _histogram_tree(predictor: Any, columns: IntArray) -> Tree:
+    nodes = predictor.nodes
     left = np.where(nodes["is_leaf"], -1, nodes["left"].astype(np.int64))
-    column, threshold, nan_left = nodes["feature_idx"], nodes["num_threshold"], nodes["missing_go_to_left"]
-    return Tree(left, nodes["right"], column, threshold, nan_left, nodes["value"], nodes["count"])
+    on_sets = np.flatnonzero((nodes["is_categorical"] != 0) & (left >= 0))
+    bits = predictor.raw_left_cat_bitsets
+    sets = {int(node): _codes(bits[nodes["bitset_idx"][node]]) for node in on_sets}
+    threshold = np.where(nodes["is_categorical"], 0.0, nodes["num_threshold"])
+    column = columns[nodes["feature_idx"]]
+    nan_left, value, cover = nodes["missing_go_to_left"], nodes["value"], nodes["count"]
+    return Tree(left, nodes["right"], column, threshold, nan_left, value, cover, categories=sets)
 
 
-READERS: Mapping[str, Callable[[Any, Any], ReadModel | None]] = {
-    "lightgbm": read_lightgbm,
-    "xgboost": read_xgboost,
-    "catboost": read_catboost,
-    "sklearn": read_sklearn,
+def _codes(words: npt.NDArray[np.uint32]) -> list[int]:
+    """Return which bits of words of 32 are set."""
+    return [32 * w + bit for w, word in enumerate(words.tolist()) for bit in range(32) if word >> bit & 1]
+
+
+FROM_SKLEARN = (
+    *("DecisionTreeClassifier", "DecisionTreeRegressor"),
+    *("RandomForestClassifier", "RandomForestRegressor"),
+    *("ExtraTreesClassifier", "ExtraTreesRegressor"),
+    *("GradientBoostingClassifier", "GradientBoostingRegressor"),
+    *("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"),
+)
+READERS: Mapping[tuple[str, str], Callable[[Any, Any], ReadModel]] = {
+    ("lightgbm", "Booster"): read_lightgbm,
+    ("lightgbm", "LGBMModel"): read_lightgbm,
+    ("xgboost", "Booster"): read_xgboost,
+    ("xgboost", "XGBModel"): read_xgboost,
+    ("catboost", "CatBoost"): read_catboost,
+    **{("sklearn", name): read_sklearn for name in FROM_SKLEARN},
 }
+"""What reads a tree ensemble, by the package and the name of its class."""
