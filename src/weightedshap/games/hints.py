@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 HELPERS = 40  # columns at most that hints are drawn from
 KNOTS = 256  # of the way from a column to its scores
 RIDGE = 0.01  # added to variances, which are at most one
+DECIMALS = 9  # of scores and covariances
 LANES = 2**14  # masked rows laid out at once
 GROWN = {"num_leaves": 15, "learning_rate": 0.15, "num_threads": 1, "seed": 0}  # trees that tell which columns matter
 ROUNDS, ENOUGH = 40, 10_000  # of them, and rows that they are grown on
@@ -52,7 +53,9 @@ class Hints:
         """Hints about the columns `guessed` (K,) of the encoded background X (n, c)."""
         ways = [_scores(column, table.weights) for column in X.T]
         Z = np.stack([np.interp(column, *way) for column, way in zip(X.T, ways, strict=True)], axis=1)
-        covariance = np.atleast_2d(np.cov(Z.T, aweights=table.weights, bias=True))
+        # Processors add up a matrix product in different orders. Trees split between equal hints that
+        # differ in their last digit, so without rounding another machine would choose other weights.
+        covariance = np.round(np.atleast_2d(np.cov(Z.T, aweights=table.weights, bias=True)), DECIMALS)
         told = (covariance[:, guessed] ** 2).sum(axis=1)
         told[guessed] = np.inf
         others = np.argsort(-told, kind="stable")[len(guessed) : max(HELPERS, len(guessed))]
@@ -100,7 +103,7 @@ def _scores(column: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
     weight = np.bincount(place, weights)
     below = np.clip(np.cumsum(weight) - weight / 2, 0.25 / len(column), 1 - 0.25 / len(column))
     kept = np.unique(np.linspace(0, len(values) - 1, KNOTS).astype(np.intp))
-    return values[kept], special.ndtri(below[kept])
+    return values[kept], np.round(special.ndtri(below[kept]), DECIMALS)
 
 
 def columns_that_matter(X: FloatArray, f: FloatArray, weights: FloatArray, n: int) -> IntArray:
