@@ -16,15 +16,13 @@ import pytest
 mpl.use("Agg")
 
 import weightedshap as ws
+from tests.pages import DOCS, PAGES, ROOT, WRITTEN, blocks_of
 from tests.test_public_names import MODULES
 
-ROOT = Path(__file__).parent.parent
-DOCS, EXAMPLES = ROOT / "docs", sorted((ROOT / "examples").glob("plot_*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 OURS = [*MODULES, ".engines", ".report"]
 SNIPPETS = dict(re.findall(r"^(weightedshap\.[\w.]+)\n((?:.+\n?)+)", (DOCS / "snippets.txt").read_text("utf-8"), re.M))
 TOPICS = "housing credit classes pipeline torch groups voting superpixels honest weights_by_row streaming from_shap"
-WRITTEN = [*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")]  # those below reference/generated are made
-PAGES = sorted([*WRITTEN, *ROOT.glob("*.md")])
 LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -103,13 +101,51 @@ def test_pages_know_nothing_of_the_machine_they_were_written_on(page):
     assert not re.search(r"(?<![\w./])/(work|tmp|home|root)/", page.read_text(encoding="utf-8"))
 
 
+TEN_LINES = (ROOT / "README.md", DOCS / "index.md", DOCS / "start.md")
+
+
+def ten_lines(page: Path) -> str:
+    """The first Python of a page."""
+    return next(block.text for block in blocks_of(page) if block.language == "python")
+
+
 def test_the_ten_lines_are_the_same_everywhere():
-    first = [re.search(r"^```python\n(.*?)^```$", p.read_text(encoding="utf-8"), re.M | re.S)[1] for p in TEN_LINES]
+    first = [ten_lines(page) for page in TEN_LINES]
     shared = [block[: block.index("explanation.values")] for block in first]
     assert len({re.sub(r"\s+$", "", block) for block in shared}) == 1
 
 
-TEN_LINES = (ROOT / "README.md", DOCS / "index.md", DOCS / "start.md")
+def letters_beside(sidebars: float) -> int:
+    """Return how many letters of code a line of the site has room for, in a window of 1300 pixels.
+
+    From the style sheets of pydata-sphinx-theme 0.23 and docs/_static/house.css. The article takes
+    what the scroll bar and the sidebars (in rem) leave, at most the width that house.css allows. Its
+    padding is one rem on each side and two more on the left; that of code is one rem and a border of
+    one pixel on each side. Code is set in 0.875 rem, and the widest font that the theme asks for,
+    Menlo, takes 0.602 of that for a letter.
+    """
+    window = 1300
+    scroll_bar = 15
+    rem = 16
+    house = (DOCS / "_static" / "house.css").read_text(encoding="utf-8")
+    most = float(re.search(r"\.bd-article-container \{ max-width: (\d+)rem; \}", house)[1])
+
+    article = min(most * rem, window - scroll_bar - sidebars * rem)
+    content = article - (2 + 2) * rem
+    code = content - 2 * (rem + 1)
+    return int(code / (0.602 * 0.875 * rem))
+
+
+@pytest.mark.parametrize(
+    ("page", "sidebars"),
+    [
+        ("index.md", 17),  # the contents of the page, on the right
+        ("start.md", 17 + 16),  # and those of the site, on the left
+    ],
+)
+def test_the_ten_lines_fit_into_their_column(page, sidebars):
+    """Of a longer line the end is cut off until the reader scrolls. Two letters are left for other fonts."""
+    assert max(map(len, ten_lines(DOCS / page).splitlines())) <= letters_beside(sidebars) - 2
 
 
 def test_the_gallery_shows_what_people_look_for():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import matplotlib as mpl
 import pytest
@@ -13,31 +12,46 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import weightedshap as ws
+from tests.pages import DOCS, ROOT, blocks_of, run
 from weightedshap.estimators import ESTIMATORS
 from weightedshap.games import GAMES
 from weightedshap.utilities import UTILITIES
 from weightedshap.weights import FAMILIES
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-CHOICES = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
+PAGE = ROOT / "README.md"
+README = PAGE.read_text(encoding="utf-8")
+CHOICES = (DOCS / "choose.md").read_text(encoding="utf-8")
+SHORTLIST = re.compile(r"^explanation\.shortlist\((\d+)\)", re.MULTILINE)
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
+    return [block.text for block in blocks_of(PAGE) if block.language == language]
 
 
 @pytest.mark.filterwarnings("ignore:The set_(bad|over|under) function:PendingDeprecationWarning")  # import of shap
 def test_the_python_runs_from_top_to_bottom(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in blocks("python"):
-        exec(compile(block, "README.md", "exec"), names)
+
+    names = run(PAGE)
+
     plt.close("all")
     explanation = names["explanation"]
     assert isinstance(explanation, ws.Explanation)
-    assert explanation.values.shape == (10, 10)
     assert ws.explain(names["vote"]).shapley[0] == pytest.approx([1 / 3] * 3)
+    assert_few_features_suffice(explanation)
+
+
+def assert_few_features_suffice(explanation: ws.Explanation) -> None:
+    """Of the row that the example asks about, so that the reader sees what a shortlist is."""
+    pages = PAGE, DOCS / "start.md"
+    rows = [row for page in pages for row in SHORTLIST.findall(page.read_text(encoding="utf-8"))]
+    assert len(rows) == 2
+    assert rows[0] == rows[1]
+
+    found = explanation.shortlist(int(rows[0]))
+
+    assert found.enough
+    assert 2 <= len(found) <= 3
 
 
 def test_the_commands_are_targets_of_the_makefile():
