@@ -20,7 +20,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import weightedshap as ws
-from tests.pages import PAGES, ROOT, blocks_of, matches, name_of, run, shown_value
+from tests.pages import PAGES, ROOT, blocks_of, comparable, matches, name_of, run, shown_value
 from weightedshap import cli
 
 NOT_RUN = {  # page → how the blocks begin that cannot run here, and why
@@ -74,6 +74,26 @@ def test_calls_in_blocks_that_cannot_run_have_arguments_that_exist(page):
             function = eval(ast.unparse(node.func), {"ws": ws})
             keywords = {keyword.arg: keyword.value for keyword in node.keywords}
             inspect.signature(function).bind(*node.args, **keywords)
+
+
+def test_the_page_of_choices_tells_what_an_example_of_the_gallery_finds():
+    example = (ROOT / "examples" / "plot_08_honest.py").read_text(encoding="utf-8")
+    names = {}
+    exec(example.split("evaluation = ")[0], names)
+    X, y = names["X"][350:], names["y"][350:]
+    rankings = ["WeightedSHAP", "WeightedSHAP shared", "WeightedSHAP wide", "Shapley"]
+    found = ws.evaluate(names["explainer"], X, y, methods=rankings, metrics=[])
+
+    area = found.areas(found.judges[0]).mean(axis=0)
+    own, shared, wide = np.round(100 * area[:3] / area[3]).astype(int)
+
+    page = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8").replace("\n", " ")
+    for told in (
+        f"own weights leave about {own} % of Shapley's recovery error",
+        f"one shared weight about {shared} %",
+        f"would confirm on that table ({wide} and {own} %)",
+    ):
+        assert comparable(told) in comparable(page), told
 
 
 # commands -----------------------------------------------------------------------------------------------
