@@ -20,7 +20,7 @@ demo: $(VENV)/.base  ## explain a small model and draw demo.png (no torch needed
 	$(BIN)/weightedshap demo
 
 test: $(VENV)/.full  ## the tests, without the slow ones
-	$(BIN)/python -m pytest -n 2 -m "not slow and not attack and not engines"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not attack"
 
 test-slow: $(VENV)/.full  ## only the slow tests
 	$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
@@ -37,10 +37,10 @@ test-engines: $(VENV)/.engines  ## the tests on Dask, Ray and Spark (Java 17), e
 	WEIGHTEDSHAP_ENGINES=1 $(BIN)/python -m pytest -m engines tests/engines
 
 test-newest:  ## the tests on Python 3.13 (PEERS_PYTHON) with the newest of everything, without torch
-	$(MAKE) test PYTHON="$(PEERS_PYTHON)" VENV=.venv-newest CONSTRAINTS=constraints-newest.txt EXTRAS=$(WITHOUT_TORCH)
+	$(MAKE) --no-print-directory test PYTHON="$(PEERS_PYTHON)" VENV=.venv-newest CONSTRAINTS=constraints-newest.txt EXTRAS=$(WITHOUT_TORCH)
 
 test-lowest:  ## the tests on the lowest versions that pyproject.toml allows, without torch
-	$(MAKE) test VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt EXTRAS=$(WITHOUT_TORCH)
+	$(MAKE) --no-print-directory test VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt EXTRAS=$(WITHOUT_TORCH)
 
 test-all: $(VENV)/.full  ## all tests
 	$(BIN)/python -m pytest -n 2

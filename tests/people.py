@@ -14,7 +14,7 @@ def real(name, rows=400):
     """The first rows of one of the paper's datasets; the test is skipped where the file is not there."""
     folder = os.environ.get("WEIGHTEDSHAP_DATA")
     if not folder or not (Path(folder) / f"{name}.csv.gz").exists():
-        pytest.skip(f"WEIGHTEDSHAP_DATA does not point to a folder with {name}.csv.gz")
+        pytest.skip("on the paper's data; to run: set WEIGHTEDSHAP_DATA to the folder that holds it, see docs/paper.md")
     return pd.read_csv(Path(folder) / f"{name}.csv.gz", nrows=rows)
 
 

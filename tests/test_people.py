@@ -313,7 +313,7 @@ def test_lightgbm_is_asked_once_about_each_row_and_takes_one_thread():
 
 
 def test_a_pipeline_fitted_on_polars_is_fed_polars():
-    pytest.importorskip("sklearn", "1.8", reason="passes frames of polars through from 1.8 on")
+    pytest.importorskip("sklearn", "1.8")  # passes frames of polars through
     pl = pytest.importorskip("polars")
     frame = people().fillna({"city": "Ulm"}).astype({"kind": str})
     rows = pl.from_pandas(frame)

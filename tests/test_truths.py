@@ -17,7 +17,7 @@ from conditionals import Distribution, Trees, Truth, mean
 from truths import REAL, SETTINGS, Setting, make, make_real, real_half, target, value_of
 from weightedshap.coalitions import all_coalitions, ends, prefixes
 
-pytest.importorskip("scipy", "1.15", reason="benchmarks/truths.py needs scipy 1.15")
+pytest.importorskip("scipy", "1.15")  # benchmarks/truths.py needs it
 
 COVARIANCES = np.array([[[1, 0.6, 0.2], [0.6, 1, 0.5], [0.2, 0.5, 1]], [[1, -0.5, 0], [-0.5, 0.8, 0.3], [0, 0.3, 0.6]]])
 ALONE = np.ones(1), np.zeros((1, 3)), COVARIANCES[:1]

@@ -20,7 +20,9 @@ from tests import night
 pytestmark = [
     pytest.mark.engines,
     pytest.mark.filterwarnings("ignore"),  # engines warn of each other's versions
-    pytest.mark.skipif("WEIGHTEDSHAP_ENGINES" not in os.environ, reason="run by `make test-engines`"),
+    pytest.mark.skipif(
+        "WEIGHTEDSHAP_ENGINES" not in os.environ, reason="on Dask, Ray and Spark; to run: make test-engines"
+    ),
 ]
 
 MORTAL = """

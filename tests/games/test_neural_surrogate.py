@@ -18,7 +18,10 @@ from weightedshap.games import GAMES, NeuralSurrogate, TreeSurrogate, block_exch
 from weightedshap.inputs import as_model, as_table
 from weightedshap.network.training import CompiledLearner
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None,
+    reason="with torch; to run: pip install torch",
+)
 
 TINY = NeuralSurrogate(units=16, epochs=3, batch=64, every=1)
 ROW = np.array([[0.5, -1.0, 2.0, 0.1]])

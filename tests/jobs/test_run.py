@@ -323,7 +323,7 @@ def mounted(folder, options):
     """A file system of its own, where that is allowed."""
     folder.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True).returncode:
-        pytest.skip("file systems cannot be mounted here")
+        pytest.skip("of full and of read-only disks; to run: make test as root, who may mount file systems")
 
 
 @pytest.fixture

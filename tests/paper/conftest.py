@@ -93,7 +93,7 @@ class StandIn:
 @pytest.fixture
 def openml(tmp_path, monkeypatch):
     """A function that puts a `StandIn` in the place of OpenML, with an empty cache and no data directory."""
-    pytest.importorskip("sklearn", "1.7", reason="the stand-in speaks as OpenML does to scikit-learn 1.7")
+    pytest.importorskip("sklearn", "1.7")  # the stand-in speaks as OpenML does to this version
     monkeypatch.delenv(datasets.VARIABLE, raising=False)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
     monkeypatch.setattr(sklearn_openml.time, "sleep", lambda seconds: None)

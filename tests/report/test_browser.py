@@ -30,11 +30,11 @@ EVIL = (
 
 @pytest.fixture(scope="module")
 def browser():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
+    webdriver = pytest.importorskip("selenium.webdriver")
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     driver = shutil.which("chromedriver")
     if not chromium or not driver:
-        pytest.skip("no Chromium with chromedriver here (Debian: apt-get install chromium chromium-driver)")
+        pytest.skip("of the report in a browser; to run: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
