@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from weightedshap.checks import FloatArray, IntArray, field_values
 from weightedshap.inputs import Data, UserModel, feeding
 from weightedshap.inputs.calls import how_to_call, library_of
-from weightedshap.inputs.groups import listed
+from weightedshap.inputs.groups import code_of_one_player, listed
 from weightedshap.trees.readers import ReadModel, UnreadableModel, read_model
 
 Origin = frozenset[int]
@@ -88,7 +88,8 @@ def _player(of: Origin, owner: IntArray, names: Sequence[str]) -> int:
     if len(players) > 1:
         inputs = listed([names[c] for c in sorted(of)])
         said = f"The pipeline makes one column out of {inputs}, so its trees cannot be read by column"
-        raise MixedColumns(f"{said}. Explain these as one player, exactly, by groups=[[{inputs}]].")
+        code = code_of_one_player(of, owner, names)
+        raise MixedColumns(f"{said}. Explain these as one player, exactly, by {code}.")
     return players.pop()
 
 
