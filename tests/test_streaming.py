@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -157,6 +158,57 @@ def test_a_bad_row_is_named(column, value, message):
     text[column][37] = value
     with pytest.raises(streaming.RowError, match=rf"Row 37 \(counted from 0\).*{message}"):
         told(EXACT, pa.table(text))
+
+
+def difference(rows):
+    """A function of two columns of numbers, in double precision, that takes holes for zeros."""
+    X = np.nan_to_num(np.asarray(rows, dtype=np.float64))
+    return X[:, 0] - 3 * X[:, 1]
+
+
+SINGLE = {
+    "numpy": np.ones((4, 2), dtype=np.float32),
+    "pandas": pd.DataFrame(np.ones((4, 2), dtype=np.float32), columns=["x0", "x1"]),
+}
+
+
+@pytest.mark.parametrize("form", ["double", "text"])
+@pytest.mark.parametrize("kind", SINGLE)
+def test_rows_of_a_file_are_explained_as_those_in_memory_beside_a_background_in_single_precision(kind, form):
+    rows = pd.DataFrame({"x0": [2.0**24 + 1, 0.1], "x1": [1e10, 1 / 3]})
+    made = ws.Explainer(difference, SINGLE[kind], game="marginal", judge="game", estimator="exact", progress=False)
+    table = pa.Table.from_pandas(rows)
+    sent = table if form == "double" else pa.table({name: table[name].cast(pa.string()) for name in rows})
+    found = told(made, sent, key=None)
+    assert found["prediction"].to_pylist() == made(rows).predictions.tolist() == difference(rows).tolist()
+
+
+@pytest.mark.parametrize("kind", SINGLE)
+def test_a_file_in_single_precision_stays_so(kind):
+    def only_single(rows):
+        assert {str(dtype) for dtype in (rows.dtypes if kind == "pandas" else [rows.dtype])} == {"float32"}
+        return difference(rows)
+
+    made = ws.Explainer(only_single, SINGLE[kind], game="marginal", judge="game", estimator="exact", progress=False)
+    assert len(told(made, pa.table({"x0": np.float32([0.1]), "x1": np.float32([0.2])}), key=None)) == 1
+
+
+@pytest.mark.parametrize("column", [[2**53 + 1, None], ["9007199254740993", None], ["9007199254740993"], [str(2**63)]])
+def test_whole_numbers_of_a_file_that_floats_cannot_tell_apart_are_refused(column):
+    made = ws.Explainer(difference, SINGLE["pandas"], game="marginal", estimator="exact", progress=False)
+    with pytest.raises(streaming.RowError, match=r"whole numbers of 2\^53 and beyond"):
+        told(made, pa.table({"x0": column, "x1": [1.0] * len(column)}), key=None)
+
+
+def test_whole_numbers_of_text_stay_whole_beside_integers():
+    def whole(rows):
+        assert set(rows.dtypes) == {np.dtype("int64")}
+        return difference(rows)
+
+    made = ws.Explainer(whole, SINGLE["pandas"].astype("int64"), game="marginal", estimator="exact", progress=False)
+    assert told(made, pa.table({"x0": ["2", "3"], "x1": ["4", "5"]}), key=None)["prediction"].to_pylist() == [-10, -12]
+    with pytest.raises(streaming.RowError, match="holds text where the background holds numbers"):
+        told(made, pa.table({"x0": ["0x1F"], "x1": ["4"]}), key=None)
 
 
 def test_bad_rows_can_be_left_out():

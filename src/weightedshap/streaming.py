@@ -17,10 +17,11 @@ from weightedshap.explanation import Explanation
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.rows import Rows
 from weightedshap.inputs import Data, Table
-from weightedshap.inputs.columns import ARRAYS, Array
+from weightedshap.inputs.columns import ARRAYS, Array, check_exact, sizes_of_integers
 from weightedshap.selection import SHARED
 
 pa = require("pyarrow", "stream")  # this module is imported when rows are streamed
+pc = require("pyarrow.compute", "stream")
 
 Batch = Any  # a RecordBatch of Arrow
 Schema = Any  # its schema
@@ -267,9 +268,27 @@ def shared_weight(explainer: Explaining) -> tuple[int, ...]:
 
 def _read(column: Any, held: str, name: str) -> Any:
     """A column as Arrow has it; text, as of a CSV file, as what the background holds."""
-    if held == "text" or not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return column
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if is_text and held != "text":
+        column = _parsed(column, held, name)
+
+    # integers with holes will be floats in pandas
+    if pa.types.is_integer(column.type) and column.null_count:
+        bounds = pc.min_max(column).as_py()
+        check_exact(sizes_of_integers(bounds.values()), f"Column {name!r}")
+    return column
+
+
+def _parsed(column: Any, held: str, name: str) -> Any:
+    """Return text as booleans or numbers, as `held` says."""
     try:
-        return column.cast(pa.bool_() if held == "booleans" else pa.float64())
+        parsed = column.cast(pa.bool_() if held == "booleans" else pa.float64())
     except pa.ArrowInvalid as error:
         raise TypeError(f"Column {name!r} holds text where the background holds {held}. {error}") from error
+    # whole numbers as such: floats would round them from 2^53 on
+    for dtype in (pa.int64(), pa.uint64()) if held == "numbers" else ():
+        try:
+            return column.cast(dtype)
+        except pa.ArrowInvalid:
+            continue
+    return parsed

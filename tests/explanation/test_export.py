@@ -1,5 +1,6 @@
 """Explanations in the hands of shap and shapiq: the numbers, and every plot, without a warning."""
 
+import re
 import sys
 import warnings
 from dataclasses import replace
@@ -237,6 +238,18 @@ def test_the_rows_that_could_not_be_scaled_are_counted():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         explanation.to_shap("shift")  # what was asked for is no surprise
+
+
+def test_attributions_of_several_outputs_are_not_counted_as_rows():
+    explanation = explained(three_outputs, family="last")
+    shifted = int((normalized(explanation, "scale")[2] == "shift").sum())
+    assert shifted > 0.1 * 3 * N
+    said = rf"{shifted} of 24 attributions \(8 rows × 3 outputs\)"
+    assert any(re.search(f"^In {said} the values add up", note) for note in explanation.notes)
+    with pytest.warns(UserWarning, match=f"^{said} could not be scaled .* were shifted instead"):
+        explanation.to_shap("scale")
+    assert "of f(x) − base value in the median of rows and outputs" in str(explanation)
+    assert "of f(x) − base value in the median row" in str(explanation[..., 0])
 
 
 def test_some_features_cannot_make_up_the_prediction():

@@ -1,6 +1,7 @@
 """Tree games through scikit-learn pipelines: players are the columns that people pass, exactly."""
 
 import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -185,7 +186,7 @@ def test_columns_that_are_mixed_are_learned_unless_they_are_one_player():
     assert [game.info["game"] for game in explainer.games] == ["marginal", "distilled_trees"]
     (note,) = [note for note in explainer(FRAME[150:152]).notes if "pipeline" in note]
     assert "makes one column out of 'age', 'rooms'" in note
-    assert "by groups=[['age', 'rooms']]" in note
+    assert "by groups={'age + rooms': ['age', 'rooms']}." in note
     together = ws.Explainer(mixed(), FRAME[:150], groups=[["age", "rooms"]], progress=False)
     assert together.game.info["game"] == "tree_path"
     assert not any("pipeline" in note for note in together(FRAME[150:152]).notes)
@@ -195,6 +196,51 @@ def test_columns_that_are_mixed_are_learned_unless_they_are_one_player():
     enumerated = Marginal().fit(mixed().predict, ws.inputs.as_table(FRAME[:30], groups=[["age", "rooms"]]))
     S = all_coalitions(4)
     np.testing.assert_allclose(grouped.at(FRAME[40:41])(S), enumerated.at(FRAME[40:41])(S))
+
+
+WIDE = pd.DataFrame(RNG.normal(size=(N, 30)), columns=[f"mean of {chr(97 + c % 26)}{c}'s" for c in range(30)])
+
+
+def proposed(model, X, groups=None):
+    """The groups that are proposed for a pipeline with mixed columns: the code as it stands there, run with `X`."""
+    with pytest.raises(MixedColumns, match="one player, exactly") as error:
+        ws.Explainer(model, X, groups=groups, game="tree_path")
+    found = {"X": X}
+    exec(re.search(r"by (groups=\{.*\})\.$", str(error.value))[1], found)
+    return found["groups"]
+
+
+def exact(model, X, groups):
+    """How many players there are once the trees of a pipeline are read, in which every row's values are exact."""
+    explanation = ws.Explainer(model, X, groups=groups, game="tree_path", judge="game", family="shapley")(X[:5])
+    np.testing.assert_allclose(explanation.predictions, model.predict(X[:5]))
+    np.testing.assert_allclose(explanation.efficiency_gap, 0, atol=1e-9)
+    return explanation.values.shape[1]
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, np.asarray])
+def test_the_groups_proposed_for_mixed_columns_make_trees_exact_where_all_are_mixed(form):
+    X = form(WIDE)
+    pipeline = make_pipeline(PCA(2), boosted()).fit(X, TARGET)
+    assert exact(pipeline, X, proposed(pipeline, X)) == 1
+
+
+def test_the_groups_proposed_for_mixed_columns_name_each_of_them_where_others_are_not():
+    front = ColumnTransformer([("pca", PCA(3), list(WIDE.columns[3:28]))], remainder="passthrough")
+    pipeline = make_pipeline(front, boosted()).fit(WIDE, TARGET)
+    groups = proposed(pipeline, WIDE)
+    assert list(groups.values()) == [list(WIDE.columns[3:28])]
+    assert exact(pipeline, WIDE, groups) == 6
+
+
+def test_groups_proposed_for_mixed_columns_keep_those_there_are():
+    parts = [(name, PCA(2), list(WIDE.columns[at])) for name, at in (("a", slice(2, 5)), ("b", slice(10, 30)))]
+    pipeline = make_pipeline(ColumnTransformer(parts, remainder="passthrough"), boosted()).fit(WIDE, TARGET)
+    own = {"mine": list(WIDE.columns[4:6]), "yours": list(WIDE.columns[7:9])}
+    first = proposed(pipeline, WIDE, own)
+    second = proposed(pipeline, WIDE, first)
+    assert sorted(map(len, second.values())) == [2, 4, 20]
+    assert exact(pipeline, WIDE, second) == 7
 
 
 def test_a_pipeline_without_trees_has_no_note_on_mixing():

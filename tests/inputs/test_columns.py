@@ -33,9 +33,16 @@ def polars_frame():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.int8, np.uint8, bool])
 def test_an_array_keeps_its_dtype(dtype):
     table = as_table(np.array([[0, 1], [1, 1]], dtype=dtype))
-    row = table.align([1.0, 0.0])
+    row = table.align(np.array([1, 0], dtype=dtype))
     assert table.data.dtype == row.dtype == dtype
     assert mixed_rows(table, row, np.array([[True, False]]), table.data).dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int8, np.uint8, bool])
+def test_floats_of_a_list_stay_floats_beside_an_array_of_any_dtype(dtype):
+    row = as_table(np.array([[0, 1], [1, 1]], dtype=dtype)).align([1.0, 0.1])
+    assert row.dtype == np.float64
+    assert row.tolist() == [[1.0, 0.1]]
 
 
 def test_a_value_that_an_integer_array_cannot_hold_stays_what_it_is():
@@ -213,8 +220,10 @@ def test_mixed_rows_travel_between_pandas_and_polars():
 
 
 def test_a_row_as_a_dictionary_fits_a_polars_background():
-    row = {"size": None, "count": 3, "single": 1, "open": True, "city": "Hof", "kind": "green", "rank": "mid"}
-    assert as_table(polars_frame()).align(row).schema == polars_frame().schema
+    row = {"size": None, "count": 3, "single": 0.1, "open": True, "city": "Hof", "kind": "green", "rank": "mid"}
+    aligned = as_table(polars_frame()).align(row)
+    assert aligned.schema == {**polars_frame().schema, "single": pl.Float64}  # numbers are not rounded
+    assert aligned["single"].to_list() == [0.1]
 
 
 def test_a_row_of_objects_fits_a_frame():
@@ -232,10 +241,30 @@ def test_text_of_every_dtype_fits_text_of_every_other(dtype, other):
     assert column_of(aligned, 0).tolist() == ["Ulm", None]
 
 
-@pytest.mark.parametrize("dtype", ["Int64", "int8", "Float64", "float32", "boolean", "bool", object])
-def test_numbers_take_the_dtype_of_the_background(dtype):
+@pytest.mark.parametrize("dtype", ["Int64", "int8", "Float64", "boolean", "bool", object])
+@pytest.mark.parametrize("row", [[[1.0]], {"a": 1.0}, pd.Series({"a": 1.0})], ids=["list", "dict", "series"])
+def test_numbers_without_a_dtype_of_their_column_take_the_backgrounds_where_it_holds_them(dtype, row):
     background = pd.DataFrame({"a": pd.Series([True, False], dtype=dtype)})
-    assert as_table(background).align([[1.0]])["a"].dtype == background["a"].dtype
+    assert as_table(background).align(row)["a"].dtype == background["a"].dtype
+
+
+@pytest.mark.parametrize("held", ["Int64", "int8", "Float32", "float32", "float16", "boolean", "bool"])
+def test_numbers_of_a_frame_are_in_the_wider_of_both_dtypes(held):
+    background = pd.DataFrame({"a": pd.Series([True, False], dtype=held)})
+    row = pd.DataFrame({"a": [1.0]})
+    assert as_table(background).align(row)["a"].dtype == np.float64
+    assert as_table(row).align(background)["a"].dtype == np.float64
+
+
+@pytest.mark.parametrize("own", ["boolean", "Int64", "Float64", "Float32"])
+def test_a_hole_of_a_nullable_column_stays_one_beside_any_dtype(own):
+    row = pd.DataFrame({"a": pd.array([None, 1], dtype=own)})
+    for held in ("bool", "int8", "float32", "boolean", "Int8", "Float32"):
+        table = as_table(pd.DataFrame({"a": pd.Series([1, 0], dtype=held)}))
+        mixed = table.mix_each(table.align(row), np.arange(2), np.array([[True], [False]]), table.data, np.arange(2))
+        assert mixed["a"].isna().tolist() == [True, False], held
+        assert table.align(row)["a"].isna().tolist() == [True, False]
+        assert mixed["a"].dtype != object
 
 
 def test_a_hole_among_integers_and_booleans_stays_a_hole():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import FloatArray, IntArray, one_of, output_position, require
+from weightedshap.checks import BoolArray, FloatArray, IntArray, one_of, output_position, require
 from weightedshap.inputs import Data, is_frame, kind_of
 from weightedshap.lazily import pd
 from weightedshap.wording import plural
@@ -115,6 +115,16 @@ def scale_factors(explanation: Explanation) -> FloatArray:
     return np.where((factor > LEAST_FACTOR) & (factor < LARGEST_FACTOR), factor, np.nan)
 
 
+def counted(marked: BoolArray) -> str:
+    """Return how many are marked: ``12 of 20 rows`` (n,), or of attributions to outputs (n, k)."""
+    count = f"{int(marked.sum()):,}"
+    rows = plural(len(marked), "row")
+    if marked.ndim == 1:
+        return f"{count} of {rows}"
+    outputs = plural(marked.shape[1], "output")
+    return f"{count} of {plural(marked.size, 'attribution')} ({rows} × {outputs})"
+
+
 def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.str_]]:
     """Values (n, d[, k]) that add up to f(x), the factor of each row (n[, k]), and what was done: "scale" or "shift".
 
@@ -146,8 +156,9 @@ def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
     if normalize is not None:
         values, factor, by = normalized(explanation, normalize)
         errors = None if errors is None else errors * factor[:, None]
-        if normalize == "scale" and (shifted := int((by == "shift").sum())):
-            said = f"{shifted} of {plural(by.size, 'row')} could not be scaled to add up to the prediction and"
+        shifted = by == "shift"
+        if normalize == "scale" and shifted.any():
+            said = f"{counted(shifted)} could not be scaled to add up to the prediction and"
             warnings.warn(f"{said} were shifted instead, see `normalized_by`.", stacklevel=2)
     data, display = _columns(explanation)
     outputs = list(explanation.output_names) if explanation.has_outputs else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weightedshap.explanation.export import scale_factors
+from weightedshap.explanation.export import counted, scale_factors
 from weightedshap.explanation.slicing import same
 from weightedshap.games.surrogate import missed, misses
 from weightedshap.inputs.groups import listed
@@ -89,7 +89,7 @@ def _sparkline(explanation: Explanation) -> str:
 
 
 def unattributed(explanation: Explanation) -> str:
-    """What the attribution leaves of f(x) − base, in the median row."""
+    """Return what the attribution leaves of f(x) − base in the median over rows and outputs."""
     if explanation.values.shape[1] < explanation.family.d:
         return "features are selected, so the rest is not told"
     whole = np.abs(explanation.predictions - explanation.base_values)
@@ -97,7 +97,8 @@ def unattributed(explanation: Explanation) -> str:
         return "nothing, as f(x) is the base value"
     median = round(float(np.median(np.abs(explanation.efficiency_gap)[whole > 0] / whole[whole > 0])), 6)
     why = ": weighted attributions do not add up, see efficiency_gap" if median else ""
-    return f"{percent(median)} of f(x) − base value in the median row{why}"
+    middle = "median of rows and outputs" if explanation.has_outputs else "median row"
+    return f"{percent(median)} of f(x) − base value in the {middle}{why}"
 
 
 def notes_of_games(explanation: Explanation) -> Iterator[str]:
@@ -131,5 +132,6 @@ def notes_of_rows(explanation: Explanation) -> Iterator[str]:
     if len(used) == explanation.family.d:
         shifted = np.isnan(scale_factors(explanation))
         if shifted.mean() > MANY_SHIFTED:
-            said = f"In {shifted.sum()} of {plural(shifted.size, 'row')} the attributions add up to next to nothing, or"
-            yield f"{said} to the wrong side: there to_shap(normalize='scale') shifts instead of scaling."
+            said = "the values add up to next to nothing, or to the wrong side"
+            there = "there to_shap(normalize='scale') shifts instead of scaling"
+            yield f"In {counted(shifted)} {said}: {there}."

@@ -113,7 +113,7 @@ class FittedGaussian(FittedOnTable):
 
     def block(self, rows: Data) -> GaussianBlock:
         X = _numbers(rows, self.background)
-        return GaussianBlock(self.background.d, len(rows), self, X, self.margins.scores(X))
+        return GaussianBlock(self.background.d, len(rows), self, rows, X, self.margins.scores(X))
 
     def drawn(self, x: FloatArray, z: FloatArray, known: BoolArray) -> FloatArray:
         """(b, c) rows that share the known columns (c,) with x (c,), whose scores are z; others drawn given them."""
@@ -129,6 +129,7 @@ class GaussianBlock(Rowwise):
     """Rows whose hidden columns are drawn given the known ones."""
 
     fitted: FittedGaussian
+    rows: Data  # in the background's type
     X: FloatArray  # (n, c)
     Z: FloatArray  # (n, c) their scores
 
@@ -138,7 +139,8 @@ class GaussianBlock(Rowwise):
         means = np.empty((len(columns), len(fitted.model.chosen)))
         for cut in batches(len(columns), step):
             rows = np.concatenate([fitted.drawn(x, z, known) for known in columns[cut]])
-            predictions = fitted.model(table.kind.build(list(rows.T), table.data, "background"))  # floats throughout
+            # in dtypes of the rows, which hold the known cells exactly and may be wider than the background's
+            predictions = fitted.model(table.kind.build(list(rows.T), self.rows, "X"))
             means[cut] = predictions.reshape(-1, len(fitted.draws), means.shape[1]).mean(axis=1)
         return means
 

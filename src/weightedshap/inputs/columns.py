@@ -19,6 +19,7 @@ Data = Any
 UserModel = Any
 """A model as people bring it: an estimator or booster of any library, a network, a session, a function of rows."""
 Column = FloatArray | npt.NDArray[np.object_]
+Dtype = np.dtype[Any]
 R = TypeVar("R")
 
 IN_ORDER = "Pass the columns used in training, in the same order."
@@ -27,7 +28,16 @@ EXACT = 2.0**53  # from here on a float64 cannot tell neighbouring whole numbers
 
 @dataclass(frozen=True)
 class Kind(Generic[R]):
-    """What is done to rows of one kind. Columns are counted by c; `who` names the rows in an error."""
+    """What is done to rows of one kind. Columns are counted by c; `who` names the rows in an error.
+
+    The user's numbers are never rounded, so that the explained prediction is that of the user's
+    rows: `like`, `convert` (of plain columns of another kind), `join` and `mix` give a dtype that
+    holds the numbers of both sides, see `common_dtype`. Only numbers that a game makes up (`build`)
+    are rounded to the reference's floats, as the model may take no others.
+
+    Rows that are not `typed`, such as a dictionary, say nothing about the dtypes of their columns.
+    They take the reference's integers and booleans where these hold them; so do rows of another kind.
+    """
 
     names: Callable[[R], tuple[str, ...] | None]  # (rows) → column names; None if columns have no names
     select: Callable[[R, Sequence[int] | IntArray], R]  # (rows, columns) → some columns, in the given order
@@ -38,8 +48,12 @@ class Kind(Generic[R]):
     to_array: Callable[[R], Array]  # (rows) → of numbers if all columns are, else of objects
     to_pandas: Callable[[R], pd.DataFrame]  # (rows) → the rows as a pandas frame
     is_boolean: Callable[[R, int], bool]  # (rows, c) → whether a column holds only true and false
-    like: Callable[[R, R, str], R]  # (rows, reference, who) → rows in the reference's dtypes, where these can hold them
-    build: Callable[[Sequence[Column], R, str], R]  # (columns, reference, who) → the same out of plain columns
+    dtype: Callable[[R, int], Dtype | None]  # (rows, c) → numpy's of a column; None for objects
+    # (rows, reference, who, typed) → the rows in dtypes that hold the reference's numbers, too
+    like: Callable[[R, R, str, bool], R]
+    # (columns, their dtypes, reference, who) → the same out of plain columns of another kind
+    convert: Callable[[Sequence[Column], Sequence[Dtype | None], R, str], R]
+    build: Callable[[Sequence[Column], R, str], R]  # (columns, reference, who) → in its dtypes
     mix: Callable[[R, Positions, BoolArray, R, Positions], R]  # (rows, which, known, hidden, whose), see `mix_each`
 
 
@@ -51,6 +65,7 @@ def numeric(data: npt.ArrayLike, who: str) -> Array:
         days = "days: (dates - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')"
         raise TypeError(f"`{who}` holds dates or durations ({why}). Turn them into numbers first, for example {days}.")
     if array.dtype.kind == "O":
+        check_exact(sizes_of_integers(array.flat), f"`{who}`")
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -63,8 +78,11 @@ def numeric(data: npt.ArrayLike, who: str) -> Array:
     return np.ascontiguousarray(array)
 
 
-def in_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
-    """`values` in `dtype`, or as they are if it cannot hold them (a hole or a fraction among integers)."""
+def in_dtype(values: Array, dtype: Dtype) -> Array:
+    """Return `values` in `dtype`, rounded to its floats; as they are where it cannot hold them.
+
+    That is: numbers that are too large, and fractions or holes among integers.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         cast = values.astype(dtype, copy=False)
     return cast if holds(np.asarray(cast, dtype=np.float64), values, dtype.kind == "f") else values
@@ -75,6 +93,31 @@ def holds(cast: FloatArray, values: FloatArray, rounds: bool) -> bool:
     if rounds:
         return np.array_equal(np.isfinite(cast), np.isfinite(values))
     return np.array_equal(cast, values, equal_nan=True)
+
+
+def common_dtype(*dtypes: Dtype) -> Dtype:
+    """Return a dtype that holds the numbers of all `dtypes` exactly.
+
+    It depends on no value, so a row gets the same numbers whatever rows it comes with. Whole numbers
+    of 2^53 and beyond are refused before (`check_exact`), so float64 holds those of any two dtypes.
+    """
+    return np.result_type(*dtypes)
+
+
+def dtype_of_objects(numbers: FloatArray) -> Dtype:
+    """Return the dtype of `numbers` that came as objects: bool of truth values, else float64."""
+    return np.dtype(np.bool_ if is_binary(numbers) else np.float64)
+
+
+def is_binary(numbers: FloatArray) -> bool:
+    """Whether `numbers` are zeros, ones and holes."""
+    return bool((np.isin(numbers, (0, 1)) | np.isnan(numbers)).all())
+
+
+def sizes_of_integers(values: Iterable[object]) -> FloatArray:
+    """Return the absolute values, cut at 2^53, of the integers among objects."""
+    sizes = (abs(int(value)) for value in values if isinstance(value, (int, np.integer)))
+    return np.array([min(size, int(EXACT)) for size in sizes], dtype=np.float64)
 
 
 def check_exact(values: FloatArray, where: str) -> None:
@@ -98,6 +141,7 @@ def as_numbers(values: Column, name: str, who: str) -> FloatArray:
         return np.asarray(values, dtype=np.float64)
     if text := [v for v in values if v is not None and not isinstance(v, (bool, int, float, np.number))]:
         raise TypeError(f"Column {name} of `{who}` holds {text[0]!r} where the background holds numbers.")
+    check_exact(sizes_of_integers(values), f"Column {name} of `{who}`")
     return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
 
 
@@ -118,9 +162,35 @@ def equal_arrays(one: Array, other: Array) -> bool:
     return alike and np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
 
 
-def _built(columns: Sequence[Column], reference: Array, who: str) -> Array:
+def _like(rows: Array, reference: Array, who: str, typed: bool) -> Array:
+    own = numeric(rows, who)
+    return own.astype(common_dtype(own.dtype, reference.dtype), copy=False)
+
+
+def _stacked(columns: Sequence[Column], who: str) -> FloatArray:
+    """Return plain columns as an array (n, c); an error if one holds text."""
     numbers = [as_numbers(column, f"at position {c}", who) for c, column in enumerate(columns)]
-    return in_dtype(np.stack(numbers, axis=1), reference.dtype)
+    return np.stack(numbers, axis=1)
+
+
+def _converted(
+    columns: Sequence[Column],
+    dtypes: Sequence[Dtype | None],
+    reference: Array,
+    who: str,
+) -> Array:
+    numbers = _stacked(columns, who)
+    pairs = zip(numbers.T, dtypes, strict=True)
+    own = [dtype or dtype_of_objects(column) for column, dtype in pairs]
+    common = common_dtype(reference.dtype, *own)
+    # integers of a frame may have holes, those of an array cannot
+    if common.kind != "f" and np.isnan(numbers).any():
+        return numbers
+    return numbers.astype(common, copy=False)
+
+
+def _built(columns: Sequence[Column], reference: Array, who: str) -> Array:
+    return in_dtype(_stacked(columns, who), reference.dtype)
 
 
 def _mixed(rows: Array, which: Positions, known: BoolArray, hidden: Array, whose: Positions) -> Array:
@@ -137,7 +207,9 @@ ARRAYS = Kind[Array](
     to_array=lambda rows: rows,
     to_pandas=lambda rows: pd.DataFrame(rows),
     is_boolean=lambda rows, c: rows.dtype == np.bool_,
-    like=lambda rows, reference, who: in_dtype(numeric(rows, who), reference.dtype),
+    dtype=lambda rows, c: rows.dtype,
+    like=_like,
+    convert=_converted,
     build=_built,
     mix=_mixed,
 )

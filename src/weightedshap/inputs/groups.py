@@ -40,6 +40,28 @@ def players_of(owners: Iterable[str]) -> tuple[tuple[IntArray, ...], tuple[str, 
     return tuple(np.array(c, dtype=np.intp) for c in columns.values()), tuple(columns)
 
 
+def code_of_one_player(columns: Iterable[int], owner: IntArray, names: Sequence[str]) -> str:
+    """Return code to paste, ``groups={…}``, that makes one player of `columns` of a background `X`.
+
+    `owner` (c,) and `names` are the players that columns belong to so far, and the columns' names.
+    Players that have one of the columns become one, and others of several columns stay. No name is
+    left out, however many there are, so that the code runs.
+    """
+    joined = {int(owner[c]) for c in columns}
+    first = min(joined)
+    members: dict[int, list[str]] = {}
+    for player, name in zip(owner.tolist(), names, strict=True):
+        members.setdefault(first if player in joined else player, []).append(name)
+
+    if len(members) == 1:
+        # as columns of arrays are called
+        numbered = list(names) == [f"x{c}" for c in range(len(names))]
+        every = f"range({len(names)})" if numbered else "list(X.columns)"
+        return f'groups={{"all": {every}}}'
+    several = {_label(own): own for own in members.values() if len(own) > 1}
+    return f"groups={several!r}"
+
+
 def listed(names: Sequence[str], most: int = 8) -> str:
     """``'a', 'b' and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

@@ -37,18 +37,32 @@ class Model:
     custom: bool = False  # whether `predict` overrides the model's own method
     link: str = "identity"  # or "logit": probabilities p are explained as log-odds log(p / (1 − p))
     progress: bool | str = False  # whether a bar shows long work in fitting, see `weightedshap.parallel.bar`
+    dtypes: tuple[str, ...] = ()  # of the background's columns, or of its array
 
     def __call__(self, rows: Data) -> FloatArray:
         """(n, k) predictions of the chosen outputs."""
         at_most = max(1, BATCH_BYTES // (8 * rows.shape[1]))
         if len(rows) > at_most:
             return np.concatenate([self(part_of(rows, part)) for part in batches(len(rows), at_most)])
-        raw = _answer(self.predict, rows)
+        try:
+            raw = _answer(self.predict, rows)
+        except Exception as error:
+            self._note_dtypes(error, rows)
+            raise
         if raw.shape[1] != self.n_raw:
             said = f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before"
             raise ValueError(f"{said}. A model must return the same number of outputs for every row.")
         picked = raw[:, list(self.chosen)]
         return log_odds(picked) if self.link == "logit" else picked
+
+    def _note_dtypes(self, error: Exception, rows: Data) -> None:
+        """Add to `error` the dtypes of `rows` where the background's are others."""
+        pairs = zip(_dtypes(rows), self.dtypes, strict=False)
+        wider = {f"{own} where the background has {held}": None for own, held in pairs if own != held}
+        if wider:
+            said = f"The model was given {', '.join(wider)}, as numbers of `X` are not rounded."
+            advice = "pass rows in these, by `X.astype(…)`"
+            error.add_note(f"{said} If it takes the background's dtypes alone, {advice}.")
 
     @cached_property
     def on_one_thread(self) -> Self | None:
@@ -92,7 +106,8 @@ def as_model(
     names = own_names if len(own_names) == n_raw and not alone else numbered
     chosen, has_axis = _choose(outputs, names, (1,) if classes and n_raw == 2 else tuple(range(n_raw)))
     picked, scale = tuple(names[o] for o in chosen), "margin" if link == "logit" else space
-    made = Model(function, model, picked, scale, n_raw, chosen, has_axis, predict is not None, link)
+    own, dtypes = predict is not None, _dtypes(background.data)
+    made = Model(function, model, picked, scale, n_raw, chosen, has_axis, own, link, dtypes=dtypes)
     made(first)
     return made
 
@@ -126,6 +141,11 @@ def _answer(predict: Predict, rows: Data) -> FloatArray:
         said = f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=`"
         raise ValueError(f"{said} a function that returns one table (n, k), for example the second column of each.")
     return with_axis(as_outputs(answer, len(rows), "The model"))
+
+
+def _dtypes(rows: Data) -> tuple[str, ...]:
+    """Return the dtype of each column of a frame, or the one of an array."""
+    return (str(rows.dtype),) if isinstance(rows, np.ndarray) else tuple(map(str, rows.dtypes))
 
 
 def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:

@@ -9,7 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray, Positions, offered, stored_array, unmasked
-from weightedshap.inputs.columns import ARRAYS, IN_ORDER, Column, Data, Kind, as_rows, kind_of, numeric, part_of
+from weightedshap.inputs.columns import (
+    ARRAYS,
+    IN_ORDER,
+    Column,
+    Data,
+    Kind,
+    as_rows,
+    is_frame,
+    kind_of,
+    numeric,
+    part_of,
+)
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
 from weightedshap.lazily import pd
 from weightedshap.wording import plural
@@ -85,10 +96,13 @@ class Table:
         return replace(self, data=self.take(rows), weights=weights / weights.sum())
 
     def align(self, X: Data, who: str = "X") -> Data:
-        """`X` with this table's columns in this table's order, type and dtypes.
+        """Return `X` with this table's columns in this table's order and type.
 
-        Named columns are matched by name if the background has names too, or the model has the same; others by
-        position. A value that the dtype of the background's column cannot hold (a hole among integers) keeps its own.
+        Named columns are matched by name if the background has names too, or the model has the same;
+        others by position. No number is rounded: a column is in the wider of its own dtype and the
+        background's. Rows that come in another form (a list or an array for a frame, a dictionary,
+        another library's frame) may have lost the dtypes of their columns on the way: these take the
+        background's integers and booleans where those hold them.
         """
         in_frame, rows = self.kind is not ARRAYS, as_rows(X)
         if in_frame and isinstance(rows, np.ndarray) and rows.dtype.kind in "OUS":
@@ -104,13 +118,19 @@ class Table:
         if len(rows) == 0:
             raise ValueError(f"`{who}` has no rows. Pass at least one row to explain.")
         if kind is self.kind:
-            return kind.like(rows, self.data, who)
+            return kind.like(rows, self.data, who, is_frame(X))
         if isinstance(rows, np.ndarray):
             rows = numeric(rows, who)
-        return self.kind.build([kind.column(rows, c, who) for c in range(len(self.names))], self.data, who)
+        positions = range(len(self.names))
+        columns = [kind.column(rows, c, who) for c in positions]
+        dtypes = [kind.dtype(rows, c) for c in positions]
+        return self.kind.convert(columns, dtypes, self.data, who)
 
     def mix_each(self, rows: Data, which: Positions, known: BoolArray, hidden: Data, whose: Positions) -> Data:
-        """``rows[which]`` where columns (…, c) are known and ``hidden[whose]`` elsewhere; all of them broadcast."""
+        """Return ``rows[which]`` where columns (…, c) are known, else ``hidden[whose]``; all broadcast.
+
+        Cells stay exactly what they are: where dtypes differ, the mixture is in one that holds both.
+        """
         return self.kind.mix(rows, which, known, hidden, whose)
 
     def typical(self) -> Data:

@@ -15,7 +15,7 @@ from weightedshap.checks import LARGEST, FloatArray, IntArray
 from weightedshap.coalitions import batches
 from weightedshap.inputs import Data, UserModel, feeding, kind_of
 from weightedshap.inputs.calls import how_to_call
-from weightedshap.inputs.groups import listed
+from weightedshap.inputs.groups import code_of_one_player, listed
 from weightedshap.trees.origins import Origin, check_width, composed, origins
 from weightedshap.trees.readers import ReadModel, UnreadableModel
 
@@ -124,7 +124,7 @@ def _player(of: Origin, owner: IntArray, names: Sequence[str]) -> int:
         inputs = listed([names[c] for c in sorted(of)])
         raise MixedColumns(
             f"The pipeline makes one column out of {inputs}, so its trees cannot be read by column. "
-            f"Explain these as one player, exactly, by groups=[[{inputs}]].",
+            f"Explain these as one player, exactly, by {code_of_one_player(of, owner, names)}.",
             advice="",
         )
     return players.pop() if players else CONSTANT

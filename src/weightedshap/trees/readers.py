@@ -71,13 +71,15 @@ class ReadModel:
     one_thread: bool = False  # whether `raw` keeps to one
     encoder: Callable[[Data], FloatArray] | None = None  # rows → (n, c) what splits compare
     origins: tuple[frozenset[int], ...] | None = None  # (c,); None for the columns of the rows
+    rounds_integers: bool = False  # whether the library rounds integers of arrays to float32
 
     def encode(self, rows: Data) -> FloatArray:
         """Rows as the numbers that splits compare: categories as their codes, missing values as NaN."""
         if self.encoder is not None:
             return self.encoder(rows)
         if isinstance(rows, np.ndarray):
-            X = np.ascontiguousarray(rows, dtype=np.float64)
+            rounds = self.rounds_integers and rows.dtype not in (np.float32, np.float64)
+            X = np.ascontiguousarray(rows.astype(np.float32) if rounds else rows, dtype=np.float64)
         else:
             if not isinstance(rows, pd.DataFrame):
                 rows = pd.DataFrame({name: column_of(rows, c) for c, name in enumerate(rows.columns)})
@@ -227,6 +229,7 @@ def read_lightgbm(model: Booster | LGBMModel, rows: Data) -> ReadModel:
         dict(zip(positions, dump.get("pandas_categorical") or [], strict=False)),
         factor=scale,
         one_thread=True,
+        rounds_integers=True,
     )
 
 
