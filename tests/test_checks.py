@@ -1,6 +1,7 @@
 """Arguments are checked, and errors say what was expected, what came, and what to do."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from weightedshap import checks
@@ -128,3 +129,30 @@ def test_anything_else_is_no_positive_integer(value):
 def test_complex_answers_are_refused():
     with pytest.raises(TypeError, match="The model returned complex numbers"):
         checks.as_outputs(np.array([1 + 2j]), 1, "The model")
+
+
+DATES = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[ns]")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        DATES,
+        DATES.astype("datetime64[D]"),
+        DATES - DATES[0],
+        list(DATES),
+        pd.Series(DATES),
+        pd.Series(DATES).dt.tz_localize("UTC"),
+        pd.DataFrame({"day": DATES}),
+    ],
+)
+def test_dates_are_no_answers_of_a_model(answers):
+    with pytest.raises(TypeError, match=r"The model must return numbers; got dates or durations.*`predict=`"):
+        checks.as_outputs(answers, 2, "The model")
+
+
+@pytest.mark.parametrize(
+    "answers", [[1, 2], np.array([True, False]), pd.Series([1.5, 2]), pd.array([1, 2]), np.ones(2)]
+)
+def test_answers_of_many_kinds_are_numbers(answers):
+    np.testing.assert_array_equal(checks.as_outputs(answers, 2, "The model"), np.asarray(answers, dtype=float))

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import weightedshap as ws
 from tests.oracles import CountingGame, additive, linear_model, normal_rows, product_model, random_game, three_outputs
 from weightedshap.checks import UnknownName
+from weightedshap.explainer import _ids
 from weightedshap.explanation import field_names
 from weightedshap.games import Baseline, FunctionGame, Marginal
 from weightedshap.weights import WeightFamily, paper
@@ -72,7 +74,25 @@ def test_the_id_of_a_row_is_its_position_where_none_is_given():
     same(sampling()(X), sampling()(X, row_ids=np.arange(5)))
 
 
-@pytest.mark.parametrize("ids", [[1, 2], 3, [0.5] * 5, [None] * 5, "abcde", [[1], [1, 2], 3, 4, 5]])
+def test_an_id_does_not_depend_on_the_ids_of_other_rows():
+    mixed = sampling()(X, row_ids=[7, "a", 8, "b", "c"])
+    same(mixed, sampling()(X[:1], row_ids=[7]), slice(0, 1))
+    same(mixed, sampling()(X[1:2], row_ids=np.array(["a"])), slice(1, 2))
+
+
+def test_ids_take_the_memory_of_their_texts_and_not_of_the_longest_for_each():
+    ids = ["k" * 300_000, *map(str, range(9_999))]
+    tracemalloc.start()
+    try:
+        assert _ids(ids, 10_000) == tuple(ids)
+        assert tracemalloc.get_traced_memory()[1] < 2e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "ids", [[1, 2], 3, [0.5] * 5, [None] * 5, "abcde", [[1], [1, 2], 3, 4, 5], set(range(5)), b"abcde"]
+)
 def test_ids_must_be_one_integer_or_text_for_each_row(ids):
     with pytest.raises(ValueError, match="`row_ids` must hold one integer or text for each of the 5 rows"):
         sampling()(X, row_ids=ids)

@@ -12,8 +12,8 @@ LAYERS = [
     *("lazily", "compiling", "wording", "checks", "coalitions", "parallel", "contributions"),
     *("inputs", "trees", "network", "weights", "games"),
     *("curves", "estimators", "utilities", "selection", "choices"),
-    *("weighing", "files", "explanation", "sums", "streaming", "explainer"),
-    *("evaluation", "model_files", "engines", "plots", "report", "jobs", "commands", "cli"),
+    *("weighing", "files", "explanation", "sums", "text_columns", "streaming", "explainer"),
+    *("evaluation", "model_files", "engines", "plots", "report", "jobs", "commands", "cli", "__main__"),
 ]
 
 ALLOWED = {("explanation", "plots"), ("explanation", "report")}

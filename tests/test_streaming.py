@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import weightedshap as ws
 from tests.night import NAMES, frame, trained
 from weightedshap import streaming
+from weightedshap.inputs.pandas import PANDAS
 
 BACKGROUND = frame(200).astype({"city": "category"})
 MODEL = trained(frame(200))
@@ -268,3 +270,106 @@ def test_a_missing_engine_is_named_with_its_extra(engine, module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf'pip install "weightedshap\[{engine}\]"'):
         getattr(ws.engines, engine)(None, "folder", "model.txt")
+
+
+def test_memory_grows_with_the_bytes_of_keys_and_not_with_rows_times_the_longest():
+    rows = pd.concat([ROWS] * 100, ignore_index=True)
+    rows["id"] = ["k" * 300_000, *(f"row {i}" for i in range(1, 6_000))]
+    batches = pa.Table.from_pandas(rows, preserve_index=False)
+    told(EXACT, batches.slice(1, 3_000))
+    tracemalloc.start()
+    try:
+        found = told(EXACT, batches)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found["id"].to_pylist() == rows["id"].tolist()
+    assert peak < 50e6  # one array of these texts would be 1.2 MB for each of 3,000 rows
+
+
+def test_a_long_text_is_not_copied_into_every_row_that_a_game_mixes():
+    cities = pd.Series(["c" * 10**6, "Ulm", None], dtype=pd.StringDtype("pyarrow", na_value=np.nan))
+    rows, hidden = pd.DataFrame({"city": cities}), pd.DataFrame({"city": cities[1:]})
+    before = pa.total_allocated_bytes()
+    mixed = PANDAS.mix(rows, np.zeros(500, dtype=np.intp), np.ones((500, 1), dtype=bool), hidden, 0)
+    assert pa.total_allocated_bytes() - before < 20e6
+    assert (mixed["city"] == "c" * 10**6).all()
+    assert mixed["city"].dtype == "str"
+    some = PANDAS.mix(rows, 1, np.array([[True], [False]]), hidden, 1)
+    assert some["city"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS["f0"], [TABLE], [ROWS], 7, "rows", {"id": [1]}])
+def test_what_is_no_batch_of_arrow_is_refused(rows):
+    with pytest.raises(TypeError, match=r"`batches` must be a Table of Arrow, or RecordBatches"):
+        list(EXACT.stream(rows, key="id"))
+
+
+def test_a_frame_of_polars_is_refused_as_well():
+    polars = pytest.importorskip("polars")
+    for rows in (polars.from_pandas(ROWS), polars.from_pandas(ROWS).lazy()):
+        with pytest.raises(TypeError, match=r"`batches` must be a Table of Arrow.*`frame.to_arrow\(\)`"):
+            EXACT.stream(rows, key="id")
+
+
+def test_a_single_batch_is_as_good_as_a_list_of_one():
+    (batch,) = TABLE.to_batches()
+    assert told(EXACT, batch).equals(ALL)
+
+
+@pytest.mark.parametrize("asked", [{"key": pd.NA}, {"key": 3}, {"key": ["id", None]}, {"columns": 5}, {"include": [1]}])
+def test_a_name_must_be_text(asked):
+    with pytest.raises(TypeError, match="must be a name, or a list of names"):
+        told(EXACT, **asked)
+
+
+@pytest.mark.parametrize("asked", [{"key": ["id", "id"]}, {"columns": ["f0", "f1", "f0"]}])
+def test_a_column_that_is_named_twice_is_refused(asked):
+    with pytest.raises(ValueError, match=r"names '\w+' more than once"):
+        told(EXACT, **asked)
+
+
+def test_names_may_come_as_an_index_or_alone():
+    assert told(EXACT, key=pd.Index(["id"])).equals(ALL)
+    assert told(EXACT, include="shapley").equals(told(EXACT, include=["shapley"]))
+
+
+def test_names_of_rows_that_stand_twice_are_refused():
+    doubled = pa.Table.from_arrays([*TABLE.columns, TABLE["f0"]], names=[*TABLE.column_names, "f0"])
+    with pytest.raises(ValueError, match="The rows have 2 columns called 'f0'"):
+        told(EXACT, doubled)
+    unread = pa.Table.from_arrays([*TABLE.columns, TABLE["f0"], TABLE["f0"]], names=[*TABLE.column_names, "a", "a"])
+    assert told(EXACT, unread).equals(ALL)
+
+
+def test_the_text_none_is_no_missing_value():
+    background = frame(20)
+    background.loc[3, "city"] = None
+    made = ws.Explainer(lambda rows: rows["f0"].to_numpy(), background, game="baseline", progress=False)
+    rows = pa.Table.from_pandas(ROWS.assign(city="None"), preserve_index=False)
+    with pytest.raises(streaming.RowError, match="never saw: 'None'"):
+        told(made, rows)
+
+
+def test_a_category_is_told_by_its_beginning():
+    made = ws.Explainer(lambda rows: rows["f0"].to_numpy(), frame(20), game="baseline", progress=False)
+    rows = pa.Table.from_pandas(ROWS[:1].assign(city="c" * 10**6), preserve_index=False)
+    for explaining in (made, EXACT):
+        with pytest.raises(streaming.RowError, match=r"never saw: 'cc.*1,000,000 characters") as raised:
+            told(explaining, rows)
+        assert len(str(raised.value)) < 1_000
+
+
+def test_integers_in_text_are_integers_for_the_model():
+    held = []
+
+    def score(rows):
+        held.append(str(rows["n"].dtype))
+        return rows["n"].to_numpy(dtype=float)
+
+    background = pd.DataFrame({"n": np.arange(5), "f0": np.arange(5.0)})
+    made = ws.Explainer(score, background, game="baseline", progress=False)
+    rows = pa.table({"id": ["a", "b"], "n": ["3", "4"], "f0": ["1", "2"]})
+    found = told(made, rows)
+    assert set(held) == {"int64"}
+    assert found["prediction"].to_pylist() == [3, 4]

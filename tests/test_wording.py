@@ -77,3 +77,10 @@ def test_a_change_is_told_in_words_and_without_a_second_minus():
 def test_one_is_singular():
     assert [wording.plural(count, "row") for count in (0, 1, 1200)] == ["0 rows", "1 row", "1,200 rows"]
     assert wording.plural(2, "class", "classes") == "2 classes"
+
+
+def test_a_long_text_is_told_by_its_beginning():
+    assert wording.quoted("Ulm") == "'Ulm'"
+    assert wording.quoted(3) == "3"
+    assert wording.quoted("x" * 80) == repr("x" * 80)
+    assert wording.quoted("x" * 2_000, 5) == "'xxxxx'… (2,000 characters)"

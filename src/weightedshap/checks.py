@@ -100,6 +100,9 @@ def as_outputs(values: Any, n: int, who: str) -> FloatArray:
     except (TypeError, ValueError) as error:
         said = f"{who} must return numbers; got {type(values).__name__} that cannot be turned into floats ({error})."
         raise TypeError(f"{said} Pass `predict=` a function that returns probabilities or values.") from error
+    if array is not values and _are_times(values):
+        said = f"{who} must return numbers; got dates or durations, in a {type(values).__name__}."
+        raise TypeError(f"{said} Pass `predict=` a function that returns probabilities or values.")
     if array.ndim not in (1, 2) or array.shape[0] != n:
         wanted = f"one value, or one row of outputs, for each of {n} inputs"
         raise ValueError(f"{who} must return {wanted}; got shape {array.shape}.")
@@ -111,6 +114,13 @@ def as_outputs(values: Any, n: int, who: str) -> FloatArray:
         said = f"{who} returned {largest:.0e}, and squares of numbers beyond {LARGEST:.0e} overflow."
         raise ValueError(f"{said} Pass `predict=` a function that returns them in a larger unit.")
     return array
+
+
+def _are_times(values: Any) -> bool:
+    """Return whether values are dates or durations, which numpy turns into numbers without a word."""
+    # A pandas series of dates with a time zone has a dtype of its own, and objects for numpy.
+    own = offered(values, "dtype").get("dtype")
+    return "M" in (str(offered(own, "kind").get("kind")).upper(), np.asarray(values).dtype.kind.upper())
 
 
 def offered(thing: object, *names: str) -> dict[str, Any]:

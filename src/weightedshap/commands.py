@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 import weightedshap as ws
 from weightedshap.checks import unknown_sentence
 from weightedshap.explanation.told import judge_named, named
 from weightedshap.files import archive, explainers
+from weightedshap.inputs import join_of
 from weightedshap.jobs.stops import EXIT_CODES, FAILED, INPUT, INTERRUPTED, SKIPPED, Stop
 from weightedshap.lazily import Lazily
 from weightedshap.model_files import as_model_file
@@ -26,11 +26,12 @@ from weightedshap.wording import number, plural
 
 if TYPE_CHECKING:
     from weightedshap import streaming
+    from weightedshap.jobs import csv_files, inputs, records, run, summary
     from weightedshap.jobs import folder as kept
-    from weightedshap.jobs import inputs, run, summary
 else:  # they load pyarrow, which not every command needs
     streaming, kept = Lazily("weightedshap.streaming"), Lazily("weightedshap.jobs.folder")
     inputs, run, summary = (Lazily(f"weightedshap.jobs.{name}") for name in ("inputs", "run", "summary"))
+    csv_files, records = Lazily("weightedshap.jobs.csv_files"), Lazily("weightedshap.jobs.records")
 
 THERE = click.Path(exists=True, path_type=Path)
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
@@ -54,9 +55,12 @@ def _from_toml(context: click.Context, parameter: click.Parameter, path: Path | 
 
 def _listed(context: click.Context, parameter: click.Parameter, text: str | list[str] | None) -> tuple[str, ...] | None:
     """Names with commas between them, or a list of a TOML file."""
-    if text is None or isinstance(text, (list, tuple)):
-        return None if text is None else tuple(text)
-    return tuple(name.strip() for name in text.split(","))
+    if text is None:
+        return None
+    names = tuple(text) if isinstance(text, (list, tuple)) else tuple(name.strip() for name in text.split(","))
+    if parameter.name in COLUMNS and (twice := [name for name in names if names.count(name) > 1]):
+        raise click.BadParameter(f"names {twice[0]!r} more than once.")
+    return names
 
 
 FILES = {
@@ -78,6 +82,8 @@ NAMED = {
     "link": "identity or logit.",
 }
 COUNTED = {"evaluations": "Budget for each row of a sampled game.", "random-state": "Seed."}
+NULLS = {"null-values": "Texts in CSV files that stand for a missing value, beside nothing at all; not in keys."}
+RECORDS = {"record-lines": "Lines that one record of a CSV file may take; 100, as a quote may be missing."}
 CHOICES = (*LISTED, *NAMED, "evaluations", "random_state")
 KINDS = "LightGBM .txt, XGBoost .json or .ubj, CatBoost .cbm, .onnx, .skops, or module:function."
 PICKLE = "Open a .pkl, .pickle or .joblib file. It can run any code of whoever wrote it: only for files of your own."
@@ -97,6 +103,8 @@ FITTING = [
     *_each({**COLUMNS, **LISTED}, callback=_listed, type=click.UNPROCESSED, metavar="NAME[,…]"),
     *_each(NAMED),
     *_each(COUNTED, type=click.IntRange(0)),
+    *_each(NULLS, callback=_listed, type=click.UNPROCESSED, metavar="TEXT[,…]"),
+    *_each(RECORDS, type=click.IntRange(1)),
     click.Option(["--quiet"], is_flag=True, help="Say nothing but errors."),
     click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line on standard output, and no bar."),
 ]
@@ -163,7 +171,8 @@ def _guarded(quiet: bool = False, as_json: bool = False) -> Iterator[Teller]:
         except (Stop, click.ClickException, click.exceptions.Exit):
             raise
         except KeyboardInterrupt as error:
-            again = sys.argv if "--resume" in sys.argv else [*sys.argv, "--resume"]
+            words = _command_line()
+            again = words if "--resume" in words else [*words, "--resume"]
             raise Stop(f"Stopped. Finished parts are kept; go on with: {shlex.join(again)}", INTERRUPTED) from error
         except OSError as error:
             said = f"{error.filename} cannot be read or written: {error.strerror}."
@@ -177,6 +186,12 @@ def _guarded(quiet: bool = False, as_json: bool = False) -> Iterator[Teller]:
         signal.signal(signal.SIGTERM, before)
 
 
+def _command_line() -> list[str]:
+    """Return what was typed, as far as it is known: of ``python -m`` only the file that it runs is."""
+    program = ["python", "-m", "weightedshap"] if Path(sys.argv[0]).name == "__main__.py" else sys.argv[:1]
+    return [*program, *sys.argv[1:]]
+
+
 def _fit_of(options: dict[str, Any]) -> Any:
     """How the explainer is made, from the options of a command."""
     model = as_model_file(options["model"], options["trust_pickle"], options["trust_type"])
@@ -187,6 +202,8 @@ def _fit_of(options: dict[str, Any]) -> Any:
         outputs = [int(name) if str(name).isdecimal() else name for name in given["outputs"]]
         given["outputs"] = outputs[0] if len(outputs) == 1 else outputs
     rest = {name: options[name] for name in ("background", "explainer", "target", "columns")}
+    nulls, lines = options["null_values"] or (), options["record_lines"] or records.MOST_LINES
+    rest["rules"] = csv_files.CsvRules(tuple(map(str, nulls)), lines)
     return run.Fit(model=model, choices=given, groups=_groups(options["groups"]), key=options["key"] or (), **rest)
 
 
@@ -234,6 +251,8 @@ def explain(quiet: bool, as_json: bool, **options: Any) -> None:
         tell.say(*summary.in_words(facts), f"Parts: {options['out']}")
     if facts["skipped"]:
         told = f"{plural(facts['skipped'], 'row was', 'rows were')} skipped; see {options['out'] / 'skipped'}."
+        if facts["malformed_lines"]:
+            told += f" {plural(facts['malformed_lines'], 'line')} of CSV files made no row."
         raise _failure(told, SKIPPED)
 
 
@@ -251,10 +270,15 @@ def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bo
     """
     with _guarded(quiet, as_json) as tell:
         made = _fit_of(options)
-        explainer, frame = made.made(), inputs.Source.of(rows).frame()
-        some = frame.iloc[np.unique(np.linspace(0, len(frame) - 1, sample).astype(np.intp))]
-        X = some[list(explainer.background.trained or explainer.background.names)]
-        found = ws.evaluate(explainer, X, some[made.target].to_numpy() if made.target in some else None)
+        explainer = made.made()
+        stream = streaming.Stream(explainer, streaming.Asked())
+        batches, positions = inputs.Source.of(rows, stream.columns, rules=made.rules).spread(sample)
+        X = join_of([stream.rows(batch) for batch in batches])
+        y = None
+        if made.target in inputs.Source.of(rows, rules=made.rules).names:
+            answers = inputs.Source.of(rows, [made.target], rules=made.rules).frame()
+            y = answers[made.target].to_numpy()[positions]
+        found = ws.evaluate(explainer, X, y)
         if out is not None:
             found.save(out)
         tell("finished", table=found.to_frame("pandas").to_dict("records"))

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import Array, name_of
+from weightedshap.checks import Array, name_of, offered
 from weightedshap.choices import Choices, Fits, Setting
 from weightedshap.estimators import authors
 from weightedshap.estimators.exact import Estimate, estimated, read_off
@@ -282,10 +282,11 @@ def _ids(row_ids: Any, n: int) -> Sequence[int | str]:
     """What each row draws from: its id, or its position."""
     if row_ids is None:
         return range(n)
-    try:
-        ids = np.asarray(row_ids).tolist()
-    except ValueError:  # of lists of several lengths
-        ids = None
-    if not isinstance(ids, list) or len(ids) != n or not all(isinstance(name, (int, str)) for name in ids):
+    # No array is made of a list: it would give every text the room of the longest.
+    listing = offered(row_ids, "tolist", "to_list")
+    held = next(iter(listing.values()))() if listing else row_ids
+    is_list = isinstance(held, Sequence) and not isinstance(held, (str, bytes))
+    ids = [name.item() if isinstance(name, np.generic) else name for name in held] if is_list else []
+    if len(ids) != n or not all(isinstance(name, (int, str)) for name in ids):
         raise ValueError(f"`row_ids` must hold one integer or text for each of the {n} rows; got {row_ids!r}.")
     return tuple(ids)

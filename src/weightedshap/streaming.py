@@ -16,9 +16,12 @@ from weightedshap.choices import Fits, Setting
 from weightedshap.explanation import Explanation
 from weightedshap.games.protocols import ExactFitted
 from weightedshap.games.rows import Rows
-from weightedshap.inputs import Data, Table
+from weightedshap.inputs import Data, Table, is_frame
 from weightedshap.inputs.columns import ARRAYS, Array, check_exact, sizes_of_integers
+from weightedshap.inputs.groups import repeated
 from weightedshap.selection import SHARED
+from weightedshap.text_columns import BOOLEANS, INTEGERS, NUMBERS, TEXT, is_text, read_as
+from weightedshap.wording import quoted
 
 pa = require("pyarrow", "stream")  # this module is imported when rows are streamed
 pc = require("pyarrow.compute", "stream")
@@ -34,6 +37,8 @@ LAYOUTS = ("columns", "lists")
 PIECE = 2**16  # cells explained at once: memory stays flat however large a batch is
 SAMPLE = 500  # rows of the background that choose a shared weight
 NOT_OF_ONE_ROW = (MemoryError, OSError, ImportError)
+NO_BATCHES = "`batches` must be a Table of Arrow, or RecordBatches one after the other"
+AS_BATCHES = "Of a pandas frame pass `pyarrow.Table.from_pandas(frame)`, of a polars frame `frame.to_arrow()`."
 
 
 class RowError(ValueError):
@@ -77,11 +82,11 @@ class Asked:
         cls, columns: Sequence[str] | None, key: str | Sequence[str] | None, include: Sequence[str], **rest: Any
     ) -> Self:
         """From what people pass."""
-        keys = (key,) if isinstance(key, str) else tuple(key or ())
-        asked = {one_of("thing to include", name, VECTORS) for name in include}
+        asked = {one_of("thing to include", name, VECTORS) for name in _names("include", include)}
         one_of("layout", rest.get("layout", "columns"), LAYOUTS)
         one_of("way with unseen categories", rest.get("unseen", "error"), ("error", "pass"))
-        chosen = None if columns is None else tuple(columns)
+        chosen = None if columns is None else _differing("columns", columns)
+        keys = () if key is None else _differing("key", key)
         return cls(columns=chosen, key=keys, include=tuple(name for name in VECTORS if name in asked), **rest)
 
 
@@ -127,8 +132,12 @@ class Stream:
 
     def schema(self, incoming: Schema) -> Schema:
         """The schema of what comes out, for batches of the schema `incoming`."""
-        if missing := [name for name in (*self.columns, *self.asked.key) if name not in incoming.names]:
-            raise ValueError(unknown_sentence("column", missing[0], incoming.names))
+        for wanted in (*self.columns, *self.asked.key):
+            times = incoming.names.count(wanted)
+            if times == 0:
+                raise ValueError(unknown_sentence("column", wanted, incoming.names))
+            if times > 1:
+                raise ValueError(f"The rows have {times} columns called {wanted!r}. Give each a name of its own.")
         number, features, d = pa.float64(), self.background.player_names, self.background.d
         fields = [incoming.field(name) for name in self.asked.key]
         for output in self.outputs:
@@ -145,8 +154,19 @@ class Stream:
 
     def __call__(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Explain batch by batch; a row that cannot be explained is a `RowError`."""
+        if isinstance(batches, pa.Table):
+            batches = batches.to_batches()
+        if isinstance(batches, pa.RecordBatch):
+            batches = [batches]
+        if is_frame(batches) or not isinstance(batches, Iterable):
+            raise TypeError(f"{NO_BATCHES}; got a {type(batches).__name__}. {AS_BATCHES}")
+        return self._each(batches)
+
+    def _each(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         start = 0
-        for batch in batches.to_batches() if isinstance(batches, pa.Table) else batches:
+        for batch in batches:
+            if not isinstance(batch, pa.RecordBatch):
+                raise TypeError(f"{NO_BATCHES}; among them is a {type(batch).__name__}. {AS_BATCHES}")
             schema = self.schema(batch.schema)
             for _, piece, found in self.explained(batch, start):
                 yield self.told(piece, found, schema)
@@ -177,15 +197,19 @@ class Stream:
 
     def explain(self, piece: Batch) -> Explanation:
         """The explanation of some rows."""
+        return self.explainer(self.rows(piece), self.ids(piece) if self.asked.key else None)
+
+    def rows(self, piece: Batch) -> Data:
+        """The features of some rows, as the background has them; text is read as what the background holds."""
         taken = [_read(piece.column(name), held, name) for name, held in zip(self.columns, self._held, strict=True)]
         frame = pa.table(taken, names=list(self.columns)).to_pandas()
         frame.columns = list(self.background.names)
         rows = self.background.align(frame)
         for name, known in self._known.items() if self.asked.unseen == "error" else ():
             if lost := [value for value in piece.column(name).unique().to_pylist() if value not in known]:
-                said = f"Column {name!r} holds a category that the background never saw: {lost[0]!r}."
+                said = f"Column {name!r} holds a category that the background never saw: {quoted(lost[0])}."
                 raise ValueError(f"{said} Pass unseen='pass' (--unseen pass) to hand it to the model.")
-        return self.explainer(rows, self.ids(piece) if self.asked.key else None)
+        return rows
 
     def ids(self, piece: Batch) -> list[int | str]:
         """What each row draws from: a whole number or text as it is, anything else, and several keys, as text."""
@@ -233,13 +257,8 @@ class Stream:
 
     @cached_property
     def _held(self) -> tuple[str, ...]:
-        """What each column of the background holds: "numbers", "booleans" or "text"."""
-        table, found = self.background, []
-        for c, column in enumerate(map(table.column, range(len(table.names)))):
-            known = (value for value in column if value is not None)
-            numbers = column.dtype != object or all(isinstance(value, (int, float)) for value in known)
-            found.append("booleans" if table.kind.is_boolean(table.data, c) else "numbers" if numbers else "text")
-        return tuple(found)
+        """What each column of the background holds: `NUMBERS`, `INTEGERS`, `BOOLEANS` or `TEXT`."""
+        return tuple(_held_in(self.background, c) for c in range(len(self.background.names)))
 
     @cached_property
     def _known(self) -> dict[str, set[object]]:
@@ -247,8 +266,19 @@ class Stream:
         table = self.background
         types = () if table.kind is ARRAYS else table.data.dtypes
         listed = [str(dtype).startswith(("category", "Enum")) for dtype in types]
-        text = [c for c, held in enumerate(self._held) if held == "text" and not listed[c]]
-        return {self.columns[c]: {None, *map(str, table.column(c))} for c in text}
+        text = [c for c, held in enumerate(self._held) if held == TEXT and not listed[c]]
+        return {self.columns[c]: {None, *(str(v) for v in table.column(c) if v is not None)} for c in text}
+
+
+def _held_in(table: Table, c: int) -> str:
+    """What a column of the background holds; where all is missing, numbers."""
+    if table.kind.is_boolean(table.data, c):
+        return BOOLEANS
+    column = table.column(c)
+    if column.dtype == object and not all(isinstance(value, (int, float)) for value in column if value is not None):
+        return TEXT
+    dtype = table.data.dtype if table.kind is ARRAYS else list(table.data.dtypes)[c]
+    return INTEGERS if str(dtype).lower().startswith(("int", "uint")) else NUMBERS
 
 
 def is_sampled(explainer: Explaining) -> bool:
@@ -268,27 +298,27 @@ def shared_weight(explainer: Explaining) -> tuple[int, ...]:
 
 def _read(column: Any, held: str, name: str) -> Any:
     """A column as Arrow has it; text, as of a CSV file, as what the background holds."""
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    if is_text and held != "text":
-        column = _parsed(column, held, name)
+    if held != TEXT and is_text(column.type):
+        column = read_as(column, held, name)
 
-    # integers with holes will be floats in pandas
+    # Integers with holes become floats in pandas.
     if pa.types.is_integer(column.type) and column.null_count:
         bounds = pc.min_max(column).as_py()
         check_exact(sizes_of_integers(bounds.values()), f"Column {name!r}")
     return column
 
 
-def _parsed(column: Any, held: str, name: str) -> Any:
-    """Return text as booleans or numbers, as `held` says."""
-    try:
-        parsed = column.cast(pa.bool_() if held == "booleans" else pa.float64())
-    except pa.ArrowInvalid as error:
-        raise TypeError(f"Column {name!r} holds text where the background holds {held}. {error}") from error
-    # whole numbers as such: floats would round them from 2^53 on
-    for dtype in (pa.int64(), pa.uint64()) if held == "numbers" else ():
-        try:
-            return column.cast(dtype)
-        except pa.ArrowInvalid:
-            continue
-    return parsed
+def _names(what: str, names: Any) -> tuple[str, ...]:
+    """One name or several."""
+    listed = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    if wrong := [name for name in listed if not isinstance(name, str)]:
+        raise TypeError(f"`{what}` must be a name, or a list of names; got {wrong[0]!r}.")
+    return listed
+
+
+def _differing(what: str, names: Any) -> tuple[str, ...]:
+    """One name or several that differ."""
+    listed = _names(what, names)
+    if twice := repeated(listed):
+        raise ValueError(f"`{what}` names {twice[0]!r} more than once.")
+    return listed

@@ -75,3 +75,10 @@ def compared(change: float, less: str = "smaller", more: str = "larger", digits:
 def plural(count: int, word: str, words: str | None = None) -> str:
     """``1 row``, ``1,200 rows``."""
     return f"{count:,} {word if count == 1 else words or word + 's'}"
+
+
+def quoted(value: object, most: int = 80) -> str:
+    """Return ``'Ulm'``, and of a long text its beginning and its length."""
+    if isinstance(value, str) and len(value) > most:
+        return f"{value[:most]!r}… ({len(value):,} characters)"
+    return repr(value)

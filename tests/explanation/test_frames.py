@@ -125,3 +125,9 @@ def test_names_that_would_be_there_twice_are_refused():
     explanation = replace(of_polars(model=three_outputs), feature_names=("row", "b", "c", "d"))
     with pytest.raises(pl.exceptions.DuplicateError, match="row"):
         explanation.to_frame("wide")
+
+
+@pytest.mark.parametrize("data", [pd.DataFrame(X), X, "data", None, 1])
+def test_whether_rows_are_to_stand_beside_is_yes_or_no(data):
+    with pytest.raises(TypeError, match=f"`data` must be True or False.*got a {type(data).__name__}"):
+        explained().to_frame(data=data)

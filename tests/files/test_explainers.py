@@ -1,7 +1,9 @@
 """An explainer that was saved and loaded explains as before."""
 
 import functools
+import os
 import pickle
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -204,3 +206,25 @@ def test_a_loaded_game_without_a_recipe_is_never_fitted_anew_in_silence(tmp_path
     assert loaded(X[100:104]).equals(explainer(X[100:104]))
     with pytest.raises(ValueError, match="it cannot be fitted on other rows"):
         ws.evaluate(loaded, X[100:104], methods=["Shapley"])
+
+
+@pytest.fixture
+def soon():
+    """An error where a test waits for somebody who never comes."""
+
+    def late(number, frame):
+        raise AssertionError("This waits for a writer of the pipe.")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_a_pipe_in_place_of_the_file_is_refused_and_not_waited_for(tmp_path, soon):
+    os.mkfifo(tmp_path / "explainer.npz")
+    with pytest.raises(ValueError, match=r"explainer\.npz' cannot be loaded: it is no file but a pipe or a device"):
+        ws.Explainer.load(tmp_path, LinearRegression())
+    with pytest.raises(ValueError, match="it is no file but a pipe or a device"):
+        ws.Explanation.load(tmp_path / "explainer.npz")

@@ -41,6 +41,9 @@ def to_frame(explanation: Explanation, kind: str = "tidy", data: bool = False, t
     none, these are columns, and what stands side by side is named as scikit-learn does: "data__age".
     """
     one_of("kind of frame", kind, ("tidy", "wide"))
+    if not isinstance(data, bool):
+        said = "`data` must be True or False: whether the rows explained are to stand beside their values"
+        raise TypeError(f"{said}; got a {type(data).__name__}.")
     rows = explanation.data
     if data and (rows is None or rows.shape[1] != len(explanation.feature_names)):
         raise ValueError("Features are no columns of the rows explained (groups, or a game), so they have no values.")

@@ -65,7 +65,11 @@ class _Hashed:
 
 def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
     """What `write` was given, from a file of this version or an older one; an `UnreadableFile` says what is wrong."""
-    with as_path(path).open("rb") as file, damage(path):
+    found = as_path(path)
+    # A pipe is opened when somebody writes to it, perhaps never.
+    if found.exists() and not (found.is_file() or found.is_dir()):
+        raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is no file but a pipe or a device.")
+    with found.open("rb") as file, damage(path):
         size = file.seek(0, os.SEEK_END)
         try:
             archive = zipfile.ZipFile(file)

@@ -13,6 +13,7 @@ from weightedshap.checks import Array as Array
 from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions, as_numbers_of, offered
 from weightedshap.inputs.groups import listed
 from weightedshap.lazily import pd
+from weightedshap.wording import quoted
 
 Data = Any
 """Rows of people's data: an array (n, c), a pandas or a polars DataFrame."""
@@ -130,7 +131,7 @@ def check_exact(values: FloatArray, where: str) -> None:
 
 def unseen(value: object, name: str, categories: Iterable[object], who: str, advice: str) -> ValueError:
     """The error for a category that the background's column cannot hold."""
-    said = f"`{who}` has a category in column {name} that the background never saw: {value!r}."
+    said = f"`{who}` has a category in column {name} that the background never saw: {quoted(value)}."
     known = f"Known: {listed([*map(str, categories)])}."
     return ValueError(f"{said} {known} {advice} of the background's column if the model knows it.")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 import numpy as np
 
 from weightedshap.checks import IntArray, unknown_sentence
+from weightedshap.wording import quoted
 
 Groups = Mapping[str, Sequence[int | str]] | Sequence[Sequence[int | str]]
 
@@ -65,7 +66,7 @@ def code_of_one_player(columns: Iterable[int], owner: IntArray, names: Sequence[
 def listed(names: Sequence[str], most: int = 8) -> str:
     """``'a', 'b' and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(repr, names[:most])) + more
+    return ", ".join(map(quoted, names[:most])) + more
 
 
 def repeated(names: Iterable[str]) -> list[str]:

@@ -26,6 +26,9 @@ from weightedshap.inputs.columns import (
     unseen,
 )
 
+MANY_BYTES = 2**16  # below them no text of a column is long
+LONG_TEXT = 2**12  # characters that are better not copied
+
 TIMES = {  # what pandas calls them → in our words, and how they are turned into numbers
     "period": ("periods", "their year", "{}.map(lambda period: period.year)"),
     "date": ("dates", "days", "(pandas.to_datetime({}, utc=True) - pandas.Timestamp('2000-01-01', tz='UTC')).dt.days"),
@@ -111,8 +114,17 @@ def _mixed(
 
 def _taken(column: pd.Series[Any], pick: IntArray) -> object:
     """Some values in the column's own dtype; pandas would take objects that are text for a dtype of text."""
+    # Arrow copies a text each time it is taken, which a long one would fill the memory with. Python refers to it.
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow" and _is_long(column):
+        column = column.astype(pd.StringDtype("python", na_value=dtype.na_value))
     taken = column.array.take(pick)
     return pd.Series(taken, dtype=object) if types.is_object_dtype(column.dtype) else taken
+
+
+def _is_long(column: pd.Series[Any]) -> bool:
+    """Return whether a column of text holds a long one."""
+    return column.array.nbytes > MANY_BYTES and column.str.len().max() > LONG_TEXT
 
 
 def _plain(column: pd.Series[Any], who: str) -> Column:

@@ -1,7 +1,7 @@
 """`explain`: rows of files in, parts in a folder out; see `weightedshap.jobs.folder` for what survives a crash."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -19,6 +19,7 @@ from weightedshap.inputs import Groups, kind_of, trained_columns
 from weightedshap.inputs.calls import library_of
 from weightedshap.inputs.columns import UserModel
 from weightedshap.jobs import folder as kept
+from weightedshap.jobs.csv_files import BY_DEFAULT, BadRecord, CsvRules
 from weightedshap.jobs.folder import Manifest, Part
 from weightedshap.jobs.inputs import Batch, Source
 from weightedshap.jobs.pools import pool
@@ -48,12 +49,14 @@ class Fit:
     target: str | None = None
     columns: tuple[str, ...] | None = None
     key: tuple[str, ...] = ()
+    rules: CsvRules = BY_DEFAULT
 
     def identity(self) -> dict[str, Any]:
         """What the result depends on."""
         files = {"background": self.background, "explainer": self.explainer}
         hashes = {name: None if path is None else hash_of(path) for name, path in files.items()}
         rest = {"choices": dict(self.choices), "groups": self.groups, "target": self.target}
+        rest["null_values"] = self.rules.null_values
         return {"model": self.model.fingerprint(), **hashes, **rest}
 
     def made(self) -> Explainer:
@@ -63,14 +66,18 @@ class Fit:
             return Explainer.load(self.explainer, model, **self.choices)
         if self.background is None:
             raise Stop("Give --background, rows that the model may see, or --explainer, what `fit` wrote.", INPUT)
-        frame = Source.of(self.background).frame()
-        return Explainer(model, self.features(frame, model), groups=self.groups, **self.choices)
+        names = Source.of(self.background, rules=self.rules).names
+        found = Source.of(self.background, self.features(names, model), rules=self.rules).frame()
+        return Explainer(model, self.prepared(found, model), groups=self.groups, **self.choices)
 
-    def features(self, frame: pd.DataFrame, model: UserModel) -> pd.DataFrame:
-        """The columns of a background that the model is given; text as categories where its library wants them."""
+    def features(self, names: Sequence[str], model: UserModel) -> list[str]:
+        """The columns of a background, of those with these names, that the model is given."""
         own, others = trained_columns(model), {self.target, *self.key}
-        known = own if own is not None and set(own) <= set(frame.columns) else None
-        found = frame[list(self.columns or known or [name for name in frame.columns if name not in others])]
+        known = own if own is not None and set(own) <= set(names) else None
+        return list(self.columns or known or [name for name in names if name not in others])
+
+    def prepared(self, found: pd.DataFrame, model: UserModel) -> pd.DataFrame:
+        """The features, text as categories where the model's library wants them."""
         if library_of(model) in ("lightgbm", "xgboost"):
             text = [name for name in found if pd.api.types.is_string_dtype(found[name].dtype)]
             found = found.astype(dict.fromkeys(text, "category"))
@@ -171,7 +178,8 @@ def run(job: Job, tell: Tell) -> dict[str, Any]:
         known = Run(job.out.resolve(), worker, fingerprint, job.skip, manifest["sample_every"])
         malformed = _all_parts(job, known, manifest["part_rows"], tell)
         summary = summary_of(job.out)
-        summary["skipped"] += malformed
+        summary["skipped"] += len(malformed)
+        summary["malformed_lines"] = sum(record["lines"] for record in malformed)
         kept.write_json(job.out / kept.SUMMARY, summary)
         return summary
 
@@ -182,7 +190,7 @@ def _begin(job: Job, tell: Tell) -> Manifest:
     tell("fitting")
     explainer = job.fit.made()
     stream = Stream.of(explainer, job.asked)
-    source = Source.of(job.rows, (*job.asked.key, *stream.columns))
+    source = Source.of(job.rows, stream.columns, job.asked.key, job.fit.rules)
     stream.schema(source.schema())
     explainer.save(job.out / kept.EXPLAINER)
     size = job.part_rows or (SAMPLED_PART_ROWS if is_sampled(explainer) else PART_ROWS)
@@ -200,16 +208,17 @@ def _begin(job: Job, tell: Tell) -> Manifest:
     return _as_read(manifest)
 
 
-def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> int:
-    """Every part, by whoever works; they may come in any order. How many lines of the input were no rows."""
-    source = Source.of(job.rows, (*known.worker.asked.key, *(known.worker.asked.columns or ())))
+def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> list[Sums]:
+    """Every part, by whoever works; they may come in any order. The records of the input that were no rows."""
+    source = Source.of(job.rows, known.worker.asked.columns or (), known.worker.asked.key, job.fit.rules)
     malformed: list[Sums] = []
     before, count = 0, 0
     tell("started", rows=len(source))
 
-    def no_row(file: Path, line: str) -> None:
+    def no_row(record: BadRecord) -> None:
         reason = "The line has another number of cells than the header."
-        malformed.append({"file": str(file), "reason": reason, "line": line})
+        place = {"file": str(record.file), "first_line": record.line, "lines": record.n_lines}
+        malformed.append({**place, "reason": reason, "line": record.text})
 
     def done(facts: Sums, new: bool) -> None:
         tell("part", rows=facts["rows"] + facts["skipped"], new=new)
@@ -234,7 +243,7 @@ def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> int:
         raise Stop(f"{said}: the input shrank. Give another --out.", MISMATCH)
     lines = job.out / kept.SKIPPED / "lines.jsonl"  # no part's; found whenever a file is read
     kept.write_json(lines, *malformed, indent=None)
-    return len(malformed)
+    return malformed
 
 
 def summary_of(folder: Path) -> dict[str, Any]:
