@@ -178,7 +178,8 @@ def test_a_folder_of_the_first_version_explains_as_it_did(game):
     explained = ws.Explanation.load(folder / "explained.npz")
     again = ws.Explainer.load(folder, first_version)(explained.data)
     assert again.select == ("shared" if game == "trees" else "per_row")
-    np.testing.assert_allclose(again.values, explained.values, rtol=1e-6, atol=1e-9)
+    # The network counts in single precision, and now adds up in another order than the first version.
+    np.testing.assert_allclose(again.values, explained.values, rtol=1e-6, atol=1e-6)
     assert again.weight_labels.tolist() == explained.weight_labels.tolist()
     assert again.game_info.keys() >= explained.game_info.keys()
     assert again.judge_info == again.game_info
