@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
+from tqdm import tqdm
+
 from weightedshap.checks import require
 
 Task = Callable[[], Any]
@@ -56,6 +58,9 @@ def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
 
 def _deaf(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The lock of tqdm's own is a semaphore between processes. A worker that is ended leaves it behind,
+    # and Python warns of that after the sentence that says how to go on.
+    tqdm.set_lock(threading.RLock())
 
     def not_alone() -> None:
         while os.getppid() == parent:  # one that was killed, perhaps before this began, could not say so
