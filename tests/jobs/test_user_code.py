@@ -68,6 +68,7 @@ def home(tmp_path_factory):
     folder = night.laid_out(tmp_path_factory.mktemp("night"), n=400)
     (folder / "their.py").write_text(MODELS)
     (folder / "leaving_at_once.py").write_text("import sys\nsys.exit(0)\n")
+    (folder / "ending_at_once.py").write_text("import os\nos._exit(0)\n")
     rows = pd.read_parquet(folder / "rows.parquet")
     rows.to_parquet(folder / "good.parquet", index=False)
     rows.loc[BAD_ROW, "f0"] = 10.0
@@ -120,6 +121,12 @@ def test_a_model_that_ends_the_process_fails_the_part(explain_apart, tmp_path):
     assert f"row {BAD_ROW} (counted from 0): the model their:ending ended the program" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "out" / "part-00000002.parquet").exists()
+
+
+def test_a_model_that_ends_the_process_when_it_is_imported_is_told(explain_apart):
+    code, _, errors = explain_apart("ending_at_once:score")
+    assert code == stops.INPUT
+    assert "The model ending_at_once:score ended the program (exit with 0)" in errors
 
 
 def test_a_model_that_ends_a_worker_is_told(explain, tmp_path):
