@@ -65,17 +65,19 @@ def explain(folder: Path, out, **more):
     return CliRunner().invoke(cli.main, ["explain", *arguments(folder, out, **more)], catch_exceptions=False)
 
 
-def started(home, out, modules=None, **more):
+def started(home, out, modules=None, group=False, **more):
     """The command in a process of its own; interrupts reach it even where these tests run in the background.
 
     modules : the folder of models that are functions
+    group : whether it leads a group of processes, which can be interrupted together, as by a terminal
     """
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code += "; from weightedshap.cli import main; main()"
     path = os.pathsep.join([str(Path(ws.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-c", code, "explain", *arguments(home, out, **{"json": True, **more})]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, cwd=modules, env={**os.environ, "PYTHONPATH": path}, **pipes)
+    look = {"cwd": modules, "start_new_session": group, "env": {**os.environ, "PYTHONPATH": path}}
+    return subprocess.Popen(command, text=True, **look, **pipes)
 
 
 def parts(out: Path):

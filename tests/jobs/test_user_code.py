@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import time
 
 import pandas as pd
 import pyarrow as pa
@@ -291,6 +293,21 @@ def test_an_interrupt_of_two_workers_says_one_sentence(home, tmp_path):
     assert process.returncode == stops.INTERRUPTED
     assert errors.startswith("Error: Stopped. Finished parts are kept; go on with: ")
     assert len(errors.splitlines()) == 1
+
+
+@pytest.mark.parametrize("delay", [0.1, 0.4, 0.7, 1.0])
+def test_an_interrupt_by_a_terminal_while_workers_start_says_one_sentence(home, tmp_path, delay):
+    more = {"model": home / "model.txt", "game": "tree_path", "jobs": 2, "part-rows": 5}
+    more |= {"rows": "good.parquet", "background": home / "background.csv", "group": True}
+    process = night.started(home, tmp_path / "out", **more)
+    for line in process.stdout:
+        if json.loads(line)["event"] == "started":
+            break
+    time.sleep(delay)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == stops.INTERRUPTED
+    assert len(errors.splitlines()) == 1, errors
 
 
 def test_a_reader_that_goes_away_ends_the_run_without_a_traceback(home, tmp_path):

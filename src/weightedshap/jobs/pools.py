@@ -47,13 +47,44 @@ def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     made = ProcessPoolExecutor(jobs, initializer=_deaf, initargs=(os.getpid(),), env=threads)
     try:
-        yield made, jobs
+        yield Starting(made), jobs
     except BaseException:
         for process in list(made._processes.values()):  # `kill_workers` stumbles over a task just handed over
             process.terminate()
         raise
     finally:
         made.shutdown(wait=True)
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Hold an interrupt back until the end; processes started meanwhile never get one.
+
+    A terminal interrupts them with their parent, and before `_deaf` they would tell of it in tracebacks.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # if it is started later, it lets interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Starting(Executor):
+    """An executor that starts its processes with the first task, out of reach of interrupts."""
+
+    def __init__(self, processes: Executor) -> None:
+        self.processes = processes
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        with _interrupts_wait():
+            return self.processes.submit(fn, *args, **kwargs)
 
 
 def _deaf(parent: int) -> None:
