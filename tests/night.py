@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 from lightgbm import LGBMRegressor
 
+import weightedshap as ws
 from weightedshap import cli
 
 NAMES = [f"f{i}" for i in range(5)]
@@ -51,13 +55,29 @@ def arguments(folder: Path, out, rows="rows.parquet", **more):
     told = {"model": folder / "model.txt", "background": folder / "background.parquet", "rows": folder / rows}
     told |= {"target": "price", "key": "id", "game": "tree_path", "part-rows": 100, "out": out, **more}
     flags = [f"--{name}" for name, value in told.items() if value is True]
-    pairs = [str(text) for name, value in told.items() if value is not True for text in (f"--{name}", value)]
+    valued = {name: value for name, value in told.items() if not isinstance(value, bool)}
+    pairs = [str(text) for name, value in valued.items() for text in (f"--{name}", value)]
     return [*pairs, *flags]
 
 
 def explain(folder: Path, out, **more):
     """Run the command in this process."""
     return CliRunner().invoke(cli.main, ["explain", *arguments(folder, out, **more)], catch_exceptions=False)
+
+
+def started(home, out, modules=None, group=False, **more):
+    """The command in a process of its own; interrupts reach it even where these tests run in the background.
+
+    modules : the folder of models that are functions
+    group : whether it leads a group of processes, which can be interrupted together, as by a terminal
+    """
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code += "; from weightedshap.cli import main; main()"
+    path = os.pathsep.join([str(Path(ws.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", code, "explain", *arguments(home, out, **{"json": True, **more})]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    look = {"cwd": modules, "start_new_session": group, "env": {**os.environ, "PYTHONPATH": path}}
+    return subprocess.Popen(command, text=True, **look, **pipes)
 
 
 def parts(out: Path):

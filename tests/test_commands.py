@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,6 +100,12 @@ def test_the_help_has_examples_and_exit_codes():
     assert "weightedshap explain --model model.txt" in told
     for code, meaning in stops.EXIT_CODES.items():
         assert f"{code:>3}  {meaning[:30]}" in told
+
+
+def test_the_documentation_has_all_exit_codes():
+    page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text(encoding="utf-8")
+    for code, meaning in stops.EXIT_CODES.items():
+        assert f"| {code} | {meaning[:30]}" in page.replace("`", "")
 
 
 def test_report_of_a_run_shows_some_rows_and_tells_of_all(home, tmp_path):

@@ -1,4 +1,4 @@
-"""The commands for model files and files of rows: ``fit``, ``explain``, ``evaluate``, ``report`` and ``show``."""
+"""The commands for model files and files of rows: fit, explain, evaluate, report, show and verify."""
 
 import json
 import shlex
@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -18,7 +18,20 @@ from weightedshap.checks import unknown_sentence
 from weightedshap.explanation.told import judge_named, named
 from weightedshap.files import archive, explainers
 from weightedshap.inputs import join_of
-from weightedshap.jobs.stops import EXIT_CODES, FAILED, INPUT, INTERRUPTED, SKIPPED, Stop
+from weightedshap.jobs.guards import no_exit, own_output
+from weightedshap.jobs.stops import (
+    DAMAGED,
+    EXIT_CODES,
+    FAILED,
+    INPUT,
+    INTERRUPTED,
+    MISMATCH,
+    SKIPPED,
+    Stop,
+    asking,
+    ended,
+    writing,
+)
 from weightedshap.lazily import Lazily
 from weightedshap.model_files import as_model_file
 from weightedshap.parallel import bar
@@ -28,14 +41,17 @@ if TYPE_CHECKING:
     from weightedshap import streaming
     from weightedshap.jobs import csv_files, inputs, records, run, summary
     from weightedshap.jobs import folder as kept
+    from weightedshap.jobs import verify as verification
 else:  # they load pyarrow, which not every command needs
     streaming, kept = Lazily("weightedshap.streaming"), Lazily("weightedshap.jobs.folder")
     inputs, run, summary = (Lazily(f"weightedshap.jobs.{name}") for name in ("inputs", "run", "summary"))
     csv_files, records = Lazily("weightedshap.jobs.csv_files"), Lazily("weightedshap.jobs.records")
+    verification = Lazily("weightedshap.jobs.verify")
 
 THERE = click.Path(exists=True, path_type=Path)
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
+TOLD_FLAWS = 20  # by `verify`, one line each
 CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
 
@@ -134,8 +150,9 @@ def _failure(message: str, code: int) -> click.ClickException:
 class Teller:
     """Tells how far a run is: a bar with rows/s and time left, lines of JSON, or nothing."""
 
-    def __init__(self, quiet: bool, as_json: bool) -> None:
+    def __init__(self, quiet: bool, as_json: bool, out: TextIO) -> None:
         self.quiet, self.as_json, self.new = quiet, as_json, 0
+        self.out = out  # standard output, which code of the model does not have
         self.bar, self.started = bar(0, "", False), time.monotonic()
 
     def __call__(self, event: str, **facts: Any) -> None:
@@ -153,35 +170,29 @@ class Teller:
             facts |= {"rows_per_second": round(speed, 1), "seconds_left": left}
         if event in ("finished", "error"):
             self.bar.close()
+        if event == "damaged" and not (self.quiet or self.as_json):
+            self.bar.write(facts["message"], file=sys.stderr)
         if self.as_json:
-            click.echo(json.dumps({"event": event, **facts}, ensure_ascii=False))
+            click.echo(json.dumps({"event": event, **facts}, ensure_ascii=False), file=self.out)
 
     def say(self, *lines: str) -> None:
         if not (self.quiet or self.as_json):
-            click.echo("\n".join(lines))
+            click.echo("\n".join(lines), file=self.out)
 
 
 @contextmanager
 def _guarded(quiet: bool = False, as_json: bool = False) -> Iterator[Teller]:
     """Errors as sentences with exit codes; an end that is asked for (Ctrl-C, SIGTERM) says how to go on."""
-    tell, before = Teller(quiet, as_json), signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        try:
-            yield tell
-        except (Stop, click.ClickException, click.exceptions.Exit):
-            raise
-        except KeyboardInterrupt as error:
-            words = _command_line()
-            again = words if "--resume" in words else [*words, "--resume"]
-            raise Stop(f"Stopped. Finished parts are kept; go on with: {shlex.join(again)}", INTERRUPTED) from error
-        except OSError as error:
-            said = f"{error.filename} cannot be read or written: {error.strerror}."
-            raise Stop(said, INPUT if isinstance(error, FileNotFoundError) else FAILED) from error
-        except (ValueError, TypeError, ImportError) as error:
-            raise Stop(str(error), FAILED if isinstance(error, ImportError) else INPUT) from error
-    except Stop as stop:
-        tell("error", message=str(stop), exit_code=stop.code)
-        raise _failure(str(stop), stop.code) from stop
+        with own_output() as out, no_exit():
+            tell = Teller(quiet, as_json, out)
+            try:
+                with _sentences():
+                    yield tell
+            except Stop as stop:
+                tell("error", message=str(stop), exit_code=stop.code)
+                raise _failure(str(stop), stop.code) from stop
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -190,6 +201,29 @@ def _command_line() -> list[str]:
     """Return what was typed, as far as it is known: of ``python -m`` only the file that it runs is."""
     program = ["python", "-m", "weightedshap"] if Path(sys.argv[0]).name == "__main__.py" else sys.argv[:1]
     return [*program, *sys.argv[1:]]
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Turn what goes wrong into a Stop."""
+    try:
+        yield
+    except (Stop, click.ClickException, click.exceptions.Exit):
+        raise
+    except BrokenPipeError:  # nobody reads our output any more, which click knows how to end for
+        raise
+    except KeyboardInterrupt as error:
+        words = _command_line()
+        again = words if "--resume" in words else [*words, "--resume"]
+        raise Stop(f"Stopped. Finished parts are kept; go on with: {shlex.join(again)}", INTERRUPTED) from error
+    except SystemExit as error:
+        raise Stop(f"Code of the model, or of what it imports, {ended(error.code)}.", INPUT) from error
+    except OSError as error:
+        said = f"{error.filename} cannot be read or written: {error.strerror}."
+        said = said if error.filename is not None else f"{type(error).__name__}: {error}."
+        raise Stop(said, INPUT if isinstance(error, FileNotFoundError) else FAILED) from error
+    except (ValueError, TypeError, ImportError) as error:
+        raise Stop(str(error), FAILED if isinstance(error, ImportError) else INPUT) from error
 
 
 def _fit_of(options: dict[str, Any]) -> Any:
@@ -227,7 +261,8 @@ def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
     """
     with _guarded(quiet, as_json) as tell:
         explainer = _fit_of(options).made()
-        explainer.save(out)
+        with writing(out, then="Nothing was kept."):
+            explainer.save(out)
         tell("finished", folder=str(out))
         tell.say(f"Explainer: {out}    explains {', '.join(explainer.fits.names)}, {explainer.background.d} features")
 
@@ -278,7 +313,8 @@ def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bo
         if made.target in inputs.Source.of(rows, rules=made.rules).names:
             answers = inputs.Source.of(rows, [made.target], rules=made.rules).frame()
             y = answers[made.target].to_numpy()[positions]
-        found = ws.evaluate(explainer, X, y)
+        with asking(made.model.path):
+            found = ws.evaluate(explainer, X, y)
         if out is not None:
             found.save(out)
         tell("finished", table=found.to_frame("pandas").to_dict("records"))
@@ -312,8 +348,8 @@ def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
 @click.argument("path", type=THERE)
 def show(path: Path) -> None:
     """Say what PATH holds: a run, a part, an explainer, an explanation or an evaluation."""
-    with _guarded():
-        click.echo("\n".join(_shown(path)))
+    with _guarded() as tell:
+        tell.say(*_shown(path))
 
 
 def _shown(path: Path) -> list[str]:
@@ -321,7 +357,7 @@ def _shown(path: Path) -> list[str]:
         is_run = (path / "manifest.json").exists() and not (path / "explainer.npz").exists()
         return _shown_run(path) if is_run else _shown_explainer(path)
     if path.suffix == ".parquet":
-        told = kept.told_by(path) or {}
+        told = kept.told_by(path)
         rows = f"{plural(told['facts']['rows'], 'row')} of {told['file']}, from row {told['first']:,} on"
         return [f"Part of a run: {rows}"]
     try:
@@ -331,7 +367,9 @@ def _shown(path: Path) -> list[str]:
 
 
 def _shown_run(folder: Path) -> list[str]:
-    manifest = kept.read_manifest(folder) or {}
+    manifest = kept.read_manifest(folder)
+    if manifest is None:
+        raise Stop(f"{folder} holds no run.", INPUT)
     state = "finished" if (folder / kept.SUMMARY).exists() else "unfinished: go on with --resume"
     identity = {name: value for name, value in manifest["run"].items() if value not in (None, {}, [])}
     return [
@@ -349,4 +387,30 @@ def _shown_explainer(folder: Path) -> list[str]:
     return [head, *(f"  {name}: {value}" for name, value in content["choices"].items() if not isinstance(value, dict))]
 
 
-COMMANDS = (fit, explain, evaluate, report, show)
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def verify(folder: Path, quiet: bool, as_json: bool) -> None:
+    """Say whether all files of the run in FOLDER are as they were written, by their checksums.
+
+    Exit code 0: finished and intact; 4: intact so far; 8: damaged, and what is damaged is named.
+    """
+    with _guarded(quiet, as_json) as tell:
+        found = verification.verified(folder)
+        tell("verified", parts=found.parts, finished=found.finished, flaws=found.flaws)
+        parts = plural(found.parts, "part")
+        if found.flaws:
+            lines = [f"  {flaw}" for flaw in found.flaws[:TOLD_FLAWS]]
+            if more := len(found.flaws) - len(lines):
+                lines.append(f"  and {more:,} more")
+            cure = "The command that made it, with --resume, makes again what is damaged."
+            raise Stop("\n".join([f"{folder} is damaged:", *lines, cure]), DAMAGED)
+        if not found.finished:
+            said = f"What there is of it, {parts}, is intact; go on with --resume."
+            raise Stop(f"{folder} is unfinished. {said}", MISMATCH)
+        what = f"manifest, explainer, {parts} with samples and skipped rows, and summary"
+        tell.say(f"{folder} is intact: {what}")
+
+
+COMMANDS = (fit, explain, evaluate, report, show, verify)

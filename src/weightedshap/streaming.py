@@ -48,6 +48,19 @@ class RowError(ValueError):
         return f"Row {self.args[0]} (counted from 0): {self.args[1]}"
 
 
+class CallError(ValueError):
+    """What goes wrong for rows of the background, too: an error of the call and not of the rows."""
+
+
+class ModelExit(ValueError):
+    """The model ended the program; `args` are the position of a row that makes it, or None, and the code."""
+
+    def __str__(self) -> str:
+        row, code = self.args
+        at = "" if row is None else f"Row {row} (counted from 0): "
+        return f"{at}the model ended the program (exit with {code!r}) instead of returning numbers."
+
+
 class Explaining(Protocol):
     """What a stream asks of an explainer."""
 
@@ -182,18 +195,57 @@ class Stream:
         """The rows of a piece that can be explained: where one fails, both halves are tried."""
         try:
             found = self.explain(piece)
+        except SystemExit as error:
+            # An ordinary error from here on: for this one, engines end their workers.
+            raise ModelExit(self._exiting(piece, start), error.code) from error
         except NOT_OF_ONE_ROW:
             raise
         except Exception as error:
             if half := piece.num_rows // 2:
                 yield from self._tried(piece.slice(0, half), start, bad)
                 yield from self._tried(piece.slice(half), start + half, bad)
+            elif self._fails_anyway is not None:
+                raise CallError(self._fails_anyway) from error
             elif bad is None:
                 raise RowError(start, str(error)) from error
             else:
                 bad(start, str(error), piece)
         else:
             yield start, piece, found
+
+    def _exiting(self, piece: Batch, start: int) -> int | None:
+        """Return the position of a row for which the model ends the program; None if it is no single one."""
+        while piece.num_rows > 1:
+            half = piece.num_rows // 2
+            if self._exits(piece.slice(0, half)):
+                piece = piece.slice(0, half)
+            elif self._exits(piece.slice(half)):
+                piece = piece.slice(half)
+                start += half
+            else:
+                return None
+        return start
+
+    def _exits(self, piece: Batch) -> bool:
+        """Return whether the model ends the program for these rows."""
+        try:
+            self.explain(piece)
+        except SystemExit:
+            return True
+        except Exception:
+            return False
+        return False
+
+    @cached_property
+    def _fails_anyway(self) -> str | None:
+        """What goes wrong for a row of the background, which is a good one; None if nothing does."""
+        try:
+            self.explainer(self.background.take(slice(0, 1)), [0])
+        except NOT_OF_ONE_ROW:
+            raise
+        except Exception as error:
+            return str(error)
+        return None
 
     def explain(self, piece: Batch) -> Explanation:
         """The explanation of some rows."""

@@ -16,6 +16,7 @@ import pytest
 
 import weightedshap as ws
 from tests import night
+from weightedshap.jobs import stops
 
 pytestmark = [
     pytest.mark.engines,
@@ -39,6 +40,16 @@ def score(rows):
             (HERE / "killed").touch()
             os.kill(os.getpid(), 9)
     return (rows["f0"] * rows["f1"] - rows["f2"]).to_numpy()
+
+def leaving(rows):
+    if (rows["f0"] > 9).any():
+        raise SystemExit(0)
+    return rows["f0"].to_numpy()
+
+def ending(rows):
+    if (rows["f0"] > 9).any():
+        os._exit(0)
+    return rows["f0"].to_numpy()
 """
 
 
@@ -179,6 +190,29 @@ def test_duckdb_by_its_arrow_stream(home):
     other = duckdb.connect()  # the first has its hands full
     other.register("told", pa.RecordBatchReader.from_batches(schema, explainer.stream(rows, key="id")))
     check(other.sql("select * from told").df(), home, "exact")
+
+
+WAYS = {"leaving": (stops.INPUT, "row 77 (counted from 0)"), "ending": (stops.OUTPUT, "A worker ended or was killed")}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("engine", ["dask", "ray", "spark"])
+def test_a_model_that_ends_the_program_is_no_success_on_any_engine(engine, way, home, request, tmp_path):
+    started = request.getfixturevalue(engine)
+    where = {"address": started.scheduler.address} if engine == "dask" else {}
+    rows = pd.read_parquet(home / "rows.parquet")
+    rows.loc[77, "f0"] = 10.0
+    rows.to_parquet(tmp_path / "rows.parquet", index=False)
+    background = pq.read_table(home / "background.parquet").slice(0, 6)
+    pq.write_table(background, tmp_path / "background.parquet")
+    given = {"model": f"mortal:{way}", "background": tmp_path / "background.parquet", "game": "baseline"}
+    more = {"rows": tmp_path / "rows.parquet", "part-rows": 30, "engine": engine, "on-error": "skip", **where}
+    result = night.explain(home, tmp_path / "out", **given, **more)
+    code, words = WAYS[way]
+    assert result.exit_code == code, result.output
+    assert words in result.output
+    assert not (tmp_path / "out" / "part-00000002.parquet").exists()
+    assert not (tmp_path / "out" / "summary.json").exists()
 
 
 @pytest.mark.parametrize("engine", ["dask", "ray", "spark"])

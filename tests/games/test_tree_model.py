@@ -580,3 +580,16 @@ def test_trees_that_do_not_give_the_prediction_by_any_link_are_refused():
     model = Reversed(n_estimators=5, verbose=-1).fit(X, X[:, 0])
     with pytest.raises(readers.UnreadableModel, match="do not give what the model predicts"):
         ws.Explainer(model, X[:20], game="tree_path", progress=False)
+
+
+@pytest.mark.parametrize("removal", ["path", "interventional"])
+def test_what_shapley_weights_lead_to_is_made_once_for_all_calls(removal):
+    model, X = fit(lambda: LGBMRegressor(n_estimators=10, **QUIET))
+    fitted = TreeModel(removal).fit(model, X[:9])
+    made = []
+    for _, latest in fitted.games.readers:
+        latest.make = lambda vectors, make=latest.make: made.append(vectors) or make(vectors)
+    once = fitted.shapley(X[:3])
+    again = fitted.shapley(X[3:6])
+    assert len(made) == 1
+    assert np.array_equal(np.concatenate([once, again]), fitted.shapley(X[:6]))

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -136,17 +135,11 @@ def test_rows_that_are_gone_are_refused(home, whole, tmp_path):
 def test_a_part_of_another_run_is_refused(home, whole, tmp_path):
     out = rest(home, tmp_path / "out")
     assert night.explain(home, tmp_path / "shapley", family="shapley").exit_code == 0
-    (tmp_path / "shapley" / "part-00000000.parquet").replace(out / "part-00000000.parquet")
-    assert "another run" in night.explain(home, out, resume=True).output
-
-
-def test_a_changed_explainer_is_refused(home, whole, tmp_path):
-    out = rest(home, tmp_path / "out")
-    (file,) = (out / "explainer").glob("*.npz")
-    file.write_bytes(file.read_bytes() + b" ")
+    for file in ("part-00000000.parquet", "checksums/part-00000000.json"):
+        (tmp_path / "shapley" / file).replace(out / file)
     result = night.explain(home, out, resume=True)
     assert result.exit_code == stops.MISMATCH
-    assert "changed since the run was begun" in result.output
+    assert "another run" in result.output
 
 
 def test_the_second_process_on_a_folder_stops(home, whole, tmp_path):
@@ -240,17 +233,6 @@ def test_a_sampled_game_is_the_same_by_any_number_of_workers(home, tmp_path):
     assert "key" in result.output
 
 
-def started(home, out, **more):
-    """The command in a process of its own; interrupts reach it even where these tests run in the background."""
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code += "; from weightedshap.cli import main; main()"
-    path = os.pathsep.join([str(Path(ws.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-c", code, "explain", *night.arguments(home, out, json=True, **more)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
-    )
-
-
 def wait_for(process, parts):
     """Until so many parts are told."""
     for line in process.stdout:
@@ -262,7 +244,7 @@ def wait_for(process, parts):
 @pytest.mark.parametrize(("parts", "jobs"), [(1, 1), (4, 1), (3, 2)])
 def test_after_a_kill_the_rest_is_the_same_to_the_bit(home, whole, tmp_path, parts, jobs):
     out = tmp_path / "out"
-    process = started(home, out, jobs=jobs)
+    process = night.started(home, out, jobs=jobs)
     wait_for(process, parts)
     process.kill()
     process.communicate()
@@ -294,7 +276,7 @@ def test_what_a_kill_left_unfinished_is_swept_away(home, whole, tmp_path):
 
 def test_an_interrupt_stops_cleanly_and_says_how_to_go_on(home, whole, tmp_path):
     out = tmp_path / "out"
-    process = started(home, out, jobs=2, **{"part-rows": 5})
+    process = night.started(home, out, jobs=2, **{"part-rows": 5})
     wait_for(process, 2)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
@@ -367,10 +349,30 @@ def test_a_worker_that_dies_is_told_and_the_run_resumes(home, whole, tmp_path, m
     (tmp_path / "die").touch()
     result = night.explain(home, tmp_path / "out", **more)
     assert result.exit_code == stops.OUTPUT
-    assert "A worker was killed" in result.output
+    assert "A worker ended or was killed" in result.output
     (tmp_path / "die").unlink()
     assert night.explain(home, tmp_path / "out", resume=True, **more).exit_code == 0
     assert len(night.table(tmp_path / "out")) == 600
+
+
+@pytest.mark.parametrize("out", ["rows", "rows/explained", "rows/deep/explained", ".", "linked/explained"])
+def test_a_folder_inside_of_the_rows_or_around_them_is_refused_at_the_start(home, tmp_path, out):
+    (tmp_path / "rows" / "deep").mkdir(parents=True)
+    (tmp_path / "linked").symlink_to(tmp_path / "rows")
+    pq.write_table(pq.read_table(home / "rows.parquet").slice(0, 50), tmp_path / "rows" / "a.parquet")
+    result = night.explain(home, tmp_path / out, rows=tmp_path / "rows")
+    assert result.exit_code == stops.USAGE
+    assert "must be apart" in result.output
+    assert [file.name for file in tmp_path.rglob("*.parquet")] == ["a.parquet"]
+    assert not list(tmp_path.rglob("manifest.json"))
+
+
+def test_a_folder_inside_of_the_background_is_refused_at_the_start(home, tmp_path):
+    (tmp_path / "known").mkdir()
+    pq.write_table(pq.read_table(home / "background.parquet"), tmp_path / "known" / "a.parquet")
+    result = night.explain(home, tmp_path / "known" / "out", background=tmp_path / "known")
+    assert result.exit_code == stops.USAGE
+    assert "--background" in result.output
 
 
 def test_foreign_files_are_not_mixed_with_parts(home, tmp_path):

@@ -167,7 +167,12 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
 
     def shapley(self, rows: Data) -> FloatArray:
         """(n, d, k) Shapley values."""
-        return self.block(rows).semivalues(np.full((1, self.background.d), 1 / self.background.d))[:, 0]
+        return self.block(rows).semivalues(self._uniform)[:, 0]
+
+    @cached_property
+    def _uniform(self) -> FloatArray:
+        """(1, d) the weights of Shapley; one array for all calls, as what is made of weights is kept for that array."""
+        return np.full((1, self.background.d), 1 / self.background.d)
 
     def _numbers(self, rows: Data) -> FloatArray:
         X = self.read.encode(rows)

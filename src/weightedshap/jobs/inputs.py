@@ -1,6 +1,7 @@
 """Tables in CSV and Parquet files, batch by batch: one file, a folder of them, or Hive partitions (``year=2026/…``)."""
 
 import hashlib
+import json
 import os
 import re
 from collections import Counter
@@ -42,8 +43,21 @@ class Rows:
     batch: Batch
 
     def digest(self) -> str:
-        """A hash of the rows: whether a finished part was made of them."""
-        return hashlib.blake2b(self.batch.serialize(), digest_size=16).hexdigest()
+        """Return a hash of names, types and values: whether a finished part was made of these rows."""
+        types = [(field.name, str(field.type), field.nullable) for field in self.batch.schema]
+        found = hashlib.blake2b(json.dumps(types).encode(), digest_size=16)
+        # Values in place of dictionaries, whose order depends on how the rows were cut. Those inside of lists stay, and
+        # the stream, unlike a batch alone, holds them.
+        columns = [
+            column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            for column in self.batch.columns
+        ]
+        plain = pa.record_batch(columns, names=self.batch.schema.names)
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, plain.schema) as writer:
+            writer.write_batch(plain)
+        found.update(stream.getvalue())
+        return found.hexdigest()
 
 
 @dataclass(frozen=True)

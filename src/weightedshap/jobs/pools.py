@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
+from tqdm import tqdm
+
 from weightedshap.checks import require
 
 Task = Callable[[], Any]
@@ -45,7 +47,7 @@ def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     made = ProcessPoolExecutor(jobs, initializer=_deaf, initargs=(os.getpid(),), env=threads)
     try:
-        yield made, jobs
+        yield Starting(made), jobs
     except BaseException:
         for process in list(made._processes.values()):  # `kill_workers` stumbles over a task just handed over
             process.terminate()
@@ -54,8 +56,42 @@ def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
         made.shutdown(wait=True)
 
 
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Hold an interrupt back until the end; processes started meanwhile never get one.
+
+    A terminal interrupts them with their parent, and before `_deaf` they would tell of it in tracebacks.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # if it is started later, it lets interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Starting(Executor):
+    """An executor that starts its processes with the first task, out of reach of interrupts."""
+
+    def __init__(self, processes: Executor) -> None:
+        self.processes = processes
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        with _interrupts_wait():
+            return self.processes.submit(fn, *args, **kwargs)
+
+
 def _deaf(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The lock of tqdm's own is a semaphore between processes. A worker that is ended leaves it behind,
+    # and Python warns of that after the sentence that says how to go on.
+    tqdm.set_lock(threading.RLock())
 
     def not_alone() -> None:
         while os.getppid() == parent:  # one that was killed, perhaps before this began, could not say so
