@@ -321,7 +321,7 @@ def mounted(folder, kilobytes):
     folder.mkdir()
     given = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder]
     if subprocess.run(given, capture_output=True).returncode:
-        pytest.skip("file systems cannot be mounted here")
+        pytest.skip("on a full disk; to run: be root on Linux, where file systems can be mounted")
 
 
 @pytest.fixture
