@@ -13,7 +13,7 @@ LAYERS = [
     *("inputs", "trees", "network", "weights", "games"),
     *("curves", "estimators", "utilities", "selection", "choices"),
     *("weighing", "files", "explanation", "sums", "streaming", "explainer"),
-    *("evaluation", "model_files", "engines", "plots", "report", "jobs", "commands", "cli"),
+    *("evaluation", "trial", "model_files", "engines", "plots", "report", "jobs", "commands", "cli"),
 ]
 
 ALLOWED = {("explanation", "plots"), ("explanation", "report")}
