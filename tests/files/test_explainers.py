@@ -1,7 +1,9 @@
 """An explainer that was saved and loaded explains as before."""
 
 import functools
+import os
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import weightedshap as ws
+from tests.people import within
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(160, 4))
@@ -144,6 +147,26 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
 
 def test_an_empty_folder_has_nothing_to_load(tmp_path):
     with pytest.raises(FileNotFoundError):
+        ws.Explainer.load(tmp_path, LINEAR)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
+@pytest.mark.parametrize(
+    "file", ["explainer.npz", "booster_0.txt", "network/network.json", "network/network.safetensors"]
+)
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path, file):
+    game = "network" if file.startswith("network/") else "trees"
+    shutil.copytree(Path(__file__).parent / "data" / "version_1" / game, tmp_path / game)
+    (tmp_path / game / file).unlink()
+    os.mkfifo(tmp_path / game / file)
+    with within(10), pytest.raises(ValueError, match="no file but a pipe"):
+        ws.Explainer.load(tmp_path / game, first_version)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").is_char_device(), reason="there are no devices in folders")
+def test_a_device_in_place_of_a_file_is_refused(tmp_path):
+    (tmp_path / "explainer.npz").symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match="no file but a pipe or a device"):
         ws.Explainer.load(tmp_path, LINEAR)
 
 
