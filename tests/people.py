@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -90,3 +92,19 @@ def onnx_columns():
 def mixed_rows(table, row, known, hidden):
     """(m·B) rows: known columns (m, c) from `row`, others from each of B `hidden` rows, which come together."""
     return table.mix_each(row, 0, known[:, None], hidden, np.arange(len(hidden)))
+
+
+@contextmanager
+def within(seconds):
+    """A TimeoutError where what is done takes longer, so that what waits without end fails."""
+
+    def stop(signal_number, stack):
+        raise TimeoutError(f"it took longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

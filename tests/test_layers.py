@@ -13,7 +13,7 @@ LAYERS = [
     *("inputs", "trees", "network", "weights", "games"),
     *("curves", "estimators", "utilities", "selection", "choices"),
     *("weighing", "files", "explanation", "sums", "text_columns", "streaming", "explainer"),
-    *("evaluation", "model_files", "engines", "plots", "report", "jobs", "commands", "cli", "__main__"),
+    *("evaluation", "trial", "model_files", "engines", "plots", "report", "jobs", "commands", "cli", "__main__"),
 ]
 
 ALLOWED = {("explanation", "plots"), ("explanation", "report")}

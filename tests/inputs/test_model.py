@@ -1,5 +1,6 @@
 """People's models: how they are called, which outputs are explained, and what is refused."""
 
+import importlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -414,3 +415,23 @@ def test_a_masked_answer_of_the_model_is_not_taken_for_a_number():
     rows = normal_rows(20)
     with pytest.raises(ValueError, match="returned 2 NaN or infinite values"):
         ws.Explainer(lambda table: np.ma.masked_array(table[:, 0], mask=True), rows, game="baseline")
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "catboost", "onnxruntime"])
+def test_what_a_library_says_of_rows_is_told_in_a_sentence(library):
+    """Their errors are of kinds of their own, which no caller knows."""
+    pytest.importorskip(library)
+    errors = {
+        "lightgbm": ("lightgbm.basic", "LightGBMError"),
+        "catboost": ("_catboost", "CatBoostError"),
+        "onnxruntime": ("onnxruntime.capi.onnxruntime_pybind11_state", "Fail"),
+    }
+    module, name = errors[library]
+    kind = getattr(importlib.import_module(module), name)
+
+    def refusing(rows):
+        raise kind("these are too many rows\nin file model.cc")
+
+    with pytest.raises(ValueError, match=r"cannot predict these rows: these are too many rows$") as told:
+        wrapped(refusing)
+    assert isinstance(told.value.__cause__, kind)

@@ -79,6 +79,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and tests from the 
             "games/test_ensembles.py",
             "games/test_trees.py",
             "games/test_texts.py",
+            "games/test_documents.py",
             "games/test_links.py",
             "games/test_readers.py",
             "games/test_tree_model.py",

@@ -11,10 +11,12 @@ import io
 import json
 import math
 import os
+import stat
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -65,11 +67,7 @@ class _Hashed:
 
 def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
     """What `write` was given, from a file of this version or an older one; an `UnreadableFile` says what is wrong."""
-    found = as_path(path)
-    # A pipe is opened when somebody writes to it, perhaps never.
-    if found.exists() and not (found.is_file() or found.is_dir()):
-        raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is no file but a pipe or a device.")
-    with found.open("rb") as file, damage(path):
+    with open_regular(as_path(path)) as file, damage(path):
         size = file.seek(0, os.SEEK_END)
         try:
             archive = zipfile.ZipFile(file)
@@ -90,6 +88,16 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any
         if not isinstance(unpacked, dict):
             raise UnreadableFile("its content is not a table of fields.")
         return unpacked
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read its bytes; an `UnreadableFile` for a pipe or a device, which would be waited for."""
+    without_waiting = getattr(os, "O_NONBLOCK", 0)  # there is none on Windows, and no pipe in a folder
+    opened = open(path, "rb", opener=lambda name, flags: os.open(name, flags | without_waiting))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is no file but a pipe or a device.")
+    return opened
 
 
 @contextmanager

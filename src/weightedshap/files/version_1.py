@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from weightedshap.files import archive
 from weightedshap.inputs.columns import Array
 
 Content = dict[str, Any]
@@ -24,13 +25,13 @@ def translated(content: Content, folder: Path) -> Content:
 
 
 def _trees(game: Content, folder: Path) -> Content:
-    texts = [(folder / f"booster_{output}.txt").read_text(encoding="utf-8") for output in range(game["outputs"])]
+    texts = [_bytes(folder / f"booster_{output}.txt").decode("utf-8") for output in range(game["outputs"])]
     encoding = {"missing": game["missing"], "ranks": game["ranks"]}
     return {"recipe": "TreeSurrogate", "boosters": texts, "encoding": encoding, "quality": game["quality"]}
 
 
 def _network(game: Content, folder: Path) -> Content:
-    settings = json.loads((folder / "network" / "network.json").read_text(encoding="utf-8"))
+    settings = json.loads(_bytes(folder / "network" / "network.json").decode("utf-8"))
     arrays = _tensors(folder / "network" / "network.safetensors")
     ranks = {int(c): {v: float(r) for r, v in enumerate(vs)} for c, vs in settings["categories"].items()}
     centre, scale, holes = (arrays[f"inputs.{name}"] for name in ("centre", "scale", "holes"))
@@ -47,9 +48,14 @@ def _network(game: Content, folder: Path) -> Content:
     }
 
 
+def _bytes(path: Path) -> bytes:
+    with archive.open_regular(path) as file:
+        return file.read()
+
+
 def _tensors(path: Path) -> dict[str, Array]:
     """The arrays of a safetensors file: the length of its head, the head as JSON, and the bytes it points into."""
-    content = path.read_bytes()
+    content = _bytes(path)
     start = 8 + int.from_bytes(content[:8], "little")
     head, body = json.loads(content[8:start]), content[start:]
     head.pop("__metadata__", None)

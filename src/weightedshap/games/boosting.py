@@ -125,13 +125,13 @@ class Boosted(FittedOnTable):
         """The game that `stored` wrote; its trees see `more` columns than the table has."""
         import lightgbm
 
-        from weightedshap.trees.texts import examined
+        from weightedshap.trees.texts import check_own_text
 
         offset, k = content.get("offset", np.zeros(len(content["boosters"]))), len(model.chosen)
         if len(offset) != k:
             said = f"The saved game has {len(offset)} outputs but the model has {k} to explain."
             raise ValueError(f"{said} Pass the model, and the outputs, that it was fitted to.")
-        texts = [examined(text, len(background.names) + more) for text in content["boosters"]]
+        texts = [check_own_text(text, len(background.names) + more) for text in content["boosters"]]
         if not texts or len(texts) % len(stored_array("offset", offset, (k,))):
             raise ValueError(f"it holds {len(texts)} ensembles for {k} outputs.")
         boosters = tuple(lightgbm.Booster(model_str=text) for text in texts)

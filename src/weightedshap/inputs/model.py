@@ -18,6 +18,7 @@ from weightedshap.parallel import bar
 LOOKED_AT = 2  # background rows on which a model is tried
 PART = 2**13  # rows between two looks of a bar
 BATCH_BYTES = 2**26  # rows handed to the model at once: large enough for its speed, small beside memory
+LIBRARIES = ("lightgbm", "xgboost", "_catboost", "onnxruntime")
 LEAST_PROBABILITY = 1e-12  # log-odds stay within ±28
 
 Outputs = int | str | Sequence[int | str] | None
@@ -95,7 +96,8 @@ def as_model(
         return model
     one_of("link", link, ("identity", "logit"))
     function, space, own_names = how_to_call(model, predict)
-    expected, width = traits(model)["n_features_in_"], len(background.names)
+    expected = _expected_columns(model, predict is not None)
+    width = len(background.names)
     if expected not in (None, width):
         raise ValueError(f"The background has {width} columns but the model expects {expected}. {IN_ORDER}")
     first = background.take(slice(0, LOOKED_AT))
@@ -110,6 +112,17 @@ def as_model(
     made = Model(function, model, picked, scale, n_raw, chosen, has_axis, own, link, dtypes=dtypes)
     made(first)
     return made
+
+
+def _expected_columns(model: UserModel, custom: bool) -> int | None:
+    """Return how many columns a model was fitted on; None where it does not say."""
+    told: int | None = traits(model)["n_features_in_"] or None  # CatBoost says 0 of a model from a file
+    if told or custom or library_of(model) not in ("lightgbm", "xgboost", "catboost"):
+        return told
+    names = trained_columns(model)
+    if names is None and hasattr(model, "num_features"):  # a booster of XGBoost takes fewer columns without a word
+        return int(model.num_features())
+    return None if names is None else len(names)
 
 
 def trained_columns(model: object) -> list[str] | None:
@@ -136,7 +149,14 @@ def log_odds(p: FloatArray) -> FloatArray:
 
 def _answer(predict: Predict, rows: Data) -> FloatArray:
     """(n, k) what the model says; it gets a copy of the rows, which it may write to."""
-    answer = predict(deepcopy(rows))
+    try:
+        answer = predict(deepcopy(rows))
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in LIBRARIES:
+            raise
+        # Each library has kinds of errors of its own, and some tell the names of their functions after the first line.
+        (said, *_) = str(error).strip().splitlines() or [type(error).__name__]
+        raise ValueError(f"The model cannot predict these rows: {said}") from error
     if isinstance(answer, list) and answer and isinstance(answer[0], np.ndarray) and answer[0].ndim == 2:
         said = f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=`"
         raise ValueError(f"{said} a function that returns one table (n, k), for example the second column of each.")
