@@ -523,6 +523,3 @@ def test_the_how_to_runs_and_says_what_comes_out():
         exec(compile(block, "data.md", "exec"), names)
     assert names["explanation"].feature_names == ("rooms", "address", "lift")
     assert names["explanation"].notes == ("Columns in no group are players of their own: 'rooms', 'lift'.",)
-    assert names["either"].values.shape == (3, 4)
-    assert names["both"].values.shape == (3, 4, 2)
-    assert names["odds"].game_info["space"] == "margin"

@@ -21,7 +21,8 @@ X = normal_rows(200).astype(np.float32)
 Y = X[:, 0] * X[:, 1] + X[:, 2]
 CLASSES = np.digitize(Y, [-0.5, 0.5])
 SINCE_3_2 = pytest.mark.skipif(
-    tuple(map(int, xgboost.__version__.split(".")[:2])) < (3, 2), reason="on vector leaves; to run: pip install 'xgboost>=3.2'"
+    tuple(map(int, xgboost.__version__.split(".")[:2])) < (3, 2),
+    reason="on vector leaves; to run: pip install 'xgboost>=3.2'",
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 
@@ -261,7 +262,7 @@ def test_rows_that_are_lost_are_never_a_success(explain, monkeypatch):
     monkeypatch.setattr(Stream, "explained", losing)
     code, _, errors = explain("their:plain")
     assert code == stops.FAILED
-    assert "rows 0 to 99: 100 rows were read, but 99 were explained and 0 skipped" in errors
+    assert re.search(r"rows \d+ to \d+: 100 rows were read, but 99 were explained and 0 skipped", errors)
 
 
 def test_parts_that_are_lost_are_never_a_success(explain, tmp_path, monkeypatch):

@@ -45,15 +45,36 @@ def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
     from joblib.externals.loky import ProcessPoolExecutor
 
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    made = ProcessPoolExecutor(jobs, initializer=_deaf, initargs=(os.getpid(),), env=threads)
+    with _quiet_trackers():
+        made = ProcessPoolExecutor(jobs, initializer=_deaf, initargs=(os.getpid(),), env=threads)
+        try:
+            yield Starting(made), jobs
+        except BaseException:
+            # `kill_workers` stumbles over a task just handed over.
+            for process in list(made._processes.values()):
+                process.terminate()
+            raise
+        finally:
+            made.shutdown(wait=True)
+
+
+@contextmanager
+def _quiet_trackers() -> Iterator[None]:
+    """Let the processes that clean up semaphores do so without a warning.
+
+    A worker that is ended while it starts leaves some behind. They are removed, but the warning of
+    that would come after the sentence that says how to go on.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    ours = "ignore:resource_tracker:UserWarning"
+    os.environ["PYTHONWARNINGS"] = f"{before},{ours}" if before else ours
     try:
-        yield Starting(made), jobs
-    except BaseException:
-        for process in list(made._processes.values()):  # `kill_workers` stumbles over a task just handed over
-            process.terminate()
-        raise
+        yield
     finally:
-        made.shutdown(wait=True)
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 @contextmanager
