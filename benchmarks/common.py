@@ -1,4 +1,5 @@
-"""What several benchmarks share. Imports little: a cold start is timed in processes that load this."""
+"""What several benchmarks share. Imports little: a cold start is timed in processes that load
+this."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ def data(d: int, n: int = 6000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     X = rng.normal(size=(n, d))
     X[:, 1::2] = 0.6 * X[:, ::2][:, : d // 2] + 0.8 * X[:, 1::2]
     effects = X @ (1 / np.sqrt(np.arange(1, d + 1)))
-    return X, effects + np.sin(2 * X[:, 0] * X[:, 1]) + (X[:, 2] > 0) * X[:, 3] + rng.normal(scale=0.3, size=n)
+    return X, effects + np.sin(2 * X[:, 0] * X[:, 1]) + (X[:, 2] > 0) * X[:, 3] + rng.normal(
+        scale=0.3, size=n
+    )
 
 
 def row(*cells: str) -> str:
@@ -34,5 +37,11 @@ def written(page: Path, tables: Mapping[str, Sequence[str]]) -> None:
         before, found, after = text.partition(f"<!-- {name} -->\n")
         if not found:
             raise SystemExit(f"{page} has no mark <!-- {name} -->")
-        text = before + found + "\n".join(lines) + "\n<!-- end -->" + after.partition("<!-- end -->")[2]
+        text = (
+            before
+            + found
+            + "\n".join(lines)
+            + "\n<!-- end -->"
+            + after.partition("<!-- end -->")[2]
+        )
     page.write_text(text, encoding="utf-8")

@@ -2,11 +2,11 @@
 
     python benchmarks/core.py
 
-The game is cheap and vectorised, so that the overhead shows. "game alone" is the time spent inside the
-game, measured in the same run; the overhead is the rest, divided by the number of coalitions. Each line
-is the fastest of at least three runs, in CPU time of the one thread that works, so that other programs do
-not blur it. Sampling asks the default rule, the standard error, after every round, but with a tolerance
-that it never reaches, so that the whole budget is spent.
+The game is cheap and vectorised, so that the overhead shows. "game alone" is the time spent inside
+the game, measured in the same run; the overhead is the rest, divided by the number of coalitions.
+Each line is the fastest of at least three runs, in CPU time of the one thread that works, so that
+other programs do not blur it. Sampling asks the default rule, the standard error, after every
+round, but with a tolerance that it never reaches, so that the whole budget is spent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from weightedshap.contributions import Contributions
 from weightedshap.estimators import exact, permutation
 from weightedshap.estimators.stopping import evaluations, standard_error
 
-RUNS, SECONDS = 3, 0.3
+RUNS = 3
+SECONDS = 0.3
 NEVER_CONTENT = standard_error(1e-9) | evaluations(200_000)
 
 
@@ -36,7 +37,8 @@ class CheapGame:
 
     def __call__(self, coalitions: BoolArray) -> FloatArray:
         started = time.thread_time()
-        linear = np.einsum("md,d->m", coalitions, self.slopes)  # not @, whose threads would blur the times
+        # Not @, whose threads would blur the times.
+        linear = np.einsum("md,d->m", coalitions, self.slopes)
         values = linear + (coalitions[:, 0] & coalitions[:, -1])
         self.seconds += time.thread_time() - started
         return np.asarray(values, dtype=np.float64)
@@ -87,7 +89,9 @@ def main() -> None:
     for d in (8, 10, 12, 14, 16, 18, 20):
         print(line("exact", d, exact), flush=True)
     for d in (10, 20, 30, 50, 75, 100):
-        print(line("permutation", d, lambda game: permutation(game, stop=NEVER_CONTENT)), flush=True)
+        print(
+            line("permutation", d, lambda game: permutation(game, stop=NEVER_CONTENT)), flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""All figures on small and large tables, with one output and with ten classes, each in a file of its own.
+"""All figures on small and large tables, with one output and with ten classes, each in a file of
+its own.
 
     python benchmarks/gallery.py folder [--d 5 30 90 500] [--classes 1 10] [--only waterfall …]
 
-Look at them one by one. The tables hold what people bring: categories, missing values, long and emoji names,
-an index of their own, and columns of very different size.
+Look at them one by one. The tables hold what people bring: categories, missing values, long and
+emoji names, an index of their own, and columns of very different size.
 """
 
 from __future__ import annotations
@@ -24,27 +25,50 @@ from lightgbm import LGBMClassifier, LGBMRegressor
 
 import weightedshap as ws
 
-NAMES = ["income per year", "district", "age", "größe_der_wohnung_in_quadratmetern_ohne_balkon_und_keller", "mood 😀"]
-ROWS, MOST_KEPT = 120, 2**29  # rows explained; bytes of Δ
+NAMES = [
+    "income per year",
+    "district",
+    "age",
+    "größe_der_wohnung_in_quadratmetern_ohne_balkon_und_keller",
+    "mood 😀",
+]
+ROWS = 120
+MOST_KEPT = 2**29  # rows explained; bytes of Δ
 
 
 def table(n: int, d: int, rng: np.random.Generator) -> pd.DataFrame:
     """Rows of d columns: a category, one with missing values, one in hundreds of thousands."""
     X = pd.DataFrame(
-        rng.normal(size=(n, d)), columns=[*NAMES, *(f"x{i}" if i != 7 else "価格 7" for i in range(5, d))][:d]
+        rng.normal(size=(n, d)),
+        columns=[*NAMES, *(f"x{i}" if i != 7 else "価格 7" for i in range(5, d))][:d],
     )
     X["income per year"] = (40_000 * np.exp(0.6 * X["income per year"])).round()
-    X["district"] = pd.Categorical(rng.choice(["Altstadt", "Hafen", "Neustadt", "am Wald"], n, p=[0.4, 0.3, 0.2, 0.1]))
+    X["district"] = pd.Categorical(
+        rng.choice(["Altstadt", "Hafen", "Neustadt", "am Wald"], n, p=[0.4, 0.3, 0.2, 0.1])
+    )
     X.loc[rng.random(n) < 0.1, "age"] = np.nan
     return X.set_axis([f"house {i}" for i in range(n)], axis=0)
 
 
 def price(X: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
     """A price that depends on six columns, some of them in pairs."""
-    area, mood, rest = X.iloc[:, 3], X.iloc[:, 4], X.iloc[:, 5:].to_numpy()
-    district = X["district"].map({"Altstadt": 90_000, "Hafen": 10_000, "Neustadt": -20_000, "am Wald": 0}).astype(float)
-    y = 1.5 * X["income per year"] + district + 40_000 * area * (mood > 0) + 9_000 * X["age"].fillna(0)
-    return (200_000 + y + 20_000 * rest[:, :20].sum(axis=1) + rng.normal(size=len(X)) * 5_000).to_numpy()
+    area = X.iloc[:, 3]
+    mood = X.iloc[:, 4]
+    rest = X.iloc[:, 5:].to_numpy()
+    district = (
+        X["district"]
+        .map({"Altstadt": 90_000, "Hafen": 10_000, "Neustadt": -20_000, "am Wald": 0})
+        .astype(float)
+    )
+    y = (
+        1.5 * X["income per year"]
+        + district
+        + 40_000 * area * (mood > 0)
+        + 9_000 * X["age"].fillna(0)
+    )
+    return (
+        200_000 + y + 20_000 * rest[:, :20].sum(axis=1) + rng.normal(size=len(X)) * 5_000
+    ).to_numpy()
 
 
 def explained(d: int, classes: int) -> tuple[ws.Explainer, pd.DataFrame, ws.Explanation]:
@@ -65,7 +89,8 @@ def explained(d: int, classes: int) -> tuple[ws.Explainer, pd.DataFrame, ws.Expl
 def figures(
     explainer: ws.Explainer, X: pd.DataFrame, found: ws.Explanation
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    plot, d = found.plot, found.values.shape[1]
+    plot = found.plot
+    d = found.values.shape[1]
     side = int(np.ceil(np.sqrt(d)))
     segments = np.where(np.arange(side**2) < d, np.arange(side**2), -1).reshape(side, side)
     picture = np.random.default_rng(0).random((side, side))
@@ -104,7 +129,10 @@ def _two_images(found: ws.Explanation, picture: np.ndarray, segments: np.ndarray
 
 def _refits(explainer: ws.Explainer, X: pd.DataFrame) -> list[ws.Explanation]:
     setting = explainer.setting
-    made = (ws.Explainer(setting.model, setting.background.data, random_state=s, progress=False) for s in (1, 2, 3))
+    made = (
+        ws.Explainer(setting.model, setting.background.data, random_state=s, progress=False)
+        for s in (1, 2, 3)
+    )
     return [one(X) for one in made]
 
 

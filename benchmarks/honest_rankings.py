@@ -4,13 +4,14 @@
     WEIGHTEDSHAP_DATA=… python benchmarks/honest_rankings.py real [--seeds 3] [--only airfoil]
     python benchmarks/honest_rankings.py page
 
-`truth` judges rankings by the true conditional expectation in twelve made settings (see truths.py), `real` by games
-that are fitted to the half of the rows that the explainers never saw, on the paper's twelve tables with boosted trees,
-a linear model and a small network. Each run is kept in results/honest/ as soon as it is done; what is there is not done
-again. `page` prints the tables and puts them into docs/honest-rankings.md.
+`truth` judges rankings by the true conditional expectation in twelve made settings (see truths.py),
+`real` by games that are fitted to the half of the rows that the explainers never saw, on the
+paper's twelve tables with boosted trees, a linear model and a small network. Each run is kept in
+results/honest/ as soon as it is done; what is there is not done again. `page` prints the tables and
+puts them into docs/honest-rankings.md.
 
-A run keeps the mean area under the recovery-error curve of every method and the covariance of these means over its
-rows, so that any two methods can be compared in pairs.
+A run keeps the mean area under the recovery-error curve of every method and the covariance of these
+means over its rows, so that any two methods can be compared in pairs.
 """
 
 from __future__ import annotations
@@ -39,10 +40,20 @@ from weightedshap.games.rows import Rows
 from weightedshap.games.tree_model import FittedPath
 
 HERE = Path(__file__).parent.parent
-KEPT, PAGE = HERE / "results" / "honest", HERE / "docs" / "honest-rankings.md"
-OURS, TWO, REFINED, BEFORE = "WeightedSHAP", "two games", "refined", "paper's way"
+KEPT = HERE / "results" / "honest"
+PAGE = HERE / "docs" / "honest-rankings.md"
+OURS = "WeightedSHAP"
+TWO = "two games"
+REFINED = "refined"
+BEFORE = "paper's way"
 CONDITIONAL = "conditional Shapley"
-ALTERNATIVES = "TreeSHAP path", "TreeSHAP interventional", "marginal Shapley", "distilled TreeSHAP", CONDITIONAL
+ALTERNATIVES = (
+    "TreeSHAP path",
+    "TreeSHAP interventional",
+    "marginal Shapley",
+    "distilled TreeSHAP",
+    CONDITIONAL,
+)
 ALTERNATIVES += "conditional first", "conditional last"
 INTERVENTIONAL_ROWS = 300
 NETWORKS = 3  # learned anew: one network's verdict moves by 5 % with its seed where rows are few
@@ -52,7 +63,8 @@ Orders = dict[str, IntArray]
 
 
 def explained(case: Case, background: FloatArray, seed: int) -> tuple[Orders, ws.Explainer]:
-    """Every ranking to compare, learned from `background`, and the explainer with the default choices."""
+    """Every ranking to compare, learned from `background`, and the explainer with the default
+    choices."""
     asked = {"random_state": seed, "progress": False}
     default = ws.Explainer(case.model, background, **asked)
     found = default(case.rows)
@@ -65,24 +77,39 @@ def explained(case: Case, background: FloatArray, seed: int) -> tuple[Orders, ws
         else of_others(found, default)
     )
     orders |= {CONDITIONAL: order_of(plain.shapley)}
-    orders |= {"conditional first": order_of(delta[:, 0]), "conditional last": order_of(delta[:, -1])}
+    orders |= {
+        "conditional first": order_of(delta[:, 0]),
+        "conditional last": order_of(delta[:, -1]),
+    }
     return orders, default
 
 
-def of_trees(case: Case, background: FloatArray, default: ws.Explainer, asked: Mapping[str, Any]) -> Orders:
+def of_trees(
+    case: Case, background: FloatArray, default: ws.Explainer, asked: Mapping[str, Any]
+) -> Orders:
     """TreeSHAP of both kinds, and both games in competition."""
     few = np.random.default_rng(0).permutation(len(background))[:INTERVENTIONAL_ROWS]
-    own = ws.games.TreeModel("interventional").fit(default.setting.model, default.background.some(few))
+    own = ws.games.TreeModel("interventional").fit(
+        default.setting.model, default.background.some(few)
+    )
     inside = ws.Explainer(case.model, background, game=own, judge=default.judge, **asked)(case.rows)
-    both = ws.Explainer(case.model, background, game=[default.game, own], judge=default.judge, **asked)(case.rows)
+    both = ws.Explainer(
+        case.model, background, game=[default.game, own], judge=default.judge, **asked
+    )(case.rows)
     path = default(case.rows).shapley
-    return {TWO: both.orders, "TreeSHAP path": order_of(path), "TreeSHAP interventional": order_of(inside.shapley)}
+    return {
+        TWO: both.orders,
+        "TreeSHAP path": order_of(path),
+        "TreeSHAP interventional": order_of(inside.shapley),
+    }
 
 
 def of_others(found: ws.Explanation, default: ws.Explainer) -> Orders:
     """The marginal Shapley value of the model, and TreeSHAP of trees distilled from it."""
     uniform = np.full((1, found.values.shape[1]), 1 / found.values.shape[1])
-    trees = default.games[1].block(default.background.align(found.data)).semivalues(uniform)[:, 0, :, 0]
+    trees = (
+        default.games[1].block(default.background.align(found.data)).semivalues(uniform)[:, 0, :, 0]
+    )
     return {"marginal Shapley": order_of(found.shapley), "distilled TreeSHAP": order_of(trees)}
 
 
@@ -96,7 +123,10 @@ def by_game(game: Fitted, rows: FloatArray, orders: Orders) -> FloatArray:
     judge = Rows.of(game, rows)
 
     def walk(many: IntArray) -> FloatArray:
-        parts = [judge.view(part).along(many[part][..., None])[..., 0] for part in judge.parts(rows.shape[1])]
+        parts = [
+            judge.view(part).along(many[part][..., None])[..., 0]
+            for part in judge.parts(rows.shape[1])
+        ]
         return np.abs(judge.f_x[:, None] - np.concatenate(parts))
 
     return areas(orders, walk)
@@ -107,7 +137,9 @@ def by_truth(case: Case, orders: Orders) -> FloatArray:
     f_x = case.predict(case.rows)
 
     def walk(many: IntArray) -> FloatArray:
-        walked = np.stack([case.truth(row).along(of_row) for row, of_row in zip(case.rows, many, strict=True)])
+        walked = np.stack(
+            [case.truth(row).along(of_row) for row, of_row in zip(case.rows, many, strict=True)]
+        )
         return np.abs(f_x[:, None, None] - walked)
 
     return areas(orders, walk)
@@ -141,7 +173,8 @@ def run_real(job: Job) -> dict[str, Any]:
     table = ws.Explainer(case.model, case.background, game="baseline", progress=False).background
     one, other = halves(table, np.random.default_rng(job.seed))
     orders, default = explained(case, np.asarray(one.data), job.seed)
-    model, rng = default.setting.model, np.random.default_rng([job.seed, 7])
+    model = default.setting.model
+    rng = np.random.default_rng([job.seed, 7])
     base = "tree_path" if isinstance(default.game, FittedPath) else Marginal(rows=10)
     recipes = {
         "plain": TreeSurrogate(fits=2),
@@ -151,7 +184,10 @@ def run_real(job: Job) -> dict[str, Any]:
         recipes["same kind"] = Anchored().of_trees(default.game)
     games = {name: recipe.fit(model, other, rng) for name, recipe in recipes.items()}
     scored = {name: by_game(game, case.rows, orders) for name, game in games.items()}
-    networks = [by_game(AnchoredNetwork().fit(model, other, rng), case.rows, orders) for _ in range(NETWORKS)]
+    networks = [
+        by_game(AnchoredNetwork().fit(model, other, rng), case.rows, orders)
+        for _ in range(NETWORKS)
+    ]
     scored["anchored network"] = np.mean(networks, axis=0)
     return told(orders, {**scored, "own": by_game(default.judge, case.rows, orders)})
 
@@ -159,7 +195,10 @@ def run_real(job: Job) -> dict[str, Any]:
 def told(orders: Orders, scored: Mapping[str, FloatArray]) -> dict[str, Any]:
     """What a file keeps of a run."""
     judges = {
-        judge: {"mean": table.mean(axis=0).tolist(), "covariance": (np.cov(table.T) / len(table)).tolist()}
+        judge: {
+            "mean": table.mean(axis=0).tolist(),
+            "covariance": (np.cov(table.T) / len(table)).tolist(),
+        }
         for judge, table in scored.items()
     }
     return {"methods": list(orders), "rows": len(next(iter(scored.values()))), "judges": judges}
@@ -169,11 +208,18 @@ def jobs(group: str, seeds: int, only: str) -> Iterator[Job]:
     """All runs of a group, seed by seed, so that what is there first is a whole."""
     for seed in range(seeds):
         if group == "truth":
-            made = [Job(s.name, s.half, seed, lambda s=s, seed=seed: make(s, seed)) for s in SETTINGS]
+            made = [
+                Job(s.name, s.half, seed, lambda s=s, seed=seed: make(s, seed)) for s in SETTINGS
+            ]
         else:
             pairs = [(name, kind) for name in REAL for kind in KINDS]
             made = [
-                Job(f"{name}, {kind}", real_half(name), seed, lambda n=name, k=kind, seed=seed: make_real(n, k, seed))
+                Job(
+                    f"{name}, {kind}",
+                    real_half(name),
+                    seed,
+                    lambda n=name, k=kind, seed=seed: make_real(n, k, seed),
+                )
                 for name, kind in pairs
             ]
         yield from (job for job in made if only in job.name)
@@ -210,25 +256,33 @@ def rounded(value: Any) -> Any:
 
 def in_short(found: Mapping[str, Any]) -> str:
     """The default against the best single alternative, by judge."""
-    return ", ".join(f"{judge} {relative([found], judge, OURS)[0]:.3f}" for judge in found["judges"])
+    return ", ".join(
+        f"{judge} {relative([found], judge, OURS)[0]:.3f}" for judge in found["judges"]
+    )
 
 
 def relative(
     runs: Sequence[Mapping[str, Any]], judge: str, method: str, other: str | None = None
 ) -> tuple[float, float]:
-    """Area of a method ÷ that of the best single alternative (or of `other`), over seeds and rows, and its error.
+    """Area of a method ÷ that of the best single alternative (or of `other`), over seeds and rows,
+    and its error.
 
-    The best alternative is the one with the smallest mean area over all seeds: the judge picks it. The error is that of
-    a ratio of paired means (the delta method), rows of all seeds taken together.
+    The best alternative is the one with the smallest mean area over all seeds: the judge picks it.
+    The error is that of a ratio of paired means (the delta method), rows of all seeds taken
+    together.
     """
     means = np.mean([run["judges"][judge]["mean"] for run in runs], axis=0)
-    covariance = np.sum([run["judges"][judge]["covariance"] for run in runs], axis=0) / len(runs) ** 2
+    covariance = (
+        np.sum([run["judges"][judge]["covariance"] for run in runs], axis=0) / len(runs) ** 2
+    )
     methods = runs[0]["methods"]
     rivals = [other] if other else [name for name in ALTERNATIVES if name in methods]
     best = min((methods.index(name) for name in rivals), key=lambda place: means[place])
     own = methods.index(method)
     ratio = means[own] / means[best]
-    spread = covariance[own, own] - 2 * ratio * covariance[own, best] + ratio**2 * covariance[best, best]
+    spread = (
+        covariance[own, own] - 2 * ratio * covariance[own, best] + ratio**2 * covariance[best, best]
+    )
     return float(ratio), float(np.sqrt(max(spread, 0)) / means[best])
 
 
@@ -237,7 +291,10 @@ def gathered(group: str) -> dict[str, list[dict[str, Any]]]:
     path = KEPT / f"{group}.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
     names = dict.fromkeys(key.rpartition(" | ")[0] for key in kept)
-    return {name: [kept[key] for key in sorted(kept) if key.rpartition(" | ")[0] == name] for name in names}
+    return {
+        name: [kept[key] for key in sorted(kept) if key.rpartition(" | ")[0] == name]
+        for name in names
+    }
 
 
 def of_trees_only(runs: Mapping[str, Sequence[Any]], trees: bool) -> dict[str, Sequence[Any]]:
@@ -255,24 +312,43 @@ def cell(runs: Sequence[Any], judge: str, method: str, other: str | None = None)
 
 def truth_table(runs: Mapping[str, Sequence[Any]]) -> list[str]:
     """Settings × methods, the area relative to the best single alternative, by halves."""
-    shown = (OURS, *((TWO,) if "TreeSHAP path" in next(iter(runs.values()))[0]["methods"] else ()), REFINED, BEFORE)
+    shown = (
+        OURS,
+        *((TWO,) if "TreeSHAP path" in next(iter(runs.values()))[0]["methods"] else ()),
+        REFINED,
+        BEFORE,
+    )
     lines = [row("setting", *shown, "ours ÷ conditional Shapley", "best alternative", "seeds")]
     lines.append(rule(len(shown) + 4))
     for half, title in (("pick", "recipes were picked here"), ("report", "untouched")):
         some = {name: of for name, of in sorted(runs.items()) if of[0]["half"] == half}
         for name, of in some.items():
             cells = [cell(of, "truth", method) for method in shown]
-            lines.append(row(name, *cells, cell(of, "truth", OURS, CONDITIONAL), best(of, "truth"), str(len(of))))
+            lines.append(
+                row(
+                    name,
+                    *cells,
+                    cell(of, "truth", OURS, CONDITIONAL),
+                    best(of, "truth"),
+                    str(len(of)),
+                )
+            )
         if some:
             means = [mean(some, "truth", method) for method in shown]
-            lines.append(row(f"**mean, {title}**", *means, mean(some, "truth", OURS, CONDITIONAL), "", ""))
+            lines.append(
+                row(f"**mean, {title}**", *means, mean(some, "truth", OURS, CONDITIONAL), "", "")
+            )
     means = [mean(runs, "truth", method) for method in shown]
     return [*lines, row("**mean of all**", *means, mean(runs, "truth", OURS, CONDITIONAL), "", "")]
 
 
-def mean(runs: Mapping[str, Sequence[Any]], judge: str, method: str, other: str | None = None) -> str:
+def mean(
+    runs: Mapping[str, Sequence[Any]], judge: str, method: str, other: str | None = None
+) -> str:
     """The mean ratio over settings."""
-    ratios = [relative(of, judge, method, other)[0] for of in runs.values() if method in of[0]["methods"]]
+    ratios = [
+        relative(of, judge, method, other)[0] for of in runs.values() if method in of[0]["methods"]
+    ]
     return f"**{np.mean(ratios):.2f}**".replace("0.", ".")
 
 
@@ -280,13 +356,26 @@ def best(runs: Sequence[Any], judge: str) -> str:
     """The name of the best single alternative."""
     methods = runs[0]["methods"]
     means = np.mean([run["judges"][judge]["mean"] for run in runs], axis=0)
-    return min((name for name in ALTERNATIVES if name in methods), key=lambda name: means[methods.index(name)])
+    return min(
+        (name for name in ALTERNATIVES if name in methods),
+        key=lambda name: means[methods.index(name)],
+    )
 
 
 def real_table(runs: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Tables × judges, the area relative to the best single alternative; and the gain over Shapley on both games."""
+    """Tables × judges, the area relative to the best single alternative; and the gain over Shapley
+    on both games."""
     judges = "plain", "anchored trees", "anchored network"
-    lines = [row("table, model", *judges, "refined, anchored network", "gain over Shapley: own", "same kind", "seeds")]
+    lines = [
+        row(
+            "table, model",
+            *judges,
+            "refined, anchored network",
+            "gain over Shapley: own",
+            "same kind",
+            "seeds",
+        )
+    ]
     lines.append(rule(len(judges) + 5))
     for half, title in (("pick", "recipes were picked here"), ("report", "untouched")):
         some = {name: of for name, of in sorted(runs.items()) if of[0]["half"] == half}
@@ -295,8 +384,20 @@ def real_table(runs: Mapping[str, Sequence[Any]]) -> list[str]:
             gains = [f"{gain(of, judge):.0%}" for judge in ("own", same_kind(of))]
             lines.append(row(name, *cells, cell(of, judges[-1], REFINED), *gains, str(len(of))))
         if some:
-            lines.append(row(f"**median, {title}**", *(median(some, judge) for judge in judges), "", "", "", ""))
-    return [*lines, row("**median of all**", *(median(runs, judge) for judge in judges), "", "", "", "")]
+            lines.append(
+                row(
+                    f"**median, {title}**",
+                    *(median(some, judge) for judge in judges),
+                    "",
+                    "",
+                    "",
+                    "",
+                )
+            )
+    return [
+        *lines,
+        row("**median of all**", *(median(runs, judge) for judge in judges), "", "", "", ""),
+    ]
 
 
 def same_kind(runs: Sequence[Any]) -> str:
@@ -311,19 +412,28 @@ def gain(runs: Sequence[Any], judge: str) -> float:
 
 
 def median(runs: Mapping[str, Sequence[Any]], judge: str) -> str:
-    return f"**{np.median([relative(of, judge, OURS)[0] for of in runs.values()]):.2f}**".replace("0.", ".")
+    return f"**{np.median([relative(of, judge, OURS)[0] for of in runs.values()]):.2f}**".replace(
+        "0.", "."
+    )
 
 
 def page() -> None:
     """The tables between the marks of the page."""
-    truth, real = gathered("truth"), gathered("real")
+    truth = gathered("truth")
+    real = gathered("real")
     parts = {
         "truth, trees": (truth_table, of_trees_only(truth, True)),
         "truth, other models": (truth_table, of_trees_only(truth, False)),
         "real, trees": (real_table, of_trees_only(real, True)),
         "real, other models": (real_table, of_trees_only(real, False)),
     }
-    written(PAGE, {name: table(runs) if runs else ["Not measured yet."] for name, (table, runs) in parts.items()})
+    written(
+        PAGE,
+        {
+            name: table(runs) if runs else ["Not measured yet."]
+            for name, (table, runs) in parts.items()
+        },
+    )
 
 
 def main() -> None:

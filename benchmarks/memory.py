@@ -1,4 +1,5 @@
-"""Peak memory of one call on many rows, beside what its result holds: `python benchmarks/memory.py [rows]`."""
+"""Peak memory of one call on many rows, beside what its result holds: `python benchmarks/memory.py
+[rows]`."""
 
 from __future__ import annotations
 
@@ -24,17 +25,24 @@ def size_of(explanation: ws.Explanation) -> float:
     arrays = [value for value in vars(explanation).values() if isinstance(value, np.ndarray)]
     arrays += [*explanation.reference_curves.values(), *explanation.endpoint_gaps.values()]
     own = {id(array if array.base is None else array.base): array for array in arrays}
-    return sum(array.nbytes if array.base is None else array.base.nbytes for array in own.values()) / MiB
+    return (
+        sum(array.nbytes if array.base is None else array.base.nbytes for array in own.values())
+        / MiB
+    )
 
 
 def main(rows: int = 200_000, columns: int = 20) -> None:
     X = np.random.default_rng(0).normal(size=(rows, columns))
-    model = LGBMRegressor(n_estimators=20, n_jobs=1, verbose=-1).fit(X[:5000], X[:5000, 0] * X[:5000, 1] + X[:5000, 2])
+    model = LGBMRegressor(n_estimators=20, n_jobs=1, verbose=-1).fit(
+        X[:5000], X[:5000, 0] * X[:5000, 1] + X[:5000, 2]
+    )
     explainer = ws.Explainer(model, X[:200], game="tree_path", progress=False)
     explainer(X[:2000])  # compiled, and the allocator warm
-    before, start = peak(), time.process_time()
+    before = peak()
+    start = time.process_time()
     explanation = explainer(X)
-    took, held = time.process_time() - start, size_of(explanation)
+    took = time.process_time() - start
+    held = size_of(explanation)
     told = f"peak rose by {peak() - before:.0f} MiB, the result holds {held:.0f} MiB, {took:.0f} s"
     print(f"{rows} rows × {columns}: {told}")
 

@@ -1,18 +1,21 @@
-"""The network: speed of its walks, when Algorithm 2 stops on it, the default recipe against the paper's, and trees.
+"""The network: speed of its walks, when Algorithm 2 stops on it, the default recipe against the
+paper's, and trees.
 
-usage: WEIGHTEDSHAP_DATA=… python benchmarks/neural.py [walks] [authors] [printed] [recipes] [trees] [--quick]
+usage: WEIGHTEDSHAP_DATA=… python benchmarks/neural.py [walks] [authors] [printed] [recipes] [trees]
+[--quick]
 
-walks    1,400 orders at d = 90 on the fraud network, against a loop that sends one coalition at a time through torch
-authors  how many orders the authors' stopping rule asks for on the fraud network, 24 rows
-printed  how many evaluations Algorithm 2 as printed asks for on the fraud network, one row
-recipes  `NeuralSurrogate()` against `NeuralSurrogate.paper()` on fraud, airfoil, wind, abalone and phoneme
-trees    `TreeSurrogate()` against `NeuralSurrogate.paper()` on the twelve tabular datasets (slow)
+walks    1,400 orders at d = 90 on the fraud network, against a loop that sends one coalition at a
+time through torch authors  how many orders the authors' stopping rule asks for on the fraud
+network, 24 rows printed  how many evaluations Algorithm 2 as printed asks for on the fraud network,
+one row recipes  `NeuralSurrogate()` against `NeuralSurrogate.paper()` on fraud, airfoil, wind,
+abalone and phoneme trees    `TreeSurrogate()` against `NeuralSurrogate.paper()` on the twelve
+tabular datasets (slow)
 
-Both are fitted to the distinct training rows of the paper's boosting model. Errors are means of (f(x) − v(S))² on rows
-that neither model nor surrogate has seen (the estimation part), 32 coalitions each, sizes uniform on 0..d. Seconds are
-CPU time, so that other work on the machine does not count, without the model's own predictions, which are the same
-for every recipe; ratios are of one run. On a busy machine set OMP_NUM_THREADS=1: LightGBM's threads wait for each
-other.
+Both are fitted to the distinct training rows of the paper's boosting model. Errors are means of
+(f(x) − v(S))² on rows that neither model nor surrogate has seen (the estimation part), 32
+coalitions each, sizes uniform on 0..d. Seconds are CPU time, so that other work on the machine does
+not count, without the model's own predictions, which are the same for every recipe; ratios are of
+one run. On a busy machine set OMP_NUM_THREADS=1: LightGBM's threads wait for each other.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ from weightedshap.inputs import as_model, as_table
 from weightedshap_paper.datasets import DATASETS, prepare
 from weightedshap_paper.models import boosting
 
-ORDERS, D = 1400, 90
+ORDERS = 1400
+D = 90
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,8 @@ def torch_loop(fitted, row, coalitions):
 
 def timed(function, repeats):
     """Best wall and CPU seconds of several repeats."""
-    wall, cpu = [], []
+    wall = []
+    cpu = []
     for _ in range(repeats):
         started = time.perf_counter(), time.process_time()
         function()
@@ -111,21 +116,31 @@ def timed(function, repeats):
 def walks(quick):
     """1,400 orders at d = 90."""
     problem = Problem.of("fraud", masks=1)
-    epochs = 2 if quick else 20  # the time of a walk does not depend on how well the network was trained
+    # The time of a walk does not depend on how well the network was trained.
+    epochs = 2 if quick else 20
     rng = np.random.default_rng(0)
     orders = rng.permuted(np.tile(np.arange(D), (ORDERS, 1)), axis=1)
     coalitions = prefixes(orders).reshape(-1, D)
-    rows, repeats, looped = problem.X_new[:4, None], (2 if quick else 5), (3_000 if quick else 30_000)
-    lines, budget = [], 2 * D + 2 + ORDERS * (D - 3)
+    rows = problem.X_new[:4, None]
+    repeats = 2 if quick else 5
+    looped = 3_000 if quick else 30_000
+    lines = []
+    budget = 2 * D + 2 + ORDERS * (D - 3)
 
     def sampled(game):
         return permutation(game, evaluations=budget, orders="independent", rng=0)
 
-    for name, recipe in {"paper's, 128 units": NeuralSurrogate.paper(), "default": NeuralSurrogate()}.items():
+    for name, recipe in {
+        "paper's, 128 units": NeuralSurrogate.paper(),
+        "default": NeuralSurrogate(),
+    }.items():
         fitted, _ = problem.fit(replace(recipe, epochs=epochs))
         games = [fitted.at(row) for row in rows]
         game = games[0]
-        assert np.abs(torch_loop(fitted, rows[0], coalitions[:200]) - game(coalitions[:200])).max() < 1e-5
+        assert (
+            np.abs(torch_loop(fitted, rows[0], coalitions[:200]) - game(coalitions[:200])).max()
+            < 1e-5
+        )
         assert sampled(game).chains.counts[:, :, 0].sum() == ORDERS
         loop = timed(lambda f=fitted: torch_loop(f, rows[0], coalitions[:looped]), 1)
         loop = [seconds * len(coalitions) / looped for seconds in loop]
@@ -136,10 +151,19 @@ def walks(quick):
             "permutation(game)": timed(lambda g=game: sampled(g), repeats),
         }
         workers = joblib.Parallel(2, prefer="threads")
-        two = timed(lambda gs=games, both=workers: both(joblib.delayed(sampled)(g) for g in gs), repeats)
+        two = timed(
+            lambda gs=games, both=workers: both(joblib.delayed(sampled)(g) for g in gs), repeats
+        )
         ways["permutation, rows on two workers"] = [seconds / len(games) for seconds in two]
         lines += [
-            [name, way, f"{wall:.3f}", f"{cpu:.3f}", f"{loop[0] / wall:.0f}", f"{loop[1] / cpu:.0f}"]
+            [
+                name,
+                way,
+                f"{wall:.3f}",
+                f"{cpu:.3f}",
+                f"{loop[0] / wall:.0f}",
+                f"{loop[1] / cpu:.0f}",
+            ]
             for way, (wall, cpu) in ways.items()
         ]
     print(f"{ORDERS:,} orders of {D} features, {len(coalitions):,} coalitions, seconds per row:\n")
@@ -147,10 +171,17 @@ def walks(quick):
 
 
 def authors(quick):
-    """How many orders the authors' rule asks for: R̂ of each feature's draws, looked at every 100 orders."""
+    """How many orders the authors' rule asks for: R̂ of each feature's draws, looked at every 100
+    orders."""
     games = paper_games(2 if quick else 24)
-    orders = [int(estimators.authors(game, rng=r).chains.counts[:, :, 0].sum()) for r, game in enumerate(games)]
-    print(f"\nThe authors' rule on {len(games)} rows of fraud stops after {np.mean(orders):,.0f} orders on average,")
+    orders = [
+        int(estimators.authors(game, rng=r).chains.counts[:, :, 0].sum())
+        for r, game in enumerate(games)
+    ]
+    print(
+        f"\nThe authors' rule on {len(games)} rows of fraud stops after {np.mean(orders):,.0f}"
+        " orders on average,"
+    )
     print(f"between {min(orders):,} and {max(orders):,}.\n")
 
 
@@ -159,9 +190,11 @@ def printed(quick):
     for r, game in enumerate(paper_games(1)):
         start = time.process_time()
         found = estimators.algorithm_2(game, rng=r, evaluations=2_000_000 if quick else None)
-        draws, spent = int(found.counts[1, 0]), time.process_time() - start
+        draws = int(found.counts[1, 0])
+        spent = time.process_time() - start
         print(
-            f"\nAlgorithm 2 as printed, row {r} of fraud: {found.evaluations:,} evaluations in {spent:.0f} CPU seconds,"
+            f"\nAlgorithm 2 as printed, row {r} of fraud: {found.evaluations:,} evaluations in"
+            f" {spent:.0f} CPU seconds,"
         )
         print(f"{draws:,} draws of every Δ_j(i) in all; {found.stopped}.\n")
 
@@ -174,22 +207,41 @@ def paper_games(n):
 
 
 def recipes(quick):
-    """The default recipe against the paper's, on other seeds than it was picked on (0–2 and 10–12, first three)."""
+    """The default recipe against the paper's, on other seeds than it was picked on (0–2 and 10–12,
+    first three)."""
     lines = []
     for name in ("airfoil",) if quick else ("fraud", "airfoil", "wind", "abalone", "phoneme"):
         problem = Problem.of(name)
         problem.fit(replace(NeuralSurrogate(), epochs=1))  # compiled code is loaded once
         fits = {}
-        for label, recipe in {"paper": NeuralSurrogate.paper(), "default": NeuralSurrogate()}.items():
+        for label, recipe in {
+            "paper": NeuralSurrogate.paper(),
+            "default": NeuralSurrogate(),
+        }.items():
             fits[label] = [
                 (problem.error(fitted) / problem.f_new.var(), spent)
-                for fitted, spent in (problem.fit(recipe, seed) for seed in ((20,) if quick else (20, 21, 22)))
+                for fitted, spent in (
+                    problem.fit(recipe, seed) for seed in ((20,) if quick else (20, 21, 22))
+                )
             ]
-        (errors, seconds), (own, spent) = (np.array(fits[label]).T for label in ("paper", "default"))
+        (errors, seconds), (own, spent) = (
+            np.array(fits[label]).T for label in ("paper", "default")
+        )
         each = " ".join(f"{ratio:.3f}" for ratio in own / errors)
-        means = [f"{errors.mean():.4f}", f"{own.mean():.4f}", f"{own.mean() / errors.mean():.3f}", each]
+        means = [
+            f"{errors.mean():.4f}",
+            f"{own.mean():.4f}",
+            f"{own.mean() / errors.mean():.3f}",
+            each,
+        ]
         lines.append(
-            [name, *means, f"{seconds.mean():.2f}", f"{spent.mean():.2f}", f"{spent.sum() / seconds.sum():.3f}"]
+            [
+                name,
+                *means,
+                f"{seconds.mean():.2f}",
+                f"{spent.mean():.2f}",
+                f"{spent.sum() / seconds.sum():.3f}",
+            ]
         )
     header = [
         "dataset",
@@ -206,7 +258,9 @@ def recipes(quick):
 
 def trees(quick):
     """The tree surrogate against the paper's network and the default one."""
-    lines, good, fast = [], 0, 0
+    lines = []
+    good = 0
+    fast = 0
     for name in ("airfoil", "phoneme") if quick else DATASETS:
         problem = Problem.of(name)
         variance = problem.f_new.var()
@@ -218,18 +272,36 @@ def trees(quick):
         fast += seconds <= 0.1 * network_seconds
         times = [spent / network_seconds for spent in (seconds, default_seconds)]
         ratios = [errors[0] / errors[2], errors[1] / errors[2], *times]
-        lines.append([name, problem.X.shape[1], *(f"{e:.4f}" for e in errors), *(f"{r:.3f}" for r in ratios)])
+        lines.append(
+            [name, problem.X.shape[1], *(f"{e:.4f}" for e in errors), *(f"{r:.3f}" for r in ratios)]
+        )
     header = ["dataset", "d", "trees' error / Var f", "default network's", "paper's network's"]
-    table([*header, "trees / paper", "default / paper", "trees' time / paper's", "default's time / paper's"], lines)
+    table(
+        [
+            *header,
+            "trees / paper",
+            "default / paper",
+            "trees' time / paper's",
+            "default's time / paper's",
+        ],
+        lines,
+    )
     print(
-        f"Of {len(lines)} datasets the trees' error is at most 1.05 of the paper's network's on {good}, and their time"
+        f"Of {len(lines)} datasets the trees' error is at most 1.05 of the paper's network's on"
+        f" {good}, and their time"
     )
     print(f"at most a tenth of its time on {fast}.")
 
 
 def main():
     """Print the tables."""
-    jobs = {"walks": walks, "authors": authors, "printed": printed, "recipes": recipes, "trees": trees}
+    jobs = {
+        "walks": walks,
+        "authors": authors,
+        "printed": printed,
+        "recipes": recipes,
+        "trees": trees,
+    }
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("jobs", nargs="*", choices=[[], *jobs], metavar="|".join(jobs))
     parser.add_argument("--quick", action="store_true", help="fewer datasets, repeats and epochs")

@@ -1,12 +1,13 @@
-"""Speed of the path-dependent game, as ratios to what the libraries of the models compute themselves.
+"""Speed of the path-dependent game, as ratios to what the libraries of the models compute
+themselves.
 
     OMP_NUM_THREADS=1 python benchmarks/path.py [rows]
 
-LightGBM and XGBoost models of 1,000 trees with 15 leaves each. Their own Shapley values (`pred_contrib`,
-`pred_contribs`) are the unit: "φ" is the 13 weights of the paper, "φ and Δ" adds the contributions of every size,
-"whole" is ``Explainer(model, background, game="tree_path")(X)``: φ, Δ, the curves of 13 orders and the choice.
-"masked" is the time for 100,000 masked rows, in seconds. CPU time of one thread, the best of several runs taken in
-turns.
+LightGBM and XGBoost models of 1,000 trees with 15 leaves each. Their own Shapley values
+(`pred_contrib`, `pred_contribs`) are the unit: "φ" is the 13 weights of the paper, "φ and Δ" adds
+the contributions of every size, "whole" is ``Explainer(model, background, game="tree_path")(X)``:
+φ, Δ, the curves of 13 orders and the choice. "masked" is the time for 100,000 masked rows, in
+seconds. CPU time of one thread, the best of several runs taken in turns.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ from trees import table
 from weightedshap.coalitions import random_coalitions
 from weightedshap.games.surrogate import Masked
 
-TREES, LEAVES, REPEATS, MASKED = 1000, 15, 5, 100_000
+TREES = 1000
+LEAVES = 15
+REPEATS = 5
+MASKED = 100_000
 
 
 def best(functions):
-    """CPU seconds of each function: the best of several repeats, taken in turns after one warm-up."""
+    """CPU seconds of each function: the best of several repeats, taken in turns after one
+    warm-up."""
     times = {name: [] for name in functions}
     for repeat in range(REPEATS + 1):
         for name, function in functions.items():
@@ -41,14 +46,26 @@ def best(functions):
 
 def of_lightgbm(X, y):
     """A model, and its own values for rows."""
-    chosen = {"objective": "regression", "learning_rate": 0.02, "num_leaves": LEAVES, "verbose": -1, "num_threads": 1}
+    chosen = {
+        "objective": "regression",
+        "learning_rate": 0.02,
+        "num_leaves": LEAVES,
+        "verbose": -1,
+        "num_threads": 1,
+    }
     model = lightgbm.train(chosen, lightgbm.Dataset(X, y), TREES)
     return model, lambda rows: lambda: model.predict(rows, pred_contrib=True, num_threads=1)
 
 
 def of_xgboost(X, y):
     """A model, and its own values for rows."""
-    chosen = {"grow_policy": "lossguide", "max_leaves": LEAVES, "max_depth": 0, "learning_rate": 0.02, "n_jobs": 1}
+    chosen = {
+        "grow_policy": "lossguide",
+        "max_leaves": LEAVES,
+        "max_depth": 0,
+        "learning_rate": 0.02,
+        "n_jobs": 1,
+    }
     model = xgboost.XGBRegressor(n_estimators=TREES, **chosen).fit(X, y)
     booster = model.get_booster()
 
@@ -63,8 +80,10 @@ def compared(name, make, d, n):
     """One line of the table."""
     X, y = data(d)
     model, own = make(X, y)
-    rows, explainer = np.ascontiguousarray(X[-n:]), ws.Explainer(model, X[:100], game="tree_path", progress=False)
-    family, block = explainer.family, explainer.game.block(rows)
+    rows = np.ascontiguousarray(X[-n:])
+    explainer = ws.Explainer(model, X[:100], game="tree_path", progress=False)
+    family = explainer.family
+    block = explainer.game.block(rows)
     row = np.repeat(np.arange(n), MASKED // n)
     masked = Masked(row, random_coalitions(len(row), d, np.random.default_rng(0)))
     times = best(
@@ -83,7 +102,9 @@ def compared(name, make, d, n):
 def main():
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 256
     makers = {"LightGBM": of_lightgbm, "XGBoost": of_xgboost}
-    lines = [compared(name, make, d, n) for name, make in makers.items() for d in (10, 20, 40, 100, 300)]
+    lines = [
+        compared(name, make, d, n) for name, make in makers.items() for d in (10, 20, 40, 100, 300)
+    ]
     table(["model", "d", "own, ms per row", "φ", "φ and Δ", "whole", "masked, s"], lines)
 
 

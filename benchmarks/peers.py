@@ -1,17 +1,20 @@
 """Speed, start and memory beside the newest peers, as ratios in one run.
 
-    python benchmarks/peers.py interventional | path | surrogate | whole | end_to_end | cold | memory | page [--only …]
+    python benchmarks/peers.py interventional | path | surrogate | whole | end_to_end | cold |
+    memory | page [--only …]
 
-Set OMP_NUM_THREADS=1. Wants Python 3.13 and, beside this library, the newest shap, shapiq, woodelf-explainer, lightgbm
-and xgboost-cpu (`make bench-peers` makes such an environment). CPU seconds of one thread. All methods of a line are
-timed in one process, ours after a first call that compiles. Each line is kept in results/peers/ as soon as it is done,
-with the versions it was made with; what is there is not done again. `page` prints the tables and puts them into
+Set OMP_NUM_THREADS=1. Wants Python 3.13 and, beside this library, the newest shap, shapiq,
+woodelf-explainer, lightgbm and xgboost-cpu (`make bench-peers` makes such an environment). CPU
+seconds of one thread. All methods of a line are timed in one process, ours after a first call that
+compiles. Each line is kept in results/peers/ as soon as it is done, with the versions it was made
+with; what is there is not done again. `page` prints the tables and puts them into
 docs/benchmarks.md.
 
-A method whose time for all rows would exceed half a minute is timed on fewer, shown with ~ and scaled up. WOODELF and
-our interventional game keep what rows share, so their time is not proportional to rows: their Shapley values are timed
-on all rows or not at all, and our whole explanation on 2,048 at least, as many as share their work. Nothing is said of
-a method that refuses a model.
+A method whose time for all rows would exceed half a minute is timed on fewer, shown with ~ and
+scaled up. WOODELF and our interventional game keep what rows share, so their time is not
+proportional to rows: their Shapley values are timed on all rows or not at all, and our whole
+explanation on 2,048 at least, as many as share their work. Nothing is said of a method that refuses
+a model.
 """
 
 from __future__ import annotations
@@ -34,9 +37,25 @@ import numpy as np
 from common import data, row, rule, written
 
 HERE = Path(__file__).parent.parent
-KEPT, PAGE = HERE / "results" / "peers", HERE / "docs" / "benchmarks.md"
-PACKAGES = "weightedshap", "shap", "shapiq", "woodelf_explainer", "lightgbm", "xgboost-cpu", "numba", "numpy"
-LONGEST, SIZES = 30.0, (200, 2048, 10_000)  # seconds that one timing should take, and rows that tell whether it will
+KEPT = HERE / "results" / "peers"
+PAGE = HERE / "docs" / "benchmarks.md"
+PACKAGES = (
+    "weightedshap",
+    "shap",
+    "shapiq",
+    "woodelf_explainer",
+    "lightgbm",
+    "xgboost-cpu",
+    "numba",
+    "numpy",
+)
+LONGEST = 30.0
+# Seconds that one timing should take, and rows that tell whether it will.
+SIZES = (
+    200,
+    2048,
+    10_000,
+)
 TRAINED = 10_000
 
 Line = dict[str, Any]
@@ -51,11 +70,14 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def timed(work: Work, rows: np.ndarray, fewest: int = 10) -> Line | None:
-    """Seconds for all rows, found on fewer where all would take too long; None where `fewest` would, too.
+    """Seconds for all rows, found on fewer where all would take too long; None where `fewest`
+    would, too.
 
-    They are found on a line through the last two numbers of rows, as fitting and preparing take the same time for any.
+    They are found on a line through the last two numbers of rows, as fitting and preparing take the
+    same time for any.
     """
-    points = [(some, seconds(lambda some=some: work(rows[:some]))) for some in (1, 10)]  # the first compiles
+    # The first compiles.
+    points = [(some, seconds(lambda some=some: work(rows[:some]))) for some in (1, 10)]
     for more in sorted({n for n in SIZES if fewest <= n < len(rows)} | {len(rows)}):
         some, spent = points[-1]
         if spent * more / some > LONGEST and some >= fewest:
@@ -82,7 +104,12 @@ def boosted(X: np.ndarray, y: np.ndarray, trees: int, depth: int) -> Any:
     import lightgbm
 
     grown = {"num_leaves": 2**depth - 1, "max_depth": depth} if depth > 0 else {"num_leaves": 31}
-    chosen = {"n_estimators": trees, "learning_rate": 0.1 if trees < 500 else 0.02, "n_jobs": 1, "verbose": -1}
+    chosen = {
+        "n_estimators": trees,
+        "learning_rate": 0.1 if trees < 500 else 0.02,
+        "n_jobs": 1,
+        "verbose": -1,
+    }
     return lightgbm.LGBMRegressor(**chosen, **grown).fit(X[:TRAINED], y[:TRAINED])
 
 
@@ -100,14 +127,26 @@ def interventional(d: int, trees: int, depth: int, m: int, n: int) -> Line:
     import weightedshap as ws
 
     X, y = data(d, max(n, TRAINED) + m)
-    model, rows, background = boosted(X, y, trees, depth), X[:n], X[len(X) - m :]
+    model = boosted(X, y, trees, depth)
+    rows = X[:n]
+    background = X[len(X) - m :]
     uniform = ws.weights.shapley(d).vectors
 
     def ours(some: np.ndarray) -> Any:
-        return ws.games.TreeModel("interventional").fit(model, background).block(some).semivalues(uniform)
+        return (
+            ws.games.TreeModel("interventional")
+            .fit(model, background)
+            .block(some)
+            .semivalues(uniform)
+        )
 
     def whole(some: np.ndarray) -> Any:
-        asked = {"game": "tree_interventional", "judge": "game", "keep_contributions": False, "progress": False}
+        asked = {
+            "game": "tree_interventional",
+            "judge": "game",
+            "keep_contributions": False,
+            "progress": False,
+        }
         return ws.Explainer(model, background, **asked)(some)
 
     def of_shap(some: np.ndarray) -> Any:
@@ -135,7 +174,8 @@ def of_shapiq(model: Any, background: np.ndarray) -> Work:
 
 
 def path(library: str, d: int, trees: int, depth: int, n: int) -> Line:
-    """The path-dependent game: 13 semivalues, and with Δ, curves and choice, beside the model's own library."""
+    """The path-dependent game: 13 semivalues, and with Δ, curves and choice, beside the model's own
+    library."""
     import shap
     from woodelf import WoodelfExplainer
 
@@ -143,11 +183,16 @@ def path(library: str, d: int, trees: int, depth: int, n: int) -> Line:
 
     X, y = data(d, max(n, TRAINED))
     model, own = boosted_with_own(library, X, y, trees, depth)
-    explainer = ws.Explainer(model, X[:100], game="tree_path", keep_contributions=False, progress=False)
-    tree_shap, wood = shap.TreeExplainer(model), WoodelfExplainer(model)
+    explainer = ws.Explainer(
+        model, X[:100], game="tree_path", keep_contributions=False, progress=False
+    )
+    tree_shap = shap.TreeExplainer(model)
+    wood = WoodelfExplainer(model)
     vectors = explainer.family.vectors
     return {
-        "ours, 13 weights": timed(lambda some: explainer.game.block(some).semivalues(vectors), X[:n]),
+        "ours, 13 weights": timed(
+            lambda some: explainer.game.block(some).semivalues(vectors), X[:n]
+        ),
         "ours, whole": timed(explainer, X[:n]),
         "own": timed(own, X[:n]),
         "shap": timed(lambda some: tree_shap.shap_values(some, check_additivity=False), X[:n]),
@@ -156,14 +201,19 @@ def path(library: str, d: int, trees: int, depth: int, n: int) -> Line:
 
 
 def surrogate(d: int, n: int) -> Line:
-    """The whole method on a tree surrogate, beside Shapley values of the same trees against one missing row."""
+    """The whole method on a tree surrogate, beside Shapley values of the same trees against one
+    missing row."""
     import shap
 
     from trees import explainer_of, synthetic
 
     X, booster = synthetic(d, 150, 63)
-    rows, hidden = X[:n], np.full((1, d), np.nan)
-    ours = {kept: explainer_of(booster, rows, np.zeros(n))(keep_contributions=kept) for kept in (False, True)}
+    rows = X[:n]
+    hidden = np.full((1, d), np.nan)
+    ours = {
+        kept: explainer_of(booster, rows, np.zeros(n))(keep_contributions=kept)
+        for kept in (False, True)
+    }
     of_shap = shap.TreeExplainer(booster, hidden, feature_perturbation="interventional")
     return {
         "ours, whole": timed(ours[False], rows),
@@ -172,22 +222,31 @@ def surrogate(d: int, n: int) -> Line:
     }
 
 
-def boosted_with_own(library: str, X: np.ndarray, y: np.ndarray, trees: int, depth: int) -> tuple[Any, Work]:
+def boosted_with_own(
+    library: str, X: np.ndarray, y: np.ndarray, trees: int, depth: int
+) -> tuple[Any, Work]:
     """A model, and the Shapley values that its own library computes."""
     if library == "lightgbm":
         model = boosted(X, y, trees, depth)
         return model, lambda some: model.booster_.predict(some, pred_contrib=True, num_threads=1)
     import xgboost
 
-    grown = {"max_depth": depth} if depth > 0 else {"max_depth": 0, "grow_policy": "lossguide", "max_leaves": 31}
-    other = xgboost.XGBRegressor(n_estimators=trees, learning_rate=0.1 if trees < 500 else 0.02, n_jobs=1, **grown)
+    grown = (
+        {"max_depth": depth}
+        if depth > 0
+        else {"max_depth": 0, "grow_policy": "lossguide", "max_leaves": 31}
+    )
+    other = xgboost.XGBRegressor(
+        n_estimators=trees, learning_rate=0.1 if trees < 500 else 0.02, n_jobs=1, **grown
+    )
     other.fit(X[:TRAINED], y[:TRAINED])
     booster = other.get_booster()
     return other, lambda some: booster.predict(xgboost.DMatrix(some, nthread=1), pred_contribs=True)
 
 
 def whole(d: int, n: int) -> Line:
-    """The default (two games, judge fitted before) on 1,000 trees × 15 leaves, beside LightGBM's own Shapley values."""
+    """The default (two games, judge fitted before) on 1,000 trees × 15 leaves, beside LightGBM's
+    own Shapley values."""
     import lightgbm
 
     import weightedshap as ws
@@ -217,25 +276,34 @@ def end_to_end(kind: str) -> Line:
     import weightedshap as ws
 
     X, y = data(20, 6000)
-    background, rows = X[:4000], X[-1000:]
+    background = X[:4000]
+    rows = X[-1000:]
     if kind == "boosted trees":
         model = boosted(X, y, 300, 6)
         peers = {
             "shap, path": lambda: shap.TreeExplainer(model).shap_values(rows),
-            "shap, 100 background rows": lambda: shap.TreeExplainer(model, background[:100]).shap_values(rows),
+            "shap, 100 background rows": (
+                lambda: shap.TreeExplainer(model, background[:100]).shap_values(rows)
+            ),
         }
     else:
         from sklearn.neural_network import MLPRegressor
 
         model = (
-            MLPRegressor(hidden_layer_sizes=(32, 32), max_iter=200, random_state=0, early_stopping=True)
+            MLPRegressor(
+                hidden_layer_sizes=(32, 32), max_iter=200, random_state=0, early_stopping=True
+            )
             .fit(X, y)
             .predict
         )
         few = shap.maskers.Independent(background, max_samples=100)
         peers = {
             "shap, permutation": lambda: shap.explainers.Permutation(model, few)(rows, silent=True),
-            "shap, kernel": lambda: shap.KernelExplainer(model, background[:100]).shap_values(rows[:50], silent=True),
+            "shap, kernel": (
+                lambda: shap.KernelExplainer(model, background[:100]).shap_values(
+                    rows[:50], silent=True
+                )
+            ),
         }
 
     def ours() -> None:
@@ -254,13 +322,19 @@ COLD = {
     "numpy and numba alone": "import numpy, numba",
     "import shap": "import shap",
     "import shapiq": "import shapiq",
-    "weightedshap, trees: first row": "import weightedshap as ws; ws.Explainer(model, X, progress=False)(X[:1])",
-    "… from the second start on": "import weightedshap as ws; ws.Explainer(model, X, progress=False)(X[:1])",
+    "weightedshap, trees: first row": (
+        "import weightedshap as ws; ws.Explainer(model, X, progress=False)(X[:1])"
+    ),
+    "… from the second start on": (
+        "import weightedshap as ws; ws.Explainer(model, X, progress=False)(X[:1])"
+    ),
     "weightedshap, interventional: first row": (
-        "import weightedshap as ws; ws.Explainer(model, X[:100], game='tree_interventional', progress=False)(X[:1])"
+        "import weightedshap as ws; ws.Explainer(model, X[:100], game='tree_interventional',"
+        " progress=False)(X[:1])"
     ),
     "weightedshap, a function: first row": (
-        "import weightedshap as ws; ws.Explainer(lambda x: x[:, 0] * x[:, 1], X, progress=False)(X[:1])"
+        "import weightedshap as ws; ws.Explainer(lambda x: x[:, 0] * x[:, 1], X,"
+        " progress=False)(X[:1])"
     ),
     "shap, trees: first row": "import shap; shap.TreeExplainer(model)(X[:1])",
     "WOODELF, trees: first row": (
@@ -274,7 +348,8 @@ import time, resource, numpy as np
 {model}
 start, peak = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 {work}
-print(time.process_time() - start, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) / 1024)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
+print(time.process_time() - start, peak / 1024)
 """
 MODEL = """
 import sys; sys.path.insert(0, {here!r})
@@ -288,7 +363,10 @@ def apart(work: str, cache: str, model: str = "") -> tuple[float, float]:
     code = BEFORE.format(model=model, work=work)
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
     found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     if found.returncode:
         raise SystemExit(found.stderr)
@@ -297,8 +375,13 @@ def apart(work: str, cache: str, model: str = "") -> tuple[float, float]:
 
 
 def cold(what: str) -> Line:
-    """A first start with an empty cache of compiled code (the packages themselves are read before)."""
-    model = MODEL.format(here=str(Path(__file__).parent), n=4000) if "row" in what or "second" in what else ""
+    """A first start with an empty cache of compiled code (the packages themselves are read
+    before)."""
+    model = (
+        MODEL.format(here=str(Path(__file__).parent), n=4000)
+        if "row" in what or "second" in what
+        else ""
+    )
     with tempfile.TemporaryDirectory() as cache:
         warm = what.startswith(("…", "import", "numpy"))
         for _ in range(2 if warm else 1):
@@ -307,20 +390,29 @@ def cold(what: str) -> Line:
 
 
 MEMORY = {
-    "weightedshap, default": "import weightedshap as ws; ws.Explainer(model, X[:4000], keep_contributions=False, "
-    "progress=False)(X)",
-    "weightedshap, interventional, 1,000 background rows": "import weightedshap as ws; ws.Explainer(model, X[:1000], "
-    "game='tree_interventional', keep_contributions=False, progress=False)(X)",
+    "weightedshap, default": (
+        "import weightedshap as ws; ws.Explainer(model, X[:4000], keep_contributions=False, "
+        "progress=False)(X)"
+    ),
+    "weightedshap, interventional, 1,000 background rows": (
+        "import weightedshap as ws; ws.Explainer(model, X[:1000], "
+        "game='tree_interventional', keep_contributions=False, progress=False)(X)"
+    ),
     "shap, path": "import shap; shap.TreeExplainer(model).shap_values(X)",
-    "WOODELF, 1,000 background rows": "import pandas as pd; from woodelf import WoodelfExplainer; "
-    "F = pd.DataFrame(X, columns=[f'Column_{c}' for c in range(20)]); WoodelfExplainer(model, F[:1000]).shap_values(F)",
+    "WOODELF, 1,000 background rows": (
+        "import pandas as pd; from woodelf import WoodelfExplainer; F = pd.DataFrame(X,"
+        " columns=[f'Column_{c}' for c in range(20)]); WoodelfExplainer(model,"
+        " F[:1000]).shap_values(F)"
+    ),
 }
 
 
 def memory(what: str, n: int) -> Line:
     """By how much the peak of memory grows, imports included."""
     with tempfile.TemporaryDirectory() as cache:
-        used, grown = apart(MEMORY[what], cache, MODEL.format(here=str(Path(__file__).parent), n=max(n, TRAINED)))
+        used, grown = apart(
+            MEMORY[what], cache, MODEL.format(here=str(Path(__file__).parent), n=max(n, TRAINED))
+        )
     return {"MiB": grown, "CPU": {"seconds": used, "timed": n}}
 
 
@@ -358,7 +450,10 @@ def lines(group: str) -> Iterator[tuple[str, dict[str, Any]]]:
     _, axes = GROUPS[group]
     for values in itertools.product(*axes.values()):
         given = dict(zip(axes, values, strict=True))
-        told = (value if axis in ("what", "kind") else f"{axis} = {value}" for axis, value in given.items())
+        told = (
+            value if axis in ("what", "kind") else f"{axis} = {value}"
+            for axis, value in given.items()
+        )
         yield ", ".join(told), given
 
 
@@ -376,7 +471,9 @@ def run(group: str, only: str) -> None:
         if only in name and name not in kept(group):
             found = {"versions": versions, "python": sys.version.split()[0], "times": work(**given)}
             KEPT.mkdir(parents=True, exist_ok=True)
-            (KEPT / f"{group}.json").write_text(json.dumps({**kept(group), name: rounded(found)}, indent=1))
+            (KEPT / f"{group}.json").write_text(
+                json.dumps({**kept(group), name: rounded(found)}, indent=1)
+            )
             print(f"{name}: {in_short(found['times'])}", flush=True)
 
 
@@ -414,13 +511,24 @@ def pivot(group: str) -> list[str]:
     if not found:
         return ["Not measured yet."]
     if group in ("interventional", "path", "whole", "surrogate"):
-        pairs = [(a, b) for a in next(iter(found.values())) for b in next(iter(found.values())) if of_us(a, b)]
+        pairs = [
+            (a, b)
+            for a in next(iter(found.values()))
+            for b in next(iter(found.values()))
+            if of_us(a, b)
+        ]
         header = [f"{a.removeprefix('ours, ')} ÷ {b}" for a, b in pairs]
         cells = {name: [ratio(times, a, b) for a, b in pairs] for name, times in found.items()}
     else:
         header = list(dict.fromkeys(method for times in found.values() for method in times))
-        cells = {name: [shown(times.get(method)) for method in header] for name, times in found.items()}
-    return [row("", *header), rule(len(header) + 1), *(row(name, *of) for name, of in cells.items())]
+        cells = {
+            name: [shown(times.get(method)) for method in header] for name, times in found.items()
+        }
+    return [
+        row("", *header),
+        rule(len(header) + 1),
+        *(row(name, *of) for name, of in cells.items()),
+    ]
 
 
 def of_us(ours: str, peer: str) -> bool:

@@ -1,10 +1,12 @@
 """How long a fresh install takes to its first explanation: importing, compiling.
 
-usage: python benchmarks/start.py [--kernels] [tree_path linear function tree_surrogate tree_interventional]
+usage: python benchmarks/start.py [--kernels] [tree_path linear function tree_surrogate
+tree_interventional]
 
-Every setting runs in a process of its own with an empty cache of compiled loops, and in one more that finds them there.
-CPU seconds: ``import`` is that of weightedshap alone, nothing else loaded; ``compiling`` is the first fit and row less
-the same where loops are found; these, and the same done again, follow.
+Every setting runs in a process of its own with an empty cache of compiled loops, and in one more
+that finds them there. CPU seconds: ``import`` is that of weightedshap alone, nothing else loaded;
+``compiling`` is the first fit and row less the same where loops are found; these, and the same done
+again, follow.
 """
 
 from __future__ import annotations
@@ -28,15 +30,23 @@ def in_process(*arguments, cache=None):
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"NUMBA_CACHE_DIR": cache or folder, "OMP_NUM_THREADS": "1"}
         command = [sys.executable, *arguments]
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True
+        ).stdout
 
 
 def compiling(setting, *more):
     """What two starts tell that follow each other, as a line and further lines."""
     with tempfile.TemporaryDirectory() as cache:
-        told = [in_process(__file__, "--first", setting, *more, cache=cache).splitlines() for _ in range(2)]
+        told = [
+            in_process(__file__, "--first", setting, *more, cache=cache).splitlines()
+            for _ in range(2)
+        ]
     (once, _), (found, again) = ([float(one) for one in lines[0].split()] for lines in told)
-    line = f"{setting:>20}: compiling {once - found:5.2f} s; first row from the cache {found:.2f} s, then {again:.3f} s"
+    line = (
+        f"{setting:>20}: compiling {once - found:5.2f} s; first row from the cache {found:.2f} s,"
+        f" then {again:.3f} s"
+    )
     return "\n".join([line, *told[0][1:]])
 
 
@@ -64,7 +74,8 @@ def first(setting, kernels):
 
     import weightedshap as ws
 
-    told, begun = [], []
+    told = []
+    begun = []
 
     class Listener(numba.core.event.Listener):
         def on_start(self, event):
@@ -72,7 +83,9 @@ def first(setting, kernels):
 
         def on_end(self, event):
             function = event.data["dispatcher"].py_func
-            told.append((time.process_time() - begun.pop(), f"{function.__module__}.{function.__name__}"))
+            told.append(
+                (time.process_time() - begun.pop(), f"{function.__module__}.{function.__name__}")
+            )
 
     numba.core.event.register("numba:compile", Listener())
     rng = np.random.default_rng(0)
@@ -83,7 +96,8 @@ def first(setting, kernels):
     def work():
         ws.Explainer(model, X, game=GAMES.get(setting, "auto"))(X[:1])
 
-    once, again = seconds(work), seconds(work)
+    once = seconds(work)
+    again = seconds(work)
     print(once, again)
     for took, name in told if kernels else []:
         if "weightedshap" in name:
@@ -91,16 +105,26 @@ def first(setting, kernels):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("settings", nargs="*", choices=[*SETTINGS, []], default=[])
-    parser.add_argument("--kernels", action="store_true", help="tell what each compiled function takes, with its parts")
+    parser.add_argument(
+        "--kernels",
+        action="store_true",
+        help="tell what each compiled function takes, with its parts",
+    )
     parser.add_argument("--first", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.first:
         first(given.settings[0], given.kernels)
         return
     for name in ("numpy", "weightedshap"):
-        print(f"import {name}: {min(float(in_process('-c', ALONE.format(name))) for _ in range(5)):.2f} s", flush=True)
+        print(
+            f"import {name}:"
+            f" {min(float(in_process('-c', ALONE.format(name))) for _ in range(5)):.2f} s",
+            flush=True,
+        )
     more = ["--kernels"] if given.kernels else []
     for setting in given.settings or SETTINGS:
         print(compiling(setting, *more), flush=True)

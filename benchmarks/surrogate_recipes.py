@@ -1,12 +1,16 @@
-"""Which recipe of boosted trees learns E[f(X) | X_S = x_S] best, and how does it compare with a network?
+"""Which recipe of boosted trees learns E[f(X) | X_S = x_S] best, and how does it compare with a
+network?
 
-Every recipe trains on the same rows: the distinct training rows of the paper's boosting model. Its error is the
-mean of (f(x) − s(x, S))² over rows that neither model nor surrogate has seen (the estimation and test parts),
-64 masks each, sizes uniform on 0..d; the part Var[f(X) | x_S] of it cannot be removed by any surrogate.
+Every recipe trains on the same rows: the distinct training rows of the paper's boosting model. Its
+error is the mean of (f(x) − s(x, S))² over rows that neither model nor surrogate has seen (the
+estimation and test parts), 64 masks each, sizes uniform on 0..d; the part Var[f(X) | x_S] of it
+cannot be removed by any surrogate.
 
-    WEIGHTEDSHAP_DATA=… python benchmarks/surrogate_recipes.py [--datasets cpu wind] [--quick] [--network]
+    WEIGHTEDSHAP_DATA=… python benchmarks/surrogate_recipes.py [--datasets cpu wind] [--quick]
+    [--network]
 
-`--network` adds the paper's network (128-128 ELU on [x·S, S]), which needs torch. Prints Markdown tables.
+`--network` adds the paper's network (128-128 ELU on [x·S, S]), which needs torch. Prints Markdown
+tables.
 """
 
 import argparse
@@ -48,7 +52,11 @@ class Recipe:
 
 
 RECOMMENDED = Recipe()
-QUANTISED = (("use_quantized_grad", True), ("num_grad_quant_bins", 16), ("quant_train_renew_leaf", True))
+QUANTISED = (
+    ("use_quantized_grad", True),
+    ("num_grad_quant_bins", 16),
+    ("quant_train_renew_leaf", True),
+)
 RECIPES: dict[str, Recipe] = {
     "recommended": RECOMMENDED,
     "8 masks": replace(RECOMMENDED, masks=8),
@@ -63,7 +71,9 @@ RECIPES: dict[str, Recipe] = {
     "leaves of 3 rows": replace(RECOMMENDED, least=3),
     "31 bins": replace(RECOMMENDED, bins=31),
     "127 bins": replace(RECOMMENDED, bins=127),
-    "half of the rows per tree": replace(RECOMMENDED, options=(("bagging_fraction", 0.5), ("bagging_freq", 1))),
+    "half of the rows per tree": replace(
+        RECOMMENDED, options=(("bagging_fraction", 0.5), ("bagging_freq", 1))
+    ),
     "half of the features per tree": replace(RECOMMENDED, options=(("feature_fraction", 0.5),)),
     "goss": replace(RECOMMENDED, options=(("data_sample_strategy", "goss"),)),
     "extra trees": replace(RECOMMENDED, options=(("extra_trees", True),)),
@@ -104,14 +114,21 @@ def problem(name: str, n_masks: int = 64, most_rows: int = 1000) -> Problem:
     unseen = rng.permutation(np.concatenate([data.X_est, data.X_test]))[:most_rows]
     X_new = np.repeat(unseen, n_masks, axis=0)
     return Problem(
-        name, data.task, X, _predict(model, X), X_new, _predict(model, X_new), draw_masks(len(X_new), X.shape[1], rng)
+        name,
+        data.task,
+        X,
+        _predict(model, X),
+        X_new,
+        _predict(model, X_new),
+        draw_masks(len(X_new), X.shape[1], rng),
     )
 
 
 def draw_masks(n: int, d: int, rng: np.random.Generator) -> Masks:
     """Masks (n, d) whose size is uniform on 0..d and whose members, given the size, are uniform.
 
-    Row by row a size and one of 4096 random orders is drawn, and the first features of that order are known.
+    Row by row a size and one of 4096 random orders is drawn, and the first features of that order
+    are known.
     """
     ranks = rng.permuted(np.tile(np.arange(d, dtype=np.int16), (min(n, N_PERMUTATIONS), 1)), axis=1)
     sizes = rng.integers(0, d + 1, size=(n, 1))
@@ -120,7 +137,8 @@ def draw_masks(n: int, d: int, rng: np.random.Generator) -> Masks:
 
 
 def held_out(X: NDArray[Any], rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Which rows are kept for stopping: 15 % of the distinct rows, at least 50 or a third; copies stay together."""
+    """Which rows are kept for stopping: 15 % of the distinct rows, at least 50 or a third; copies
+    stay together."""
     _, group = np.unique(X, axis=0, return_inverse=True)
     k = int(group.max()) + 1
     chosen = np.zeros(k, dtype=bool)
@@ -187,11 +205,13 @@ def _predict(booster: lgb.Booster, X: NDArray[Any]) -> Floats:
     return np.asarray(booster.predict(X), dtype=np.float64)
 
 
-def network_surrogate(p: Problem, n_threads: int, epochs: int = 100, lookback: int = 20) -> Surrogate:
+def network_surrogate(
+    p: Problem, n_threads: int, epochs: int = 100, lookback: int = 20
+) -> Surrogate:
     """The paper's network: 128-128 ELU, Adam 1e-3, batches of 64, one fresh mask per row and epoch.
 
-    Cross entropy with the predicted probability, or squared error; the rate is halved after five epochs without
-    progress on the held-out rows, and training ends after `lookback` of them.
+    Cross entropy with the predicted probability, or squared error; the rate is halved after five
+    epochs without progress on the held-out rows, and training ends after `lookback` of them.
     """
     import torch
     from torch import nn
@@ -207,16 +227,27 @@ def network_surrogate(p: Problem, n_threads: int, epochs: int = 100, lookback: i
     def tensor(a: NDArray[Any]) -> torch.Tensor:
         return torch.tensor(a, dtype=torch.float32)
 
-    X, f = tensor(p.X[~out]), tensor((p.f[~out] - centre) / scale)
-    X_out, f_out = tensor(np.repeat(p.X[out], 16, axis=0)), tensor((np.repeat(p.f[out], 16) - centre) / scale)
+    X = tensor(p.X[~out])
+    f = tensor((p.f[~out] - centre) / scale)
+    X_out = tensor(np.repeat(p.X[out], 16, axis=0))
+    f_out = tensor((np.repeat(p.f[out], 16) - centre) / scale)
     M_out = tensor(draw_masks(len(X_out), d, rng))
     net = nn.Sequential(
-        nn.Linear(2 * d, 128), nn.ELU(), nn.Linear(128, 128), nn.ELU(), nn.Linear(128, 1), nn.Flatten(0)
+        nn.Linear(2 * d, 128),
+        nn.ELU(),
+        nn.Linear(128, 128),
+        nn.ELU(),
+        nn.Linear(128, 1),
+        nn.Flatten(0),
     )
     loss = nn.BCEWithLogitsLoss() if classify else nn.MSELoss()
     optimiser = torch.optim.Adam(net.parameters(), lr=1e-3)
-    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5, patience=5, min_lr=1e-5)
-    best, best_epoch, state = np.inf, 0, {}
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimiser, factor=0.5, patience=5, min_lr=1e-5
+    )
+    best = np.inf
+    best_epoch = 0
+    state = {}
     for epoch in range(epochs):
         M = tensor(draw_masks(len(X), d, rng))
         for batch in torch.randperm(len(X)).split(64):
@@ -227,7 +258,8 @@ def network_surrogate(p: Problem, n_threads: int, epochs: int = 100, lookback: i
             error = loss(net(torch.cat([X_out * M_out, M_out], dim=1)), f_out).item()
         schedule.step(error)
         if error < best:
-            best, best_epoch = error, epoch
+            best = error
+            best_epoch = epoch
             state = {key: value.clone() for key, value in net.state_dict().items()}
         elif epoch - best_epoch >= lookback:
             break
@@ -236,7 +268,9 @@ def network_surrogate(p: Problem, n_threads: int, epochs: int = 100, lookback: i
     def surrogate(x: Floats, masks: Masks) -> Floats:
         with torch.no_grad():
             raw = net(torch.cat([tensor(x * masks), tensor(masks)], dim=1))
-        return np.asarray(torch.sigmoid(raw) if classify else raw * scale + centre, dtype=np.float64)
+        return np.asarray(
+            torch.sigmoid(raw) if classify else raw * scale + centre, dtype=np.float64
+        )
 
     return surrogate
 
@@ -287,7 +321,9 @@ def recipe_table(problems: list[Problem], recipes: dict[str, Recipe], n_threads:
         mean = float(np.exp(np.mean(np.log(ratios))))
         total = sum(o.seconds for o in outcomes)
         leaves = float(np.mean([o.leaves for o in outcomes]))
-        rows.append([label, *(f"{r:.3f}" for r in ratios), f"{mean:.3f}", f"{total:.1f}", f"{leaves:.0f}"])
+        rows.append(
+            [label, *(f"{r:.3f}" for r in ratios), f"{mean:.3f}", f"{total:.1f}", f"{leaves:.0f}"]
+        )
     return markdown(["recipe", *(p.name for p in problems), "mean", "seconds", "leaves"], rows)
 
 
@@ -295,7 +331,8 @@ def network_table(problems: list[Problem], n_threads: int) -> str:
     """The recommended trees against the paper's network, dataset by dataset."""
     rows = []
     for p in problems:
-        trees, net = measure(p, RECOMMENDED, n_threads), measure_network(p, n_threads)
+        trees = measure(p, RECOMMENDED, n_threads)
+        net = measure_network(p, n_threads)
         rows.append(
             [
                 p.name,
@@ -331,9 +368,15 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--datasets", nargs="+", choices=datasets.DATASETS, metavar="NAME")
-    parser.add_argument("--quick", action="store_true", help="three small datasets, the first four recipes")
-    parser.add_argument("--network", action="store_true", help="compare with the paper's network (needs torch)")
-    parser.add_argument("--only-network", action="store_true", help="leave the table of recipes out")
+    parser.add_argument(
+        "--quick", action="store_true", help="three small datasets, the first four recipes"
+    )
+    parser.add_argument(
+        "--network", action="store_true", help="compare with the paper's network (needs torch)"
+    )
+    parser.add_argument(
+        "--only-network", action="store_true", help="leave the table of recipes out"
+    )
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     names = arguments.datasets or (QUICK if arguments.quick else datasets.DATASETS)
@@ -343,7 +386,10 @@ def main() -> None:
         print(recipe_table(problems, recipes, arguments.threads), end="\n\n")
     if arguments.network or arguments.only_network:
         if importlib.util.find_spec("torch") is None:
-            print("torch is not installed, so the network was left out. Install torch to compare with it.")
+            print(
+                "torch is not installed, so the network was left out. Install torch to compare"
+                " with it."
+            )
         else:
             print(network_table(problems, arguments.threads))
 

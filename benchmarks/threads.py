@@ -2,8 +2,8 @@
 
 usage: python benchmarks/threads.py [--rows 500 2000 10000] [--repeats 15]
 
-Wall time, the best of several runs in which one and two threads take turns. "loop" is what two threads gain on a
-compiled loop that shares nothing: the most that this machine gives at the moment.
+Wall time, the best of several runs in which one and two threads take turns. "loop" is what two
+threads gain on a compiled loop that shares nothing: the most that this machine gives at the moment.
 """
 
 from __future__ import annotations
@@ -61,18 +61,30 @@ def seconds(run: Callable[[int], object], repeats: int) -> dict[int, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, nargs="+", default=[500, 2000, 10_000])
     parser.add_argument("--repeats", type=int, default=15)
     asked = parser.parse_args()
     X, y = data(D, n=max(asked.rows) + 2000)
-    model = lightgbm.LGBMRegressor(n_estimators=300, num_leaves=15, verbose=-1).fit(X[:2000], y[:2000])
+    model = lightgbm.LGBMRegressor(n_estimators=300, num_leaves=15, verbose=-1).fit(
+        X[:2000], y[:2000]
+    )
     print(row("game", "rows", "one thread, ms a row", "one ÷ two"), rule(4), sep="\n")
     for name, chosen in SETTINGS.items():
-        made = {n_jobs: ws.Explainer(model, X[:1000], n_jobs=n_jobs, progress=False, **chosen) for n_jobs in (1, 2)}
+        made = {
+            n_jobs: ws.Explainer(model, X[:1000], n_jobs=n_jobs, progress=False, **chosen)
+            for n_jobs in (1, 2)
+        }
         for n in asked.rows:
-            best = seconds(lambda n_jobs, n=n, made=made: made[n_jobs](X[2000 : 2000 + n]), asked.repeats)
-            print(row(name, f"{n:,}", f"{1e3 * best[1] / n:.3f}", f"{best[1] / best[2]:.2f}"), flush=True)
+            best = seconds(
+                lambda n_jobs, n=n, made=made: made[n_jobs](X[2000 : 2000 + n]), asked.repeats
+            )
+            print(
+                row(name, f"{n:,}", f"{1e3 * best[1] / n:.3f}", f"{best[1] / best[2]:.2f}"),
+                flush=True,
+            )
         spun = seconds(spin, asked.repeats)
         print(row("loop", "", "", f"{spun[1] / spun[2]:.2f}"), flush=True)
 

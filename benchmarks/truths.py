@@ -1,9 +1,11 @@
-"""Twelve settings whose true game is known, v(S) = E[f(X) | X_S = x_S], and the paper's twelve tables, whose is not.
+"""Twelve settings whose true game is known, v(S) = E[f(X) | X_S = x_S], and the paper's twelve
+tables, whose is not.
 
     python benchmarks/truths.py [number …] [--rows 10] [--orders 20]
 
-tells what the truth along random orders costs at each setting, in CPU seconds for 100 rows, and how far two independent
-estimates of it are apart. `make` and `make_real` give the same `Case`, so that rankings can be judged on both.
+tells what the truth along random orders costs at each setting, in CPU seconds for 100 rows, and how
+far two independent estimates of it are apart. `make` and `make_real` give the same `Case`, so that
+rankings can be judged on both.
 """
 
 from __future__ import annotations
@@ -31,18 +33,22 @@ from weightedshap_paper.datasets import CLASSIFICATION, REGRESSION, Prepared, pr
 from weightedshap_paper.models import boosting, linear
 from weightedshap_paper.tabular import rows_of_test
 
-N, ROWS = 4_000, 100  # background rows, rows to explain
-PAIRS, PAIRS_OF_NONE = 2**10, 2**16  # of antithetic draws, for a coalition and for ∅, which all rows share
+N = 4_000
+ROWS = 100  # background rows, rows to explain
+PAIRS = 2**10
+PAIRS_OF_NONE = 2**16  # of antithetic draws, for a coalition and for ∅, which all rows share
 BLOCK = 5  # features that are close in "blocks"
 KINDS = "boosting", "linear", "network"  # models of the tables
 
 
 @dataclass(frozen=True)
 class Setting:
-    """d features of a distribution and a kind of model. Recipes are chosen on one half, and reported on the other.
+    """d features of a distribution and a kind of model. Recipes are chosen on one half, and
+    reported on the other.
 
-    "mixture" has three Gaussians. Copulas are those of a t distribution, with normal or lognormal margins. A
-    correlation is that of any two latents; "blocks" of five have 0.8 inside and 0.1 across.
+    "mixture" has three Gaussians. Copulas are those of a t distribution, with normal or lognormal
+    margins. A correlation is that of any two latents; "blocks" of five have 0.8 inside and 0.1
+    across.
     """
 
     name: str
@@ -54,7 +60,9 @@ class Setting:
 
 
 def _setting(distribution: str, d: int, correlation: float | str, model: str, half: str) -> Setting:
-    return Setting(f"{model}, {distribution} {correlation}, d = {d}", distribution, d, correlation, model, half)
+    return Setting(
+        f"{model}, {distribution} {correlation}, d = {d}", distribution, d, correlation, model, half
+    )
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -122,12 +130,16 @@ def make(setting: Setting, seed: int) -> Case:
 
 
 def distribution_of(setting: Setting, rng: np.random.Generator) -> Distribution:
-    """The distribution of the features; the Gaussians of a mixture differ in place, width and sign of correlations."""
-    d, R = setting.d, correlations(setting)
+    """The distribution of the features; the Gaussians of a mixture differ in place, width and sign
+    of correlations."""
+    d = setting.d
+    R = correlations(setting)
     if setting.distribution == "mixture":
         signs = np.where(np.arange(d) % 2, -1.0, 1.0)
         covariances = np.stack([R, R / 2, R * np.outer(signs, signs)])
-        return Distribution(np.array([0.5, 0.3, 0.2]), 0.8 * rng.standard_normal((3, d)), covariances)
+        return Distribution(
+            np.array([0.5, 0.3, 0.2]), 0.8 * rng.standard_normal((3, d)), covariances
+        )
     alone = np.ones(1), np.zeros((1, d)), R[None]
     margins, _, copula = setting.distribution.partition(" ")
     return Distribution(*alone, FREEDOM, margins) if copula else Distribution(*alone)
@@ -145,7 +157,8 @@ def correlations(setting: Setting) -> FloatArray:
 
 
 def target(X: FloatArray, setting: Setting, rng: np.random.Generator) -> FloatArray:
-    """(n,) a product, a kink and five slopes, or ten slopes for linear models, and noise; classes cut at the median."""
+    """(n,) a product, a kink and five slopes, or ten slopes for linear models, and noise; classes
+    cut at the median."""
     if setting.model in ("linear", "logistic"):
         slopes = np.linspace(1, 0.3, 10) * np.where(np.arange(10) % 3 == 2, -1, 1)
         signal = X[:, :10] @ slopes
@@ -154,17 +167,31 @@ def target(X: FloatArray, setting: Setting, rng: np.random.Generator) -> FloatAr
         a, b, c, *others = X[:, used].T
         signal = 1.5 * a * b + 2 * np.abs(c) + 0.7 * np.sum(others, axis=0)
     y = signal + rng.standard_normal(len(X))
-    return (y > np.median(y)).astype(float) if setting.model in ("boosted classifier", "logistic") else y / y.std()
+    return (
+        (y > np.median(y)).astype(float)
+        if setting.model in ("boosted classifier", "logistic")
+        else y / y.std()
+    )
 
 
 def _boosted(kind: Any, setting: Setting, seed: int) -> Any:
     """150 trees, as many again for many features."""
-    fixed = {"n_jobs": 1, "deterministic": True, "force_row_wise": True, "verbose": -1, "random_state": seed}
-    return kind(n_estimators=150 if setting.d <= 20 else 300, num_leaves=15, learning_rate=0.05, **fixed)
+    fixed = {
+        "n_jobs": 1,
+        "deterministic": True,
+        "force_row_wise": True,
+        "verbose": -1,
+        "random_state": seed,
+    }
+    return kind(
+        n_estimators=150 if setting.d <= 20 else 300, num_leaves=15, learning_rate=0.05, **fixed
+    )
 
 
 def _network(kind: Any, seed: int) -> Any:
-    return kind(hidden_layer_sizes=(64,), learning_rate_init=3e-3, early_stopping=True, random_state=seed)
+    return kind(
+        hidden_layer_sizes=(64,), learning_rate_init=3e-3, early_stopping=True, random_state=seed
+    )
 
 
 MODELS: dict[str, Callable[[Setting, int], Any]] = {
@@ -176,18 +203,24 @@ MODELS: dict[str, Callable[[Setting, int], Any]] = {
 }
 
 
-def truth_of(model: Any, distribution: Distribution, background: FloatArray, rng: np.random.Generator) -> Truth:
+def truth_of(
+    model: Any, distribution: Distribution, background: FloatArray, rng: np.random.Generator
+) -> Truth:
     """The true games of a model; a linear one of plain features needs no draws."""
-    value, d = value_of(model, distribution, background), distribution.d
+    value = value_of(model, distribution, background)
+    d = distribution.d
     exact = isinstance(model, LinearRegression) and distribution.margins == "plain"
     noise = distribution.no_noise() if exact else distribution.noise(PAIRS_OF_NONE, rng)
     of_none = mean(distribution, value, np.zeros(d), np.zeros(d, dtype=bool), noise)
     predict = partial(predictions, model, method_of(model))
-    return Truth(distribution, value, predict, of_none, int(rng.integers(2**31)), 0 if exact else PAIRS)
+    return Truth(
+        distribution, value, predict, of_none, int(rng.integers(2**31)), 0 if exact else PAIRS
+    )
 
 
 def value_of(model: Any, distribution: Distribution, background: FloatArray) -> Value:
-    """How the model predicts draws of latents: trees by bits of words, others by their own method."""
+    """How the model predicts draws of latents: trees by bits of words, others by their own
+    method."""
     name = method_of(model)
     if isinstance(model, lgb.LGBMModel):
         ensemble = read_model(model, background).ensembles[0]
@@ -200,7 +233,8 @@ def value_of(model: Any, distribution: Distribution, background: FloatArray) -> 
 
 
 def make_real(name: str, model_kind: str, seed: int) -> Case:
-    """The case of one of the paper's tables, prepared as the paper does: 100 test rows, and no truth."""
+    """The case of one of the paper's tables, prepared as the paper does: 100 test rows, and no
+    truth."""
     one_of("dataset", name, REAL)
     one_of("model", model_kind, KINDS)
     rng = np.random.default_rng([seed, crc32(name.encode())])
@@ -208,7 +242,9 @@ def make_real(name: str, model_kind: str, seed: int) -> Case:
     background = np.unique(data.X_train, axis=0)
     background = background[np.sort(rng.permutation(len(background))[:N])]
     model = fitted(data, model_kind, seed)
-    return Case(model, background, data.X_test[rows_of_test(data, ROWS)], method_of(model), lambda row: None)
+    return Case(
+        model, background, data.X_test[rows_of_test(data, ROWS)], method_of(model), lambda row: None
+    )
 
 
 def fitted(data: Prepared, kind: str, seed: int) -> Any:
@@ -222,8 +258,10 @@ def fitted(data: Prepared, kind: str, seed: int) -> Any:
 
 
 def measured(setting: Setting, rows: int, orders: int) -> list[str]:
-    """A line of the table: the truth of some rows along random orders, twice, with independent noise."""
-    case, rng = make(setting, 0), np.random.default_rng(0)
+    """A line of the table: the truth of some rows along random orders, twice, with independent
+    noise."""
+    case = make(setting, 0)
+    rng = np.random.default_rng(0)
     drawn = np.stack([rng.permutation(setting.d) for _ in range(orders)])
     again = replace(case.truth, seed=case.truth.seed + 1)
     case.truth(case.rows[-1]).along(drawn[:1])  # compiles
@@ -234,7 +272,11 @@ def measured(setting: Setting, rows: int, orders: int) -> list[str]:
     gap = (first - np.stack([areas(again(row), drawn) for row in case.rows[:rows]])) / np.sqrt(2)
     error, of_differences = (np.sqrt(np.mean(g**2)) for g in (gap, (gap[:, 1:] - gap[:, :-1])))
     coalitions = np.mean([len(game.kept) for game in games])
-    cost = [f"{coalitions:.0f}", f"{1e3 * seconds / rows / coalitions:.2f}", f"{ROWS / rows * seconds:.0f}"]
+    cost = [
+        f"{coalitions:.0f}",
+        f"{1e3 * seconds / rows / coalitions:.2f}",
+        f"{ROWS / rows * seconds:.0f}",
+    ]
     errors = [error, of_differences, np.sqrt(np.mean(gap.mean(axis=0) ** 2) * rows / ROWS)]
     return [setting.name, setting.half, *cost, f"{first.mean():.3f}", *(f"{e:.4f}" for e in errors)]
 
@@ -247,13 +289,18 @@ def areas(game: TrueGame, orders: IntArray) -> FloatArray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("numbers", nargs="*", type=int, default=range(len(SETTINGS)), help="which settings, from 0")
+    parser.add_argument(
+        "numbers", nargs="*", type=int, default=range(len(SETTINGS)), help="which settings, from 0"
+    )
     parser.add_argument("--rows", type=int, default=10)
     parser.add_argument("--orders", type=int, default=20)
     given = parser.parse_args()
     header = ["setting", "half", "coalitions", "ms each", "s for 100 rows", "area"]
     errors = ["its error", "of a difference", "of the mean of 100"]
-    table([*header, *errors], [measured(SETTINGS[at], given.rows, given.orders) for at in given.numbers])
+    table(
+        [*header, *errors],
+        [measured(SETTINGS[at], given.rows, given.orders) for at in given.numbers],
+    )
 
 
 if __name__ == "__main__":

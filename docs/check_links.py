@@ -1,4 +1,5 @@
-"""Every link inside the built site leads to a file and an anchor that exist; those that lead outside are listed.
+"""Every link inside the built site leads to a file and an anchor that exist; those that lead
+outside are listed.
 
 python docs/check_links.py site
 """
@@ -50,9 +51,17 @@ def _written(folder: Path) -> list[Path]:
 
 def main(folder: str) -> int:
     pages = {path: Page(path) for path in _written(Path(folder).resolve())}
-    lost = [f"{path.name}: {link}" for path, page in pages.items() for link in broken(path, page, pages)]
-    outside = sorted({link for page in pages.values() for link in page.links if link.startswith("http")})
-    said = [f"{len(pages)} pages", *(f"BROKEN {one}" for one in lost), *(f"outside {link}" for link in outside)]
+    lost = [
+        f"{path.name}: {link}" for path, page in pages.items() for link in broken(path, page, pages)
+    ]
+    outside = sorted(
+        {link for page in pages.values() for link in page.links if link.startswith("http")}
+    )
+    said = [
+        f"{len(pages)} pages",
+        *(f"BROKEN {one}" for one in lost),
+        *(f"outside {link}" for link in outside),
+    ]
     sys.stdout.write("\n".join(said) + "\n")
     return len(lost) > 0
 

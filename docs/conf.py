@@ -22,7 +22,12 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "house",
 ]
-exclude_patterns = ["_build", "auto_examples/**/*.ipynb", "auto_examples/**/*.py", "auto_examples/**/*.md5"]
+exclude_patterns = [
+    "_build",
+    "auto_examples/**/*.ipynb",
+    "auto_examples/**/*.py",
+    "auto_examples/**/*.md5",
+]
 suppress_warnings = ["config.cache", "myst.xref_ambiguous"]
 nitpicky = True
 templates_path = ["_templates"]
@@ -71,7 +76,11 @@ html_favicon = "_static/mark.svg"
 html_copy_source = html_show_sourcelink = False
 html_math_renderer = "mathml"
 html_theme_options = {
-    "logo": {"text": "weightedshap", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"},
+    "logo": {
+        "text": "weightedshap",
+        "image_light": "_static/mark.svg",
+        "image_dark": "_static/mark.svg",
+    },
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "show_prev_next": True,

@@ -25,7 +25,14 @@ from sklearn.ensemble import GradientBoostingRegressor
 import weightedshap as ws
 
 HERE = Path(__file__).parent
-INK, GREY, BLUE, VERMILION, ORANGE, GREEN = "#404040", "#8C8C8C", "#0072B2", "#D55E00", "#E69F00", "#009E73"
+INK, GREY, BLUE, VERMILION, ORANGE, GREEN = (
+    "#404040",
+    "#8C8C8C",
+    "#0072B2",
+    "#D55E00",
+    "#E69F00",
+    "#009E73",
+)
 
 
 @cache
@@ -40,7 +47,8 @@ def explained() -> ws.Explanation:
 def row() -> int:
     """The row that gains most by its weight, in area under the recovery-error curve."""
     shapley, own = (
-        curves[:, 1:].sum(axis=1) for curves in (explained().reference_curves["shapley"], explained().curves)
+        curves[:, 1:].sum(axis=1)
+        for curves in (explained().reference_curves["shapley"], explained().curves)
     )
     return int(np.argmax(shapley - own))
 
@@ -67,13 +75,30 @@ def weights() -> Figure:
         if label in ("first", "last"):
             continue
         shapley = label in ("Shapley", "Beta(1,1)")
-        ax.plot(np.arange(1, 21), vector, color=VERMILION if shapley else colour, lw=2.5 if shapley else 1.3)
+        ax.plot(
+            np.arange(1, 21),
+            vector,
+            color=VERMILION if shapley else colour,
+            lw=2.5 if shapley else 1.3,
+        )
         j = 0 if vector[0] > vector[-1] else 19
         if label in ("Beta(16,1)", "Beta(1,16)"):
-            ax.annotate(label, (j + 1, vector[j]), (12 if j == 0 else -12, -2), textcoords="offset points",
-                        ha="left" if j == 0 else "right", color=INK)  # fmt: skip
-    ax.annotate("equal weights: the Shapley value", (10.5, 0.05), (0, 22), textcoords="offset points", ha="center",
-                color=VERMILION)  # fmt: skip
+            ax.annotate(
+                label,
+                (j + 1, vector[j]),
+                (12 if j == 0 else -12, -2),
+                textcoords="offset points",
+                ha="left" if j == 0 else "right",
+                color=INK,
+            )
+    ax.annotate(
+        "equal weights: the Shapley value",
+        (10.5, 0.05),
+        (0, 22),
+        textcoords="offset points",
+        ha="center",
+        color=VERMILION,
+    )
     ax.set(
         xlabel="size j of the coalition, the feature included",
         ylabel="weight of $\\Delta_j$",
@@ -84,14 +109,17 @@ def weights() -> Figure:
 
 def leaf() -> Figure:
     """A leaf is on for the coalitions that contain A and avoid B."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", width_ratios=[1, 1.15])
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(10, 4.2), layout="constrained", width_ratios=[1, 1.15]
+    )
     _draw_path(left)
     _draw_coalitions(right)
     return figure
 
 
 def _draw_path(ax: Axes) -> None:
-    """Three splits on the way to a leaf; at two of them the row and the hidden value go different ways."""
+    """Three splits on the way to a leaf; at two of them the row and the hidden value go different
+    ways."""
     nodes = [(0.55, 3, "age > 50 ?"), (0.35, 2, "bmi > 27 ?"), (0.55, 1, "bp > 90 ?")]
     leaf = (0.4, 0)
     steps = [
@@ -103,10 +131,30 @@ def _draw_path(ax: Axes) -> None:
         ax.plot([x, target[0]], [y, target[1]], color=colour, lw=3, zorder=1)
         other = 2 * x - target[0]
         ax.plot([x, other], [y, y - 0.85], color="#D9D9D9", lw=1.5, zorder=0)
-        ax.text(x, y, text, ha="center", va="center", bbox={"boxstyle": "round,pad=.45", "fc": "white", "ec": INK})
-        ax.text((x + target[0]) / 2 + shift * 3, y - 0.5, said, color=colour, fontsize=9, va="center",
-                ha="right" if side == "left" else "left")  # fmt: skip
-    ax.text(*leaf, "leaf: + c", ha="center", va="center", bbox={"boxstyle": "round,pad=.45", "fc": ORANGE, "ec": INK})
+        ax.text(
+            x,
+            y,
+            text,
+            ha="center",
+            va="center",
+            bbox={"boxstyle": "round,pad=.45", "fc": "white", "ec": INK},
+        )
+        ax.text(
+            (x + target[0]) / 2 + shift * 3,
+            y - 0.5,
+            said,
+            color=colour,
+            fontsize=9,
+            va="center",
+            ha="right" if side == "left" else "left",
+        )
+    ax.text(
+        *leaf,
+        "leaf: + c",
+        ha="center",
+        va="center",
+        bbox={"boxstyle": "round,pad=.45", "fc": ORANGE, "ec": INK},
+    )
     ax.set(xlim=(-0.1, 1.05), ylim=(-0.4, 3.4), title="on the way to a leaf")
     ax.axis("off")
 
@@ -120,10 +168,25 @@ def _draw_coalitions(ax: Axes) -> None:
         for place, mask in enumerate(of_size):
             on = bool(mask[0]) and not mask[1]
             told = "\n".join(name for name, known in zip(names, mask) if known) or "∅"
-            box = {"boxstyle": "round,pad=.35", "fc": ORANGE if on else "white", "ec": INK if on else "#D9D9D9"}
+            box = {
+                "boxstyle": "round,pad=.35",
+                "fc": ORANGE if on else "white",
+                "ec": INK if on else "#D9D9D9",
+            }
             y = (len(of_size) - 1) / 2 - place
-            ax.text(size, y, told, ha="center", va="center", fontsize=7.5, color="black" if on else GREY, bbox=box)
-    ax.set(xlim=(-0.5, 4.5), ylim=(-3.1, 3.1), yticks=[], xticks=range(5), xlabel="features known, |S|")
+            ax.text(
+                size,
+                y,
+                told,
+                ha="center",
+                va="center",
+                fontsize=7.5,
+                color="black" if on else GREY,
+                bbox=box,
+            )
+    ax.set(
+        xlim=(-0.5, 4.5), ylim=(-3.1, 3.1), yticks=[], xticks=range(5), xlabel="features known, |S|"
+    )
     ax.set_title("… and the coalitions that reach it: age known, bmi hidden")
     for side in ("left", "top", "right"):
         ax.spines[side].set_visible(False)
@@ -137,7 +200,9 @@ def curve() -> Figure:
     curves = {"Shapley": one.reference_curves["shapley"][0], "WeightedSHAP": one.curves[0]}
     for ax, (name, order) in zip(axes, orders.items(), strict=True):
         _draw_curve(ax, name, curves[name], [one.feature_names[i] for i in order])
-    axes[0].set(ylabel="|f(x) − v(known)|", ylim=(0, 1.3 * max(curve.max() for curve in curves.values())))
+    axes[0].set(
+        ylabel="|f(x) − v(known)|", ylim=(0, 1.3 * max(curve.max() for curve in curves.values()))
+    )
     return figure
 
 
@@ -147,7 +212,15 @@ def _draw_curve(ax: Axes, name: str, curve: np.ndarray, names: list[str]) -> Non
     ax.bar(ks[1:], curve[1:], width=0.86, color=colour, alpha=0.18)
     ax.plot(ks, curve, color=colour, marker="o", ms=5, lw=1.6)
     for k, told in enumerate(["nothing", *(f"+ {name}" for name in names)]):
-        ax.annotate(told, (k, curve[k]), (2, 6), textcoords="offset points", rotation=55, fontsize=9, color=INK)
+        ax.annotate(
+            told,
+            (k, curve[k]),
+            (2, 6),
+            textcoords="offset points",
+            rotation=55,
+            fontsize=9,
+            color=INK,
+        )
     ax.set(xticks=ks, xlabel="features known")
     ax.set_title(f"{name}: area {curve[1:].sum():.0f}", color=colour)
     for side in ("top", "right"):
@@ -160,7 +233,11 @@ def _clean(figure: Figure, ax: Axes) -> Figure:
     return figure
 
 
-PICTURES: dict[str, Callable[[], Figure]] = {"recovery": recovery, "sizes": sizes, "weights": weights}
+PICTURES: dict[str, Callable[[], Figure]] = {
+    "recovery": recovery,
+    "sizes": sizes,
+    "weights": weights,
+}
 PICTURES |= {"leaf": leaf, "curve": curve}
 
 

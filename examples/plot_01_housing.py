@@ -2,8 +2,8 @@
 Why is this flat so expensive?
 ==============================
 
-The shortest way through the library: a table of flats, a boosted model of their prices, and the question which
-features made one prediction what it is.
+The shortest way through the library: a table of flats, a boosted model of their prices, and the
+question which features made one prediction what it is.
 """
 
 import numpy as np
@@ -27,21 +27,30 @@ flats = pd.DataFrame(
     }
 )
 centre = np.exp(-flats["km to the centre"] / 6)
-price = 2.2 * flats["area"] * (1 + 2 * centre) + 18 * flats["lift"] * flats["floor"] - 0.5 * flats["age"]
-price = price - 1.5 * np.clip(flats["noise in dB"] - 50, 0, None) + rng.normal(0, 20, n)  # in thousands
+price = (
+    2.2 * flats["area"] * (1 + 2 * centre)
+    + 18 * flats["lift"] * flats["floor"]
+    - 0.5 * flats["age"]
+)
+price = (
+    price - 1.5 * np.clip(flats["noise in dB"] - 50, 0, None) + rng.normal(0, 20, n)
+)  # in thousands
 
-model = LGBMRegressor(n_estimators=150, num_leaves=15, n_jobs=1, verbose=-1).fit(flats[:1200], price[:1200])
+model = LGBMRegressor(n_estimators=150, num_leaves=15, n_jobs=1, verbose=-1).fit(
+    flats[:1200], price[:1200]
+)
 
 # %%
-# Give the explainer the model and rows that it may see, and then the rows to explain. The model's trees are read
-# directly, so the contributions are exact.
+# Give the explainer the model and rows that it may see, and then the rows to explain. The model's
+# trees are read directly, so the contributions are exact.
 
 explainer = ws.Explainer(model, flats[:1200])
 explanation = explainer(flats[1200:1300])
 explanation
 
 # %%
-# **Overall**: each dot is a flat. Large areas raise the price, distance lowers it; the colour tells the value.
+# **Overall**: each dot is a flat. Large areas raise the price, distance lowers it; the colour tells
+# the value.
 
 explanation.plot.beeswarm()
 
@@ -52,6 +61,7 @@ dearest = int(np.argmax(explanation.predictions))
 explanation.plot.waterfall(dearest)
 
 # %%
-# Which of these would one have to know to come within a tenth of a standard deviation of the model's prediction?
+# Which of these would one have to know to come within a tenth of a standard deviation of the
+# model's prediction?
 
 print(explanation.shortlist(dearest))

@@ -2,8 +2,8 @@
 Ten classes: why this digit and not another?
 ============================================
 
-A model with several outputs is explained for each of them: an axis k at the end of every array, never a list of
-arrays. Names or positions pick an output, in slices as in figures.
+A model with several outputs is explained for each of them: an axis k at the end of every array,
+never a list of arrays. Names or positions pick an output, in slices as in figures.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +14,12 @@ from sklearn.datasets import load_digits
 import weightedshap as ws
 
 images, digits = load_digits(return_X_y=True)
-blocks = images.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)  # 8 × 8 pixels as 4 × 4 blocks
-model = LGBMClassifier(n_estimators=25, num_leaves=7, n_jobs=1, verbose=-1).fit(blocks[:1400], digits[:1400])
+blocks = (
+    images.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)
+)  # 8 × 8 pixels as 4 × 4 blocks
+model = LGBMClassifier(n_estimators=25, num_leaves=7, n_jobs=1, verbose=-1).fit(
+    blocks[:1400], digits[:1400]
+)
 
 explanation = ws.Explainer(model, blocks[:600])(blocks[1400:1440])
 print(explanation.values.shape, explanation.output_names)
@@ -26,16 +30,22 @@ print(explanation.values.shape, explanation.output_names)
 explanation.plot.bar(max_display=8)
 
 # %%
-# The image on which the model doubts most, and two outputs: what speaks for the digit that it sees, and what for the
-# runner-up? Orange raises the score of the class, blue lowers it.
+# The image on which the model doubts most, and two outputs: what speaks for the digit that it sees,
+# and what for the runner-up? Orange raises the score of the class, blue lowers it.
 
-two = np.sort(explanation.judge_predictions, axis=1)[:, -2:]  # the largest two probabilities of each image
+two = np.sort(explanation.judge_predictions, axis=1)[
+    :, -2:
+]  # the largest two probabilities of each image
 row = int(np.argmin(two[:, 1] - two[:, 0]))
 first, second = np.argsort(-explanation.judge_predictions[row])[:2]
-segments = np.kron(np.arange(16).reshape(4, 4), np.ones((2, 2), dtype=int))  # which block each pixel belongs to
+segments = np.kron(
+    np.arange(16).reshape(4, 4), np.ones((2, 2), dtype=int)
+)  # which block each pixel belongs to
 figure, axes = plt.subplots(1, 2, figsize=(8, 4.2))
 for ax, output in zip(axes, (first, second), strict=True):
-    explanation.plot.image(row, images[1400 + row].reshape(8, 8), segments, output=int(output), ax=ax)
+    explanation.plot.image(
+        row, images[1400 + row].reshape(8, 8), segments, output=int(output), ax=ax
+    )
 
 # %%
 # A slice keeps what belongs together: rows, features, outputs.

@@ -2,8 +2,9 @@
 My model is a pipeline
 ======================
 
-Encoders, imputers and scalers stand between your columns and the model's. You ask about *your* columns, so these are
-the players: all columns made of one input are one feature, and the trees at the end are still read exactly.
+Encoders, imputers and scalers stand between your columns and the model's. You ask about *your*
+columns, so these are the players: all columns made of one input are one feature, and the trees at
+the end are still read exactly.
 """
 
 import numpy as np
@@ -34,9 +35,13 @@ hired = hired + 40 * (bikes["season"] == "summer") + rng.normal(0, 25, n)
 
 numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
 columns = make_column_transformer(
-    (OneHotEncoder(), ["season", "weather"]), (numbers, ["temperature", "wind"]), remainder="passthrough"
+    (OneHotEncoder(), ["season", "weather"]),
+    (numbers, ["temperature", "wind"]),
+    remainder="passthrough",
 )
-model = make_pipeline(columns, GradientBoostingRegressor(random_state=0)).fit(bikes[:600], hired[:600])
+model = make_pipeline(columns, GradientBoostingRegressor(random_state=0)).fit(
+    bikes[:600], hired[:600]
+)
 print(model[:-1].transform(bikes[:600]).shape[1], "columns reach the trees")
 
 # %%
@@ -49,6 +54,7 @@ explanation
 explanation.plot.beeswarm()
 
 # %%
-# The hour matters by its rush hours; colour it by the weather to see that rain costs most when most people ride.
+# The hour matters by its rush hours; colour it by the weather to see that rain costs most when most
+# people ride.
 
 explanation.plot.scatter("hour", color="weather")

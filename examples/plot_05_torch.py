@@ -2,8 +2,9 @@
 A network of torch
 ==================
 
-A network has no trees to read. Two games then compete, row by row: the marginal game of the model itself, and the
-trees of a boosted copy of it. Hand over the module as it is: it is called in eval mode and without gradients.
+A network has no trees to read. Two games then compete, row by row: the marginal game of the model
+itself, and the trees of a boosted copy of it. Hand over the module as it is: it is called in eval
+mode and without gradients.
 """
 
 import numpy as np
@@ -18,10 +19,18 @@ torch.set_num_threads(1)  # for a network as small as this, one is fastest
 names = ["speed", "angle", "chord", "thickness", "humidity", "day"]
 common = rng.normal(size=(1200, 1))
 X = pd.DataFrame(0.7 * common + 0.7 * rng.normal(size=(1200, 6)), columns=names).astype("float32")
-y = np.sin(2 * X["speed"]) + X["angle"] * X["chord"] - 0.5 * X["thickness"] + rng.normal(0, 0.1, 1200)
+y = (
+    np.sin(2 * X["speed"])
+    + X["angle"] * X["chord"]
+    - 0.5 * X["thickness"]
+    + rng.normal(0, 0.1, 1200)
+)
 
 network = torch.nn.Sequential(torch.nn.Linear(6, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
-rows, answers = torch.tensor(X[:1000].to_numpy()), torch.tensor(y[:1000].to_numpy(), dtype=torch.float32)
+rows, answers = (
+    torch.tensor(X[:1000].to_numpy()),
+    torch.tensor(y[:1000].to_numpy(), dtype=torch.float32),
+)
 optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
 for _ in range(400):
     optimizer.zero_grad()
@@ -40,7 +49,7 @@ explanation
 explanation.plot.weights()
 
 # %%
-# *Humidity* and *day* take no part in the truth. Both share a cause with the other columns, and get next to nothing
-# all the same, because both games ask what the *model* does.
+# *Humidity* and *day* take no part in the truth. Both share a cause with the other columns, and get
+# next to nothing all the same, because both games ask what the *model* does.
 
 explanation.plot.beeswarm()

@@ -2,8 +2,8 @@
 Images by superpixels: what does a classifier look at?
 ======================================================
 
-Single pixels say little. Make players of patches: here 2 × 2 pixels of scikit-learn's small digits, and a network
-that knows nothing of trees.
+Single pixels say little. Make players of patches: here 2 × 2 pixels of scikit-learn's small digits,
+and a network that knows nothing of trees.
 """
 
 import matplotlib.pyplot as plt
@@ -15,15 +15,20 @@ import weightedshap as ws
 
 images, digits = load_digits(return_X_y=True)
 images = images / 16
-model = MLPClassifier(32, alpha=0.1, tol=1e-3, max_iter=500, random_state=0).fit(images[:1200], digits[:1200])
+model = MLPClassifier(32, alpha=0.1, tol=1e-3, max_iter=500, random_state=0).fit(
+    images[:1200], digits[:1200]
+)
 
 # %%
-# Which patch does each pixel belong to? Groups by position make players of them, and `outputs=` picks the class to
-# ask about: the probability of a three. It is explained as log-odds, on which evidence adds up.
+# Which patch does each pixel belong to? Groups by position make players of them, and `outputs=`
+# picks the class to ask about: the probability of a three. It is explained as log-odds, on which
+# evidence adds up.
 
 segments = np.kron(np.arange(16).reshape(4, 4), np.ones((2, 2), dtype=int))
 names = [f"row {row}, column {column}" for row in range(1, 5) for column in range(1, 5)]
-patches = {name: np.flatnonzero(segments.ravel() == patch).tolist() for patch, name in enumerate(names)}
+patches = {
+    name: np.flatnonzero(segments.ravel() == patch).tolist() for patch, name in enumerate(names)
+}
 explainer = ws.Explainer(model, images[:300], groups=patches, outputs="3", link="logit")
 
 threes = np.flatnonzero((digits == 3) & (np.arange(len(digits)) >= 1200))[:3]
@@ -39,6 +44,7 @@ for row, ax in enumerate(axes):
     explanation.plot.image(row, images[rows[row]].reshape(8, 8), segments, ax=ax)
 
 # %%
-# The same in numbers, for the nine: the stroke that closes its head on the left speaks against a three.
+# The same in numbers, for the nine: the stroke that closes its head on the left speaks against a
+# three.
 
 explanation.plot.bar(3, max_display=6)

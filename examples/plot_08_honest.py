@@ -2,9 +2,9 @@
 Comparing rankings honestly
 ===========================
 
-A weight that was chosen by a score looks good by that score. What counts is what a judge says that had no part in the
-choice: `evaluate` cuts the background in halves, lets one half explain and the other half judge, and the other way
-round.
+A weight that was chosen by a score looks good by that score. What counts is what a judge says that
+had no part in the choice: `evaluate` cuts the background in halves, lets one half explain and the
+other half judge, and the other way round.
 """
 
 import matplotlib.pyplot as plt
@@ -27,13 +27,28 @@ print(evaluation)
 table = evaluation.to_frame()
 judge = evaluation.judges[0]
 table = table[(table["judge"] == judge) & (table["metric"] == "recovery")].set_index("method")
-table = table.loc[["random", "last", "first", "MCI", "TreeSHAP interventional", "Shapley", "WeightedSHAP", "greedy"]]
+table = table.loc[
+    [
+        "random",
+        "last",
+        "first",
+        "MCI",
+        "TreeSHAP interventional",
+        "Shapley",
+        "WeightedSHAP",
+        "greedy",
+    ]
+]
 
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 place = np.arange(len(table))
 ours = ["#0072B2" if name == "WeightedSHAP" else "0.75" for name in table.index]
 ax.barh(place, table["mean"], color=ours)
-ax.set(yticks=place, yticklabels=table.index, xlabel=f"recovery error, judged by {judge} games of other rows")
+ax.set(
+    yticks=place,
+    yticklabels=table.index,
+    xlabel=f"recovery error, judged by {judge} games of other rows",
+)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%

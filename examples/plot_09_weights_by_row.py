@@ -16,25 +16,31 @@ model = GradientBoostingRegressor(random_state=0).fit(X[:300], y[:300])
 explanation = ws.Explainer(model, X[:300])(X[300:400])
 
 # %%
-# **One row.** Δ_j is what a feature adds to j − 1 others. Where lines cross, the ranking depends on which sizes are
-# asked, and an average over all of them is only one opinion. The grey bars are the weights that this row chose.
+# **One row.** Δ_j is what a feature adds to j − 1 others. Where lines cross, the ranking depends on
+# which sizes are asked, and an average over all of them is only one opinion. The grey bars are the
+# weights that this row chose.
 
 gain = explanation.reference_curves["shapley"].sum(axis=1) - explanation.curves.sum(axis=1)
 row = int(np.argmax(gain))
 explanation.plot.sizes(row)
 
 # %%
-# **All rows.** Some choose what features say alone, others what is lost when only one of them is hidden.
+# **All rows.** Some choose what features say alone, others what is lost when only one of them is
+# hidden.
 
 explanation.plot.weights()
 
 # %%
-# **One weight for all** is a matter of taste, and costs no new computation: the same contributions are weighed again.
-# A row's own weight recovers its prediction better, a shared one is easier to tell.
+# **One weight for all** is a matter of taste, and costs no new computation: the same contributions
+# are weighed again. A row's own weight recovers its prediction better, a shared one is easier to
+# tell.
 
 shared = explanation.reweight(select="shared")
 for name, told in {"own weight": explanation, "shared weight": shared}.items():
-    print(f"{name:15}{told.curves[:, 1:].sum(axis=1).mean():8.1f}   {np.unique(told.weight_labels)[:3]}")
+    print(
+        f"{name:15}{told.curves[:, 1:].sum(axis=1).mean():8.1f}  "
+        f" {np.unique(told.weight_labels)[:3]}"
+    )
 print(f"{'Shapley':15}{explanation.reference_curves['shapley'][:, 1:].sum(axis=1).mean():8.1f}")
 
 # %%

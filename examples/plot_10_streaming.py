@@ -2,8 +2,8 @@
 A folder of Parquet, batch by batch
 ===================================
 
-Rows that do not fit into memory are read, explained and written as Arrow batches. The numbers do not depend on how
-the rows are cut.
+Rows that do not fit into memory are read, explained and written as Arrow batches. The numbers do
+not depend on how the rows are cut.
 """
 
 import tempfile
@@ -21,7 +21,12 @@ import weightedshap as ws
 rng = np.random.default_rng(5)
 columns = ["visits", "basket", "age", "distance", "discount"]
 X = pd.DataFrame(rng.gamma(2, 1, (5000, 5)), columns=columns)
-y = X["visits"] * X["basket"] - 0.4 * X["distance"] + np.sqrt(X["discount"]) + rng.normal(0, 0.3, 5000)
+y = (
+    X["visits"] * X["basket"]
+    - 0.4 * X["distance"]
+    + np.sqrt(X["discount"])
+    + rng.normal(0, 0.3, 5000)
+)
 
 # %%
 # Three files in a folder, with a key for each customer.
@@ -32,7 +37,8 @@ for part in range(3):
     X[rows].rename_axis("customer").reset_index().to_parquet(folder / f"part-{part}.parquet")
 
 # %%
-# The explainer is fitted once. `stream` takes batches and gives batches, in a schema that is known beforehand.
+# The explainer is fitted once. `stream` takes batches and gives batches, in a schema that is known
+# beforehand.
 
 model = LGBMRegressor(n_estimators=60, num_leaves=15, n_jobs=1, verbose=-1).fit(X[:2000], y[:2000])
 explainer = ws.Explainer(model, X[:2000])
@@ -50,12 +56,14 @@ explained.slice(0, 3).to_pandas().round(2).T
 # %%
 # Mean absolute attribution over all files, from the written columns:
 
-phi = np.column_stack([explained[name] for name in explained.schema.names if name.startswith("phi_")])
+phi = np.column_stack(
+    [explained[name] for name in explained.schema.names if name.startswith("phi_")]
+)
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
 ax.barh(columns[::-1], np.abs(phi).mean(axis=0)[::-1], color="#0072B2")
 ax.set_xlabel(f"mean |φ*| of {len(phi):,} customers")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# At a terminal the same is one command that survives a kill, ``weightedshap explain --rows folder …``; see
-# :doc:`/scale`.
+# At a terminal the same is one command that survives a kill, ``weightedshap explain --rows folder
+# …``; see :doc:`/scale`.

@@ -2,9 +2,10 @@
 A game of your own: who has power in a parliament?
 ==================================================
 
-A game needs no model and no data, only a function of coalitions. Here five parties with unequal numbers of seats
-vote, and a coalition wins with more than half of them. What is a party's power? Game theory has given several
-answers, and each of them is a row of weights over the sizes of coalitions.
+A game needs no model and no data, only a function of coalitions. Here five parties with unequal
+numbers of seats vote, and a coalition wins with more than half of them. What is a party's power?
+Game theory has given several answers, and each of them is a row of weights over the sizes of
+coalitions.
 """
 
 import matplotlib.pyplot as plt
@@ -27,12 +28,15 @@ game = ws.games.FunctionGame(wins, d=len(parties))
 # With five players there are only 32 coalitions. All of them are asked, so nothing is estimated.
 
 contributions = ws.estimators.exact(game)
-contributions.mean.round(2)  # row: how many are in the coalition, this party included; column: party
+contributions.mean.round(
+    2
+)  # row: how many are in the coalition, this party included; column: party
 
 # %%
-# A row of this table says how often a party turns a losing coalition of that size into a winning one. Blue, with 30
-# seats, is needed no more often than Green with 16: only the majority counts. Now weigh the sizes: equally (Shapley
-# and Shubik's index), or as if every other party joined by the toss of a coin (Banzhaf's).
+# A row of this table says how often a party turns a losing coalition of that size into a winning
+# one. Blue, with 30 seats, is needed no more often than Green with 16: only the majority counts.
+# Now weigh the sizes: equally (Shapley and Shubik's index), or as if every other party joined by
+# the toss of a coin (Banzhaf's).
 
 family = ws.weights.shapley(5) | ws.weights.banzhaf(5) | ws.weights.sizes(5)
 power = family.vectors @ contributions.mean
@@ -47,9 +51,12 @@ ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# Seats and power are different things. The same function also goes through the whole method: `explain` looks for the
-# weights under which the parties, taken in order, win soonest. No weights beat equal ones here, and of tied weights
-# those nearest to Shapley's are kept.
+# Seats and power are different things. The same function also goes through the whole method:
+# `explain` looks for the weights under which the parties, taken in order, win soonest. No weights
+# beat equal ones here, and of tied weights those nearest to Shapley's are kept.
 
 explanation = ws.explain(game)
-print(explanation.weight_labels[0], dict(zip(parties, explanation.values[0].round(2).tolist(), strict=True)))
+print(
+    explanation.weight_labels[0],
+    dict(zip(parties, explanation.values[0].round(2).tolist(), strict=True)),
+)

@@ -2,8 +2,9 @@
 From SHAP values to ours
 ========================
 
-The plain Shapley value is always there beside the weighted one, and on trees it is TreeSHAP's to the last digits. So
-nothing is lost by looking: what changes is the ranking, and what stays are your figures.
+The plain Shapley value is always there beside the weighted one, and on trees it is TreeSHAP's to
+the last digits. So nothing is lost by looking: what changes is the ranking, and what stays are your
+figures.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +24,8 @@ ours = ws.Explainer(model, X[:300])(rows)
 print(f"largest difference of the Shapley values: {np.abs(theirs.values - ours.shapley).max():.1e}")
 
 # %%
-# What do the chosen weights change? Both attributions of the same rows, as shares of their own sums.
+# What do the chosen weights change? Both attributions of the same rows, as shares of their own
+# sums.
 
 ours.plot.compare(theirs, names=("WeightedSHAP", "TreeSHAP"))
 
@@ -33,9 +35,9 @@ ours.plot.compare(theirs, names=("WeightedSHAP", "TreeSHAP"))
 ours.plot.recovery()
 
 # %%
-# A weighted attribution does not add up to the prediction. For figures that need it to, take a scaled copy: the
-# ranking of a row stays, and the sum is right. Rows that no moderate factor makes add up are shifted instead, and a
-# warning counts them.
+# A weighted attribution does not add up to the prediction. For figures that need it to, take a
+# scaled copy: the ranking of a row stays, and the sum is right. Rows that no moderate factor makes
+# add up are shifted instead, and a warning counts them.
 
 some = ours[np.abs(ours.efficiency_gap) < 0.2 * np.abs(ours.predictions - ours.base_values)]
 copy = some.to_shap(normalize="scale")

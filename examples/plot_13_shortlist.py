@@ -2,8 +2,9 @@
 The few features that suffice
 =============================
 
-"Tell me in three words why." A shortlist names the first features with which one comes near the model's prediction,
-and says what is left. It is a ranking, refined by a search on the judge, not an attribution.
+"Tell me in three words why." A shortlist names the first features with which one comes near the
+model's prediction, and says what is left. It is a ranking, refined by a search on the judge, not an
+attribution.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +15,9 @@ from sklearn.ensemble import RandomForestClassifier
 import weightedshap as ws
 
 data = load_breast_cancer(as_frame=True)
-model = RandomForestClassifier(60, min_samples_leaf=3, random_state=0).fit(data.data[:400], data.target[:400])
+model = RandomForestClassifier(60, min_samples_leaf=3, random_state=0).fit(
+    data.data[:400], data.target[:400]
+)
 explanation = ws.Explainer(model, data.data[:400])(data.data[400:430])
 
 # %%

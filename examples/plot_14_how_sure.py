@@ -2,7 +2,8 @@
 How sure are these numbers?
 ===========================
 
-Where a game has to be sampled, every attribution comes with its standard error, and more evaluations make it smaller.
+Where a game has to be sampled, every attribution comes with its standard error, and more
+evaluations make it smaller.
 """
 
 import matplotlib.pyplot as plt
@@ -29,10 +30,17 @@ truth = ws.estimators.exact(game).mean.mean(axis=0)  # all 16,384 coalitions, fo
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained", sharey=True)
 for ax, budget in zip(axes, (150, 600, 2400), strict=True):
-    found = ws.explain(game, family="shapley", estimator="stratified", evaluations=budget, random_state=0)
+    found = ws.explain(
+        game, family="shapley", estimator="stratified", evaluations=budget, random_state=0
+    )
     order = np.argsort(-truth)
     ax.errorbar(
-        np.arange(d), found.values[0][order], 1.96 * found.standard_errors[0][order], fmt="o", ms=4, color="#0072B2"
+        np.arange(d),
+        found.values[0][order],
+        1.96 * found.standard_errors[0][order],
+        fmt="o",
+        ms=4,
+        color="#0072B2",
     )
     ax.plot(np.arange(d), truth[order], "x", color="#D55E00")
     ax.set(title=f"{budget:,} evaluations", xlabel="feature, by its true Shapley value", xticks=[])
@@ -40,9 +48,14 @@ for ax, budget in zip(axes, (150, 600, 2400), strict=True):
 axes[0].set_ylabel("Shapley value")
 
 # %%
-# What does that mean for the ranking? `instability` is the chance that the first features of a row are not in their
-# true order.
+# What does that mean for the ranking? `instability` is the chance that the first features of a row
+# are not in their true order.
 
 for budget in (150, 600, 2400):
-    found = ws.explain(game, family="shapley", estimator="stratified", evaluations=budget, random_state=0)
-    print(f"{budget:5,} evaluations: first five in another order with a chance of {found.instability(5)[0]:.0%}")
+    found = ws.explain(
+        game, family="shapley", estimator="stratified", evaluations=budget, random_state=0
+    )
+    print(
+        f"{budget:5,} evaluations: first five in another order with a chance of"
+        f" {found.instability(5)[0]:.0%}"
+    )

@@ -1,7 +1,8 @@
 """Settings for all tests.
 
-One profile for all property tests: the same examples on every machine, no clock, no files. And one thread
-for OpenMP: test processes run side by side, and threads that wait for each other's cores are slow.
+One profile for all property tests: the same examples on every machine, no clock, no files. And one
+thread for OpenMP: test processes run side by side, and threads that wait for each other's cores are
+slow.
 """
 
 import os

@@ -52,8 +52,19 @@ def laid_out(folder: Path, n=600):
 
 def arguments(folder: Path, out, rows="rows.parquet", **more):
     """The options of `weightedshap explain`; exact by default, and nothing is learned."""
-    told = {"model": folder / "model.txt", "background": folder / "background.parquet", "rows": folder / rows}
-    told |= {"target": "price", "key": "id", "game": "tree_path", "part-rows": 100, "out": out, **more}
+    told = {
+        "model": folder / "model.txt",
+        "background": folder / "background.parquet",
+        "rows": folder / rows,
+    }
+    told |= {
+        "target": "price",
+        "key": "id",
+        "game": "tree_path",
+        "part-rows": 100,
+        "out": out,
+        **more,
+    }
     flags = [f"--{name}" for name, value in told.items() if value is True]
     valued = {name: value for name, value in told.items() if not isinstance(value, bool)}
     pairs = [str(text) for name, value in valued.items() for text in (f"--{name}", value)]
@@ -62,19 +73,29 @@ def arguments(folder: Path, out, rows="rows.parquet", **more):
 
 def explain(folder: Path, out, **more):
     """Run the command in this process."""
-    return CliRunner().invoke(cli.main, ["explain", *arguments(folder, out, **more)], catch_exceptions=False)
+    return CliRunner().invoke(
+        cli.main, ["explain", *arguments(folder, out, **more)], catch_exceptions=False
+    )
 
 
 def started(home, out, modules=None, group=False, **more):
-    """The command in a process of its own; interrupts reach it even where these tests run in the background.
+    """The command in a process of its own; interrupts reach it even where these tests run in the
+    background.
 
     modules : the folder of models that are functions
-    group : whether it leads a group of processes, which can be interrupted together, as by a terminal
+    group : whether it leads a group of processes, which can be interrupted together, as by a
+        terminal
     """
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code += "; from weightedshap.cli import main; main()"
     path = os.pathsep.join([str(Path(ws.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-c", code, "explain", *arguments(home, out, **{"json": True, **more})]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "explain",
+        *arguments(home, out, **{"json": True, **more}),
+    ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     look = {"cwd": modules, "start_new_session": group, "env": {**os.environ, "PYTHONPATH": path}}
     return subprocess.Popen(command, text=True, **look, **pipes)
@@ -92,5 +113,7 @@ def table(out: Path):
 
 def contents(out: Path):
     """Every byte of what a run leaves, but for the lock."""
-    files = [file for file in sorted(Path(out).rglob("*")) if file.is_file() and file.name != ".lock"]
+    files = [
+        file for file in sorted(Path(out).rglob("*")) if file.is_file() and file.name != ".lock"
+    ]
     return {str(file.relative_to(out)): file.read_bytes() for file in files}

@@ -1,4 +1,5 @@
-"""Games whose Δ is known in closed form, Δ by its definition, and small tools to look at games with.
+"""Games whose Δ is known in closed form, Δ by its definition, and small tools to look at games
+with.
 
 Δ is indexed as everywhere: ``delta[j - 1, i]`` = Δ_j(x_i).
 """
@@ -57,10 +58,13 @@ class Oracle:
 
 
 def random_game(d, seed=0, outputs=(), levels=None):
-    """Values drawn for every coalition: normal, or one of a few whole numbers so that ties are common."""
+    """Values drawn for every coalition: normal, or one of a few whole numbers so that ties are
+    common."""
     rng = np.random.default_rng(seed)
     shape = (2**d, *outputs)
-    return TableGame(rng.normal(size=shape) if levels is None else rng.integers(levels, size=shape).astype(float))
+    return TableGame(
+        rng.normal(size=shape) if levels is None else rng.integers(levels, size=shape).astype(float)
+    )
 
 
 def with_null_player(game, player, step=0.0):
@@ -86,13 +90,16 @@ def value(game, members):
 
 
 def delta_by_definition(game):
-    """Equation 2 word for word: the mean of v(S ∪ {i}) − v(S) over all S of size j − 1 without i."""
+    """Equation 2 word for word: the mean of v(S ∪ {i}) − v(S) over all S of size j − 1 without
+    i."""
     return np.array([[_mean_step(game, j, i) for i in range(game.d)] for j in range(1, game.d + 1)])
 
 
 def _mean_step(game, j, i):
     others = [player for player in range(game.d) if player != i]
-    return np.mean([value(game, (*S, i)) - value(game, S) for S in combinations(others, j - 1)], axis=0)
+    return np.mean(
+        [value(game, (*S, i)) - value(game, S) for S in combinations(others, j - 1)], axis=0
+    )
 
 
 def additive(worth):
@@ -105,7 +112,8 @@ def additive(worth):
 def moebius(d, terms):
     """v(S) = Σ_{T⊆S} m_T for terms {T: m_T}.
 
-    A term of order t and value m contributes m·C(j−1, t−1)/C(d−1, t−1) to Δ_j of each of its members.
+    A term of order t and value m contributes m·C(j−1, t−1)/C(d−1, t−1) to Δ_j of each of its
+    members.
     """
 
     def values(coalitions):
@@ -127,18 +135,22 @@ def voting(d, quota):
     """v(S) = 1 if |S| ≥ quota: only the voter who comes as number `quota` decides."""
     delta = np.zeros((d, d))
     delta[quota - 1] = 1.0
-    return Oracle(FunctionGame(lambda coalitions: (coalitions.sum(axis=1) >= quota).astype(float), d), delta)
+    return Oracle(
+        FunctionGame(lambda coalitions: (coalitions.sum(axis=1) >= quota).astype(float), d), delta
+    )
 
 
 def gloves(left, right):
     """v(S) = pairs that S can form of left gloves (the first players) and right ones.
 
-    A left glove adds one if S holds more right gloves than left ones; the count of right gloves in a
-    random S is hypergeometric.
+    A left glove adds one if S holds more right gloves than left ones; the count of right gloves in
+    a random S is hypergeometric.
     """
 
     def values(coalitions):
-        return np.minimum(coalitions[:, :left].sum(axis=1), coalitions[:, left:].sum(axis=1)).astype(float)
+        return np.minimum(
+            coalitions[:, :left].sum(axis=1), coalitions[:, left:].sum(axis=1)
+        ).astype(float)
 
     d = left + right
     sides = [_glove_delta(left, right)] * left + [_glove_delta(right, left)] * right
@@ -147,7 +159,10 @@ def gloves(left, right):
 
 def _glove_delta(own, other):
     d = own + other
-    ways = [sum(comb(own - 1, size - b) * comb(other, b) for b in range(size + 1) if b > size - b) for size in range(d)]
+    ways = [
+        sum(comb(own - 1, size - b) * comb(other, b) for b in range(size + 1) if b > size - b)
+        for size in range(d)
+    ]
     return [way / comb(d - 1, size) for size, way in enumerate(ways)]
 
 
@@ -157,7 +172,9 @@ ORACLES = {
     "voting": voting(7, 4),
     "dictator": unanimity(4, (2,)),
     "gloves": gloves(2, 4),
-    "moebius": moebius(6, {(0,): 1.0, (1, 2): -2.0, (0, 3, 4): 0.5, (1, 2, 3, 4): 4.0, (0, 1, 2, 3, 4, 5): -1.0}),
+    "moebius": moebius(
+        6, {(0,): 1.0, (1, 2): -2.0, (0, 3, 4): 0.5, (1, 2, 3, 4): 4.0, (0, 1, 2, 3, 4, 5): -1.0}
+    ),
     "one player": additive([-2.5]),
     "two players": moebius(2, {(0,): 1.0, (0, 1): 3.0}),
 }
@@ -178,7 +195,9 @@ def product_model(rows):
 def three_outputs(rows):
     """(n, 3): three different functions of four columns."""
     rows = np.asarray(rows, dtype=float)
-    return np.stack([product_model(rows), rows[:, 0] - rows[:, 1] ** 2, rows[:, 2] * rows[:, 3]], axis=1)
+    return np.stack(
+        [product_model(rows), rows[:, 0] - rows[:, 1] ** 2, rows[:, 2] * rows[:, 3]], axis=1
+    )
 
 
 def normal_rows(n, d=4, seed=0):

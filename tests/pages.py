@@ -30,7 +30,10 @@ import numpy as np
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-WRITTEN = [*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")]  # those below reference/generated are made
+WRITTEN = [
+    *DOCS.glob("*.md"),
+    *DOCS.glob("reference/*.md"),
+]  # those below reference/generated are made
 PAGES = sorted([*WRITTEN, *ROOT.glob("*.md")])
 
 FENCED = r"^```(?P<language>[^\n`]*)\n(?P<text>.*?)^```$"

@@ -1,4 +1,5 @@
-"""People's tables for tests: real ones where `WEIGHTEDSHAP_DATA` points to them, and generated ones."""
+"""People's tables for tests: real ones where `WEIGHTEDSHAP_DATA` points to them, and generated
+ones."""
 
 from __future__ import annotations
 
@@ -13,10 +14,14 @@ import pytest
 
 
 def real(name, rows=400):
-    """The first rows of one of the paper's datasets; the test is skipped where the file is not there."""
+    """The first rows of one of the paper's datasets; the test is skipped where the file is not
+    there."""
     folder = os.environ.get("WEIGHTEDSHAP_DATA")
     if not folder or not (Path(folder) / f"{name}.csv.gz").exists():
-        pytest.skip("on the paper's data; to run: set WEIGHTEDSHAP_DATA to the folder that holds it, see docs/paper.md")
+        pytest.skip(
+            "on the paper's data; to run: set WEIGHTEDSHAP_DATA to the folder that holds it, see"
+            " docs/paper.md"
+        )
     return pd.read_csv(Path(folder) / f"{name}.csv.gz", nrows=rows)
 
 
@@ -32,7 +37,9 @@ def generated(n=120, seed=0):
             "rate": pd.array(rng.random(n), dtype="Float64"),
             "city": rng.choice(["Bonn", "Köln", "Ulm"], size=n),
             "street": pd.array(rng.choice(["A", "B"], size=n), dtype="string"),
-            "kind": pd.Categorical(rng.choice(["flat", "house"], size=n), categories=["flat", "house", "boat"]),
+            "kind": pd.Categorical(
+                rng.choice(["flat", "house"], size=n), categories=["flat", "house", "boat"]
+            ),
             "grade": pd.Categorical(rng.choice([1, 2, 3], size=n), ordered=True),
             "new": rng.random(n) < 0.5,
             "lift": pd.array(rng.random(n) < 0.3, dtype="boolean"),
@@ -55,8 +62,10 @@ def scored(rows):
 
 def onnx_session(nodes, inputs, outputs, constants=()):
     """A small ONNX graph in an onnxruntime session."""
-    onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
-    tensor, kinds = onnx.helper.make_tensor_value_info, onnx.TensorProto
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    tensor = onnx.helper.make_tensor_value_info
+    kinds = onnx.TensorProto
     graph = onnx.helper.make_graph(
         [onnx.helper.make_node(*node[:3], **node[3]) for node in nodes],
         "people",
@@ -77,7 +86,8 @@ def onnx_linear(coefficients):
 
 
 def onnx_columns():
-    """Two inputs, text and a number; the probability of "here" is 1 for Ulm, the number for other cities."""
+    """Two inputs, text and a number; the probability of "here" is 1 for Ulm, the number for other
+    cities."""
     encode = {"domain": "ai.onnx.ml", "cats_strings": ["Ulm"], "zeros": 1}
     nodes = [
         ("OneHotEncoder", ["city"], ["hot"], encode),
@@ -90,7 +100,8 @@ def onnx_columns():
 
 
 def mixed_rows(table, row, known, hidden):
-    """(m·B) rows: known columns (m, c) from `row`, others from each of B `hidden` rows, which come together."""
+    """(m·B) rows: known columns (m, c) from `row`, others from each of B `hidden` rows, which come
+    together."""
     return table.mix_each(row, 0, known[:, None], hidden, np.arange(len(hidden)))
 
 

@@ -1,4 +1,5 @@
-"""What people bring: shap's backgrounds, sparse matrices, dicts, classes, rankers, many labels, numbers of any size."""
+"""What people bring: shap's backgrounds, sparse matrices, dicts, classes, rankers, many labels,
+numbers of any size."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,9 @@ import weightedshap as ws
 from weightedshap.games import DistilledTrees, TreeSurrogate
 
 RNG = np.random.default_rng(0)
-FRAME = pd.DataFrame(RNG.normal(size=(300, 4)), columns=list("abcd"), index=[f"row {r}" for r in range(300)])
+FRAME = pd.DataFrame(
+    RNG.normal(size=(300, 4)), columns=list("abcd"), index=[f"row {r}" for r in range(300)]
+)
 TARGET = FRAME["a"] * FRAME["b"] + FRAME["c"]
 MODEL = LGBMRegressor(n_estimators=15, n_jobs=1, verbose=-1).fit(FRAME, TARGET)
 ARRAY = FRAME.to_numpy()
@@ -34,24 +37,34 @@ def test_samples_and_maskers_of_shap_are_backgrounds(shap):
         assert found.feature_names == tuple("abcd")
         np.testing.assert_allclose(found.values, expected.values)
     assert explained(MODEL, shap.sample(FRAME, 20)).game_info["background_rows"] == 20
-    np.testing.assert_array_equal(explained(ON_ARRAY, ARRAY, shap.maskers.Independent(ARRAY[:5])).data, ARRAY[:5])
+    np.testing.assert_array_equal(
+        explained(ON_ARRAY, ARRAY, shap.maskers.Independent(ARRAY[:5])).data, ARRAY[:5]
+    )
 
 
-@pytest.mark.parametrize(("model", "table"), [(MODEL, FRAME), (ON_ARRAY, ARRAY)], ids=["frame", "array"])
+@pytest.mark.parametrize(
+    ("model", "table"), [(MODEL, FRAME), (ON_ARRAY, ARRAY)], ids=["frame", "array"]
+)
 def test_centres_of_kmeans_keep_their_weights(shap, model, table):
     centres = shap.kmeans(table, 7)
     explainer = ws.Explainer(model, centres, game="marginal")
-    np.testing.assert_allclose(explainer.background.weights, centres.weights / centres.weights.sum())
+    np.testing.assert_allclose(
+        explainer.background.weights, centres.weights / centres.weights.sum()
+    )
     assert len(set(explainer.background.weights)) > 1
     rows = pd.DataFrame(centres.data, columns=FRAME.columns) if model is MODEL else centres.data
     values = explainer(table[:3]).base_values
-    np.testing.assert_allclose(values, (centres.weights / centres.weights.sum()) @ model.predict(rows))
+    np.testing.assert_allclose(
+        values, (centres.weights / centres.weights.sum()) @ model.predict(rows)
+    )
     given = ws.Explainer(model, centres, game="marginal", background_weights=np.ones(7))
     assert len(set(given.background.weights)) == 1
 
 
 def test_a_masker_without_a_table_is_told_what_to_do(shap):
-    with pytest.raises(TypeError, match=r"Text of shap holds no table. Pass the background rows .*from_shap"):
+    with pytest.raises(
+        TypeError, match=r"Text of shap holds no table. Pass the background rows .*from_shap"
+    ):
         ws.Explainer(MODEL, shap.maskers.Text())
 
 
@@ -78,12 +91,17 @@ def test_a_class_is_no_model(kind):
 
 
 def test_rankers_are_explained_by_their_scores():
-    labels, queries = (TARGET > 0).astype(int), np.full(30, 10)
-    ranker = LGBMRanker(n_estimators=8, min_child_samples=5, n_jobs=1, verbose=-1).fit(FRAME, labels, group=queries)
+    labels = (TARGET > 0).astype(int)
+    queries = np.full(30, 10)
+    ranker = LGBMRanker(n_estimators=8, min_child_samples=5, n_jobs=1, verbose=-1).fit(
+        FRAME, labels, group=queries
+    )
     explanation = explained(ranker, FRAME, FRAME[:20], game="auto")
     assert explanation.game_info["game"] == "tree_path"
     np.testing.assert_allclose(explanation.predictions, ranker.predict(FRAME[:20]))
-    np.testing.assert_allclose(explanation.shapley.sum(axis=1), explanation.predictions - explanation.base_values)
+    np.testing.assert_allclose(
+        explanation.shapley.sum(axis=1), explanation.predictions - explanation.base_values
+    )
 
 
 def test_every_label_of_an_xgboost_classifier_is_an_output():
@@ -93,7 +111,9 @@ def test_every_label_of_an_xgboost_classifier_is_an_output():
     explanation = explained(model, FRAME, game="auto")
     margins = model.predict(FRAME[:3], output_margin=True)
     np.testing.assert_allclose(explanation.predictions, margins, rtol=1e-5)
-    np.testing.assert_allclose(explanation.judge_predictions, model.predict_proba(FRAME[:3]), rtol=1e-5)
+    np.testing.assert_allclose(
+        explanation.judge_predictions, model.predict_proba(FRAME[:3]), rtol=1e-5
+    )
     assert np.abs(explanation.values[:, 0, 1]).min() > 1  # the second label is that of a
 
 
@@ -101,7 +121,9 @@ GAMES = [TreeSurrogate(trees=20, masks=8), DistilledTrees(), "marginal"]
 
 
 @pytest.mark.parametrize("game", GAMES, ids=["surrogate", "distilled", "marginal"])
-@pytest.mark.parametrize(("scale", "offset"), [(5.0, 1.7e9), (1e20, 0.0), (1e-20, 0.0), (1e20, 1e24)])
+@pytest.mark.parametrize(
+    ("scale", "offset"), [(5.0, 1.7e9), (1e20, 0.0), (1e-20, 0.0), (1e20, 1e24)]
+)
 def test_offsets_and_units_of_predictions_do_not_matter(game, scale, offset):
     plain = explained(lambda X: X[:, 0], ARRAY, ARRAY[:5], game=game)
     far = explained(lambda X: offset + scale * X[:, 0], ARRAY, ARRAY[:5], game=game)
@@ -114,7 +136,9 @@ def test_offsets_and_units_of_predictions_do_not_matter(game, scale, offset):
 def test_predictions_of_a_size_that_boosted_trees_lose_are_refused(game, scale):
     with pytest.raises(ValueError, match=r"differ by \de[+-](40|41) .* in another unit"):
         explained(lambda X: scale * X[:, 0], ARRAY, game=game)
-    plain, far = (explained(lambda X, by=by: by * X[:, 0], ARRAY, ARRAY[:5]) for by in (1, scale))  # nothing is learned
+    plain, far = (
+        explained(lambda X, by=by: by * X[:, 0], ARRAY, ARRAY[:5]) for by in (1, scale)
+    )  # nothing is learned
     np.testing.assert_allclose(far.values / scale, plain.values)
 
 
@@ -125,9 +149,14 @@ def test_a_large_offset_leaves_the_default_as_it_is():
 
 
 def test_numbers_that_cannot_be_squared_are_refused():
-    with pytest.raises(ValueError, match=r"returned \de\+\d+, and squares of numbers beyond 1e\+150 overflow"):
+    with pytest.raises(
+        ValueError, match=r"returned \de\+\d+, and squares of numbers beyond 1e\+150 overflow"
+    ):
         explained(lambda X: 1e300 * X[:, 0], ARRAY)
-    with pytest.raises(ValueError, match=r"Column 'x1' of the background holds numbers beyond 1e\+150.* larger unit"):
+    with pytest.raises(
+        ValueError,
+        match=r"Column 'x1' of the background holds numbers beyond 1e\+150.* larger unit",
+    ):
         explained(lambda X: X[:, 0], ARRAY * [1.0, 1e300, 1.0, 1.0])
     for game in ("tree_surrogate", "gaussian", "auto"):
         with pytest.raises(ValueError, match="Column 'x1' holds an infinite value, or one beyond"):
@@ -157,7 +186,9 @@ def test_frames_of_several_outputs_keep_the_index_too():
     np.testing.assert_array_equal(wide["data"].to_numpy()[::2], FRAME[5:8].to_numpy())
 
 
-@pytest.mark.parametrize(("name", "instead"), [("abs", "importance"), ("mean", "importance"), ("cohorts", "mask")])
+@pytest.mark.parametrize(
+    ("name", "instead"), [("abs", "importance"), ("mean", "importance"), ("cohorts", "mask")]
+)
 def test_names_of_shap_say_what_to_use(name, instead):
     explanation = explained(MODEL, FRAME)
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'.*{instead}"):

@@ -17,11 +17,16 @@ def test_a_known_name_is_looked_up():
 def test_an_unknown_name_is_told_the_nearest_and_all_known():
     with pytest.raises(checks.UnknownName) as caught:
         checks.look_up("game", "margnal", TABLE)
-    assert str(caught.value) == "Unknown game 'margnal'. Did you mean 'marginal'? Known: 'marginal', 'baseline'."
+    assert (
+        str(caught.value)
+        == "Unknown game 'margnal'. Did you mean 'marginal'? Known: 'marginal', 'baseline'."
+    )
 
 
 def test_an_unknown_name_far_from_all_is_told_the_known_ones_only():
-    with pytest.raises(checks.UnknownName, match=r"^Unknown game 'zzz'\. Known: 'marginal', 'baseline'\.$"):
+    with pytest.raises(
+        checks.UnknownName, match=r"^Unknown game 'zzz'\. Known: 'marginal', 'baseline'\.$"
+    ):
         checks.look_up("game", "zzz", TABLE)
 
 
@@ -32,7 +37,9 @@ def test_an_unknown_name_is_both_a_value_error_and_a_key_error(kind):
 
 
 def test_a_missing_extra_is_named_with_the_command_that_installs_it():
-    with pytest.raises(ImportError, match=r'no_such_module is needed .* pip install "weightedshap\[neural\]"'):
+    with pytest.raises(
+        ImportError, match=r'no_such_module is needed .* pip install "weightedshap\[neural\]"'
+    ):
         checks.require("no_such_module.part", "neural")
 
 
@@ -103,7 +110,9 @@ def test_outputs_of_another_length_are_refused(values):
         checks.as_outputs(values, 2, "The model")
 
 
-@pytest.mark.parametrize(("values", "said"), [([1, np.nan], "1 NaN or infinite value "), ([np.inf, -np.inf], "2 NaN")])
+@pytest.mark.parametrize(
+    ("values", "said"), [([1, np.nan], "1 NaN or infinite value "), ([np.inf, -np.inf], "2 NaN")]
+)
 def test_outputs_that_are_not_finite_are_refused_and_counted(values, said):
     with pytest.raises(ValueError, match=f"The model returned {said}.*out of 2"):
         checks.as_outputs(values, 2, "The model")
@@ -147,7 +156,9 @@ DATES = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[ns]")
     ],
 )
 def test_dates_are_no_answers_of_a_model(answers):
-    with pytest.raises(TypeError, match=r"The model must return numbers; got dates or durations.*`predict=`"):
+    with pytest.raises(
+        TypeError, match=r"The model must return numbers; got dates or durations.*`predict=`"
+    ):
         checks.as_outputs(answers, 2, "The model")
 
 
@@ -155,4 +166,6 @@ def test_dates_are_no_answers_of_a_model(answers):
     "answers", [[1, 2], np.array([True, False]), pd.Series([1.5, 2]), pd.array([1, 2]), np.ones(2)]
 )
 def test_answers_of_many_kinds_are_numbers(answers):
-    np.testing.assert_array_equal(checks.as_outputs(answers, 2, "The model"), np.asarray(answers, dtype=float))
+    np.testing.assert_array_equal(
+        checks.as_outputs(answers, 2, "The model"), np.asarray(answers, dtype=float)
+    )

@@ -21,7 +21,8 @@ LINEAR = LinearRegression().fit(X, Y)
 
 
 def meant(model=TREES, **choices):
-    """The games and the judge that choices stand for; games that are fitted already by their name."""
+    """The games and the judge that choices stand for; games that are fitted already by their
+    name."""
     games, judge, _ = Setting.of(model, X, Choices(**choices)).meant()
     if not isinstance(judge, str):
         assert judge.base is games[0]  # trees are read once
@@ -36,13 +37,16 @@ def test_readable_trees_explain_themselves_and_the_anchored_game_judges():
 
 
 def test_the_trees_of_a_pipeline_are_read_once(monkeypatch):
-    read, times = tree_model._explained, []
+    read = tree_model._explained
+    times = []
     monkeypatch.setattr(tree_model, "_explained", lambda *given: times.append(1) or read(*given))
     ws.Explainer(make_pipeline(StandardScaler().fit(X), TREES), X, progress=False)
     assert len(times) == 1
 
 
-@pytest.mark.parametrize("model", [LINEAR, LINEAR.predict, make_pipeline(Normalizer().fit(X), TREES)])
+@pytest.mark.parametrize(
+    "model", [LINEAR, LINEAR.predict, make_pipeline(Normalizer().fit(X), TREES)]
+)
 def test_other_models_are_explained_by_two_games_in_competition(model):
     assert meant(model) == (OTHER_MODELS, "anchored")
 
@@ -61,7 +65,10 @@ def test_a_game_that_is_named_judges_too():
 
 
 def test_a_list_is_judged_by_the_anchored_game():
-    assert meant(game=["tree_path", "tree_interventional"]) == (("tree_path", "tree_interventional"), "anchored")
+    assert meant(game=["tree_path", "tree_interventional"]) == (
+        ("tree_path", "tree_interventional"),
+        "anchored",
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +94,9 @@ def test_competing_games_without_a_judge_of_their_own_are_refused():
 
 
 def test_games_of_different_scales_cannot_compete():
-    with pytest.raises(ValueError, match=r"'tree_path' \(scale: margin\) and 'marginal' \(scale: probability\)"):
+    with pytest.raises(
+        ValueError, match=r"'tree_path' \(scale: margin\) and 'marginal' \(scale: probability\)"
+    ):
         ws.Explainer(CLASSES, X, game=["tree_path", "marginal"], judge="tree_surrogate")
 
 
@@ -102,7 +111,9 @@ def test_a_judge_of_the_same_recipe_is_another_game():
 def test_a_fitted_game_and_a_function_can_judge():
     fitted = ws.games.Marginal().fit(TREES, X[:20])
     by_fitted = ws.Explainer(TREES, X, game="tree_path", judge=fitted, progress=False)(X[:3])
-    by_function = ws.Explainer(TREES, X, game="tree_path", judge=lambda row: fitted.at(row), progress=False)(X[:3])
+    by_function = ws.Explainer(
+        TREES, X, game="tree_path", judge=lambda row: fitted.at(row), progress=False
+    )(X[:3])
     np.testing.assert_allclose(by_fitted.scores, by_function.scores)
     with pytest.raises(ValueError, match="The judge was given as a fitted one"):
         ws.evaluate(ws.Explainer(TREES, X, game="tree_path", judge=fitted, progress=False), X[:3])

@@ -43,13 +43,17 @@ def test_demo_says_who_explained_and_judged_and_that_another_judge_is_to_be_aske
     text = demo[0].output
     assert "explained: tree_path (log-odds)" in text
     assert "judged by: anchored (probability)" in text
-    chosen, shapley = map(float, re.search(r"known features: ([\d.]+), by Shapley ([\d.]+) \(", text).groups())
+    chosen, shapley = map(
+        float, re.search(r"known features: ([\d.]+), by Shapley ([\d.]+) \(", text).groups()
+    )
     assert 0 < chosen <= shapley
     assert "that is on the judge that chose the weights, ws.evaluate asks another" in text
 
 
 def test_demo_shares_cover_all_rows_and_every_weight(demo):
-    shares = re.findall(r"^  (first|last|Beta\(\d+,\d+\))(?: = Shapley)? +(\d+) %", demo[0].output, re.M)
+    shares = re.findall(
+        r"^  (first|last|Beta\(\d+,\d+\))(?: = Shapley)? +(\d+) %", demo[0].output, re.M
+    )
     assert [label for label, _ in shares] == list(ws.weights.paper(30).labels)
     assert sum(int(share) for _, share in shares) == 100
 
@@ -68,7 +72,10 @@ def test_bars_of_games_that_compete_have_a_part_for_each():
 
 def test_demo_tells_one_row_on_both_scales_and_what_suffices(demo):
     text = demo[0].output
-    assert re.search(r"Top features of row \d, where the areas differ most: log-odds \S+, probability 0\.\d+", text)
+    assert re.search(
+        r"Top features of row \d, where the areas differ most: log-odds \S+, probability 0\.\d+",
+        text,
+    )
     assert re.search(r"^Row \d: .*(suffice|needed)", text, re.M)
 
 

@@ -1,4 +1,5 @@
-"""fit, explain, evaluate, report and show, as a person at a terminal meets them; runs are in tests/jobs."""
+"""fit, explain, evaluate, report and show, as a person at a terminal meets them; runs are in
+tests/jobs."""
 
 from __future__ import annotations
 
@@ -41,8 +42,20 @@ def fitted(home, out, **more):
 def test_fit_keeps_an_explainer_that_explain_takes(home, tmp_path):
     result = fitted(home, tmp_path / "explainer")
     assert "explains tree_path, 6 features" in result.output
-    options = ["--model", home / "model.txt", "--explainer", tmp_path / "explainer", "--rows", home / "rows.parquet"]
-    assert run("explain", *options, "--key", "id", "--out", tmp_path / "out", "--part-rows", 100).exit_code == 0
+    options = [
+        "--model",
+        home / "model.txt",
+        "--explainer",
+        tmp_path / "explainer",
+        "--rows",
+        home / "rows.parquet",
+    ]
+    assert (
+        run(
+            "explain", *options, "--key", "id", "--out", tmp_path / "out", "--part-rows", 100
+        ).exit_code
+        == 0
+    )
     assert night.table(tmp_path / "out").equals(night.table(home / "out"))
 
 
@@ -118,9 +131,9 @@ def test_report_of_a_run_shows_some_rows_and_tells_of_all(home, tmp_path):
     mean = np.abs(np.array(found["phi_f0"])).mean()
     place = sample.feature_names.index("f0")
     whole = contents(sample, whole=Whole(outputs, range(150)))[0]["summaries"][0]
-    assert dict(zip(whole["importance"]["features"], whole["importance"]["chosen"]))[place] == pytest.approx(
-        mean, rel=1e-5
-    )
+    assert dict(zip(whole["importance"]["features"], whole["importance"]["chosen"]))[
+        place
+    ] == pytest.approx(mean, rel=1e-5)
     assert whole["own"]["areas"][0][1] == pytest.approx(-np.mean(found["score"]), rel=1e-5)
     assert whole["weights"] == contents(sample)[0]["summaries"][0]["weights"]
     assert (tmp_path / "page.html").stat().st_size > 1e6
@@ -129,13 +142,16 @@ def test_report_of_a_run_shows_some_rows_and_tells_of_all(home, tmp_path):
 def test_pictures_of_many_rows_show_some_of_them(home, tmp_path, monkeypatch):
     monkeypatch.setattr("weightedshap.jobs.run.PICTURED", 20)
     assert night.explain(home, tmp_path / "out").exit_code == 0
-    (sample, outputs), found = sample_of(tmp_path / "out"), night.table(home / "out")
+    (sample, outputs) = sample_of(tmp_path / "out")
+    found = night.table(home / "out")
     assert sample.data.index.tolist() == list(range(0, 150, 8))
     assert sample.values[:, 0].tolist() == found["phi_f0"].to_pylist()[::8]
     head = contents(sample, whole=Whole(outputs, sample.data.index.tolist()))[0]
     assert head["n"] == 150
     assert head["summaries"][0]["own"]["rows"] == 150
-    assert head["summaries"][0]["own"]["areas"][1][1] == pytest.approx(-np.mean(found["shapley_score"]), rel=1e-5)
+    assert head["summaries"][0]["own"]["areas"][1][1] == pytest.approx(
+        -np.mean(found["shapley_score"]), rel=1e-5
+    )
 
 
 def test_show_says_what_there_is(home, tmp_path):
@@ -164,7 +180,9 @@ def test_show_of_a_run_that_was_stopped(home, tmp_path):
 
 
 def test_evaluate_compares_on_some_rows(home, tmp_path, monkeypatch):
-    monkeypatch.setattr(ws, "evaluate", partial(ws.evaluate, against="own"))  # nothing is fitted anew
+    monkeypatch.setattr(
+        ws, "evaluate", partial(ws.evaluate, against="own")
+    )  # nothing is fitted anew
     given = night.arguments(home, tmp_path / "evaluation.npz", rows="background.parquet", sample=10)
     for name in ("--part-rows", "--key"):
         at = given.index(name)

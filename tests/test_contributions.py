@@ -32,7 +32,9 @@ def table_of(chains, ends=0.0):
 
 
 def sample(seed=0, evaluations=200, game=None, **choices):
-    return permutation(random_game(D) if game is None else game, evaluations=evaluations, rng=seed, **choices)
+    return permutation(
+        random_game(D) if game is None else game, evaluations=evaluations, rng=seed, **choices
+    )
 
 
 @pytest.mark.parametrize("out", [(), (2,)])
@@ -47,7 +49,8 @@ def test_running_means_agree_with_the_draws_behind_them(out):
 @pytest.mark.parametrize("out", [(), (2,)])
 def test_pooled_chains_are_all_draws_in_one(out):
     draws = draws_of(out=out)
-    pool, flat = chains_of(draws).pooled(), draws.reshape(12, D, D, *out)
+    pool = chains_of(draws).pooled()
+    flat = draws.reshape(12, D, D, *out)
     np.testing.assert_allclose(pool.mean[0], flat.mean(axis=0), atol=1e-14)
     np.testing.assert_allclose(pool.squares[0], flat.var(axis=0) * 12, atol=1e-13)
 
@@ -71,7 +74,9 @@ def test_rounding_of_large_ends_does_not_keep_tables_from_being_pooled():
 def test_adding_nothing_changes_nothing():
     chains = chains_of(draws_of())
     same = chains + Chains.empty(3, D)
-    for one, other in zip((chains.counts, chains.mean, chains.squares), (same.counts, same.mean, same.squares)):
+    for one, other in zip(
+        (chains.counts, chains.mean, chains.squares), (same.counts, same.mean, same.squares)
+    ):
         np.testing.assert_array_equal(one, other)
 
 
@@ -80,7 +85,9 @@ def test_the_error_of_a_cell_is_that_of_a_mean_of_its_draws(out):
     draws = draws_of(out=out)
     flat = draws.reshape(12, D, D, *out)
     error = table_of(chains_of(draws)).standard_error
-    np.testing.assert_allclose(error[1:-1], (flat.std(axis=0, ddof=1) / np.sqrt(12))[1:-1], atol=1e-14)
+    np.testing.assert_allclose(
+        error[1:-1], (flat.std(axis=0, ddof=1) / np.sqrt(12))[1:-1], atol=1e-14
+    )
     assert (error[[0, -1]] == 0).all()
 
 
@@ -90,15 +97,20 @@ def test_the_error_of_phi_is_the_spread_over_the_chains(out):
     w = np.arange(1.0, D + 1) / 21
     phi = np.einsum("j,cji...->ci...", w[1:-1], draws.mean(axis=1)[:, 1:-1])
     expected = phi.std(axis=0, ddof=1) / np.sqrt(5)
-    np.testing.assert_allclose(table_of(chains_of(draws)).standard_error_of(w), expected, atol=1e-14)
+    np.testing.assert_allclose(
+        table_of(chains_of(draws)).standard_error_of(w), expected, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("out", [(), (2,)])
 def test_a_chain_that_missed_a_cell_has_no_say_in_the_error_of_phi(out):
-    whole, w = chains_of(draws_of(c=3, out=out)), np.full(D, 1 / D)
+    whole = chains_of(draws_of(c=3, out=out))
+    w = np.full(D, 1 / D)
     whole.counts[0, 2, 3], whole.mean[0, 2, 3] = 0, 0
     two = Chains(whole.counts[1:], whole.mean[1:], whole.squares[1:])
-    np.testing.assert_allclose(table_of(whole).standard_error_of(w), table_of(two).standard_error_of(w))
+    np.testing.assert_allclose(
+        table_of(whole).standard_error_of(w), table_of(two).standard_error_of(w)
+    )
     two.counts[0, 2, 3] = 0
     nothing = table_of(two).standard_error_of(w)
     assert nothing.shape == (D, *out)
@@ -147,16 +159,20 @@ def test_replicates_average_to_the_table():
 
 
 def test_two_tables_pool_into_the_count_weighted_mean():
-    one, other = sample(0, 200), sample(1, 100)
+    one = sample(0, 200)
+    other = sample(1, 100)
     both = one + other
     weight = one.counts[1:-1] / (one.counts + other.counts)[1:-1]
-    np.testing.assert_allclose(both.mean[1:-1], (weight * one.mean[1:-1] + (1 - weight) * other.mean[1:-1]), atol=1e-12)
+    np.testing.assert_allclose(
+        both.mean[1:-1], (weight * one.mean[1:-1] + (1 - weight) * other.mean[1:-1]), atol=1e-12
+    )
     np.testing.assert_array_equal(both.mean[[0, -1]], one.mean[[0, -1]])
     assert both.evaluations == one.evaluations + other.evaluations
 
 
 def test_two_tables_pool_as_if_drawn_together():
-    draws, more = draws_of(seed=0), draws_of(seed=1)
+    draws = draws_of(seed=0)
+    more = draws_of(seed=1)
     both = table_of(chains_of(draws)) + table_of(chains_of(more))
     together = table_of(chains_of(np.concatenate([draws, more])))
     np.testing.assert_allclose(both.mean, together.mean, atol=1e-14)
@@ -166,7 +182,8 @@ def test_two_tables_pool_as_if_drawn_together():
 
 
 def test_pooling_does_not_depend_on_the_order():
-    one, other = sample(0), sample(1)
+    one = sample(0)
+    other = sample(1)
     np.testing.assert_allclose((one + other).mean, (other + one).mean, atol=1e-14)
 
 
@@ -177,7 +194,8 @@ def test_pooling_says_both_reasons_for_stopping():
 
 
 def test_the_same_draws_are_not_counted_twice():
-    one, other = sample(0), sample(1)
+    one = sample(0)
+    other = sample(1)
     for twice in (one, other):
         with pytest.raises(ValueError, match="same random draws"):
             (one + other) + twice
@@ -215,12 +233,17 @@ def test_a_table_does_not_pool_with_something_else():
 @pytest.mark.parametrize("out", [(), (2,)])
 def test_chains_of_draws_are_their_counts_means_and_squares(out):
     rng = np.random.default_rng(0)
-    cells, draws = rng.integers(2 * 9, size=40), rng.normal(3.0, 1.0, size=(40, *out))
+    cells = rng.integers(2 * 9, size=40)
+    draws = rng.normal(3.0, 1.0, size=(40, *out))
     chains = Chains.of(cells, draws, 2, 3)
     for cell in range(2 * 9):
-        chain, j, i = cell // 9, cell // 3 % 3, cell % 3
+        chain = cell // 9
+        j = cell // 3 % 3
+        i = cell % 3
         own = draws[cells == cell]
         assert chains.counts[chain, j, i] == len(own)
         mean = own.mean(axis=0) if len(own) else np.zeros(out)
         np.testing.assert_allclose(chains.mean[chain, j, i], mean)
-        np.testing.assert_allclose(chains.squares[chain, j, i], ((own - mean) ** 2).sum(axis=0), atol=1e-12)
+        np.testing.assert_allclose(
+            chains.squares[chain, j, i], ((own - mean) ** 2).sum(axis=0), atol=1e-12
+        )

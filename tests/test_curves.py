@@ -16,7 +16,13 @@ def test_features_are_ranked_by_size_whatever_the_sign():
 
 
 @pytest.mark.parametrize(
-    "phi", [[1, -3, 2], np.array([1, -3, 2]), np.float32([1, -3, 2]), np.ma.array([1.0, -3.0, 2.0], mask=[0, 0, 0])]
+    "phi",
+    [
+        [1, -3, 2],
+        np.array([1, -3, 2]),
+        np.float32([1, -3, 2]),
+        np.ma.array([1.0, -3.0, 2.0], mask=[0, 0, 0]),
+    ],
 )
 def test_numbers_of_any_kind_are_ranked_and_summed(phi):
     assert curves.order_of(phi).tolist() == [1, 2, 0]
@@ -30,15 +36,26 @@ def test_words_are_not_ranked():
 
 
 def test_equal_features_keep_the_lower_index_first():
-    assert curves.order_of(np.array([1.0, 2.0, -1.0, -2.0, 0.0, -0.0])).tolist() == [1, 3, 0, 2, 4, 5]
+    assert curves.order_of(np.array([1.0, 2.0, -1.0, -2.0, 0.0, -0.0])).tolist() == [
+        1,
+        3,
+        0,
+        2,
+        4,
+        5,
+    ]
     many = np.tile([1.0, -2.0, 2.0], 40)
-    assert curves.order_of(many).tolist() == [i for i in range(120) if i % 3] + list(range(0, 120, 3))
+    assert curves.order_of(many).tolist() == [i for i in range(120) if i % 3] + list(
+        range(0, 120, 3)
+    )
 
 
 @given(seeds)
 def test_ranks_are_those_of_a_stable_sort_also_where_numbers_are_alike(seed):
     rng = np.random.default_rng(seed)
-    phi = rng.choice([0.0, 1.0, np.nextafter(1.0, 2.0), 1 + 1e-14, -1.0, np.inf, 3e-308], size=(3, 4, 30))
+    phi = rng.choice(
+        [0.0, 1.0, np.nextafter(1.0, 2.0), 1 + 1e-14, -1.0, np.inf, 3e-308], size=(3, 4, 30)
+    )
     phi *= rng.choice([1.0, rng.normal()], size=(3, 4, 1))
     phi[0, rng.random((4, 30)) < 0.05] = np.nan
     for axis in (1, 2):
@@ -77,7 +94,9 @@ def test_several_outputs_are_walked_side_by_side():
     walked = curves.along(game, ORDERS)
     assert walked.shape == (3, 4, 2)
     for o in range(2):
-        np.testing.assert_array_equal(walked[..., o], curves.along(type(game)(game.values[:, o]), ORDERS))
+        np.testing.assert_array_equal(
+            walked[..., o], curves.along(type(game)(game.values[:, o]), ORDERS)
+        )
 
 
 def test_a_game_with_its_own_walk_is_asked():
@@ -100,7 +119,9 @@ def test_recovery_and_exclusion_errors_of_an_additive_game():
 def test_exclusion_is_the_error_without_the_first_k(game, seed):
     order = np.random.default_rng(seed).permutation(game.d)
     expected = [abs(0.3 - value(game, order[k:])) for k in range(game.d + 1)]
-    np.testing.assert_allclose(curves.exclusion_error(game, order[None], 0.3)[0], expected, atol=1e-15)
+    np.testing.assert_allclose(
+        curves.exclusion_error(game, order[None], 0.3)[0], expected, atol=1e-15
+    )
 
 
 def test_the_area_leaves_the_empty_coalition_out_and_divides_by_nothing():

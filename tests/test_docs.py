@@ -1,4 +1,5 @@
-"""The site tells the truth: public names have pages, links lead somewhere, and classes show how they are used."""
+"""The site tells the truth: public names have pages, links lead somewhere, and classes show how
+they are used."""
 
 import ast
 import contextlib
@@ -21,8 +22,15 @@ from tests.test_public_names import MODULES
 
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 OURS = [*MODULES, ".engines", ".report"]
-SNIPPETS = dict(re.findall(r"^(weightedshap\.[\w.]+)\n((?:.+\n?)+)", (DOCS / "snippets.txt").read_text("utf-8"), re.M))
-TOPICS = "housing credit classes pipeline torch groups voting superpixels honest weights_by_row streaming from_shap"
+SNIPPETS = dict(
+    re.findall(
+        r"^(weightedshap\.[\w.]+)\n((?:.+\n?)+)", (DOCS / "snippets.txt").read_text("utf-8"), re.M
+    )
+)
+TOPICS = (
+    "housing credit classes pipeline torch groups voting superpixels honest weights_by_row"
+    " streaming from_shap"
+)
 LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -34,7 +42,8 @@ def text_of(page: Path) -> str:
 
 def listed(page: str) -> set[str]:
     """The names in the tables of a reference page, with their module."""
-    text, found = (DOCS / "reference" / page).read_text(encoding="utf-8"), set()
+    text = (DOCS / "reference" / page).read_text(encoding="utf-8")
+    found = set()
     for block in re.findall(r"^```\{eval-rst\}\n(.*?)^```$", text, re.M | re.S):
         module = re.search(r"(?:currentmodule|automodule):: (\S+)", block)[1]
         found |= {f"{module}.{name}" for name in re.findall(r"^ {3}([\w]+)$", block, re.M)}
@@ -55,24 +64,39 @@ def target_of(page: Path, link: str) -> Path:
     """The file behind a link; pages of the gallery are made of the examples."""
     path = (page.parent / link).resolve()
     if path.parent == DOCS / "auto_examples":
-        return ROOT / "examples" / ("GALLERY_HEADER.rst" if path.stem == "index" else f"{path.stem}.py")
+        return (
+            ROOT
+            / "examples"
+            / ("GALLERY_HEADER.rst" if path.stem == "index" else f"{path.stem}.py")
+        )
     return path
 
 
 @pytest.mark.parametrize("suffix", OURS)
 def test_every_public_name_has_a_reference_page(suffix):
     known = set().union(*(listed(page.name) for page in (DOCS / "reference").glob("*.md")))
-    names = [f"weightedshap{suffix}.{name}" for name in importlib.import_module(f"weightedshap{suffix}").__all__]
-    elsewhere = {"weightedshap.WeightFamily": "weightedshap.weights.WeightFamily"}  # one page is enough
+    names = [
+        f"weightedshap{suffix}.{name}"
+        for name in importlib.import_module(f"weightedshap{suffix}").__all__
+    ]
+    elsewhere = {
+        "weightedshap.WeightFamily": "weightedshap.weights.WeightFamily"
+    }  # one page is enough
     assert [name for name in names if elsewhere.get(name, name) not in known] == []
 
 
 @pytest.mark.parametrize("suffix", OURS)
 def test_every_public_class_has_an_example_that_runs(suffix):
-    module = importlib.import_module(f"weightedshap{suffix}")  # the doctests run with the tests of src
+    module = importlib.import_module(
+        f"weightedshap{suffix}"
+    )  # the doctests run with the tests of src
     classes = [name for name in module.__all__ if inspect.isclass(getattr(module, name))]
     shown = [name for name in classes if ">>>" in (inspect.getdoc(getattr(module, name)) or "")]
-    assert [name for name in classes if name not in shown and f"weightedshap{suffix}.{name}" not in SNIPPETS] == []
+    assert [
+        name
+        for name in classes
+        if name not in shown and f"weightedshap{suffix}.{name}" not in SNIPPETS
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -90,10 +114,16 @@ def test_every_page_is_in_the_tables_of_contents():
     named = {
         (page.parent / entry).resolve()
         for page in WRITTEN
-        for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+        for block in re.findall(
+            r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S
+        )
         for entry in re.findall(r"^([\w/-]+)$", block, re.M)
     }
-    assert [page.name for page in WRITTEN if page.with_suffix("") not in named and page.name != "index.md"] == []
+    assert [
+        page.name
+        for page in WRITTEN
+        if page.with_suffix("") not in named and page.name != "index.md"
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -119,10 +149,10 @@ def letters_beside(sidebars: float) -> int:
     """Return how many letters of code a line of the site has room for, in a window of 1300 pixels.
 
     From the style sheets of pydata-sphinx-theme 0.23 and docs/_static/house.css. The article takes
-    what the scroll bar and the sidebars (in rem) leave, at most the width that house.css allows. Its
-    padding is one rem on each side and two more on the left; that of code is one rem and a border of
-    one pixel on each side. Code is set in 0.875 rem, and the widest font that the theme asks for,
-    Menlo, takes 0.602 of that for a letter.
+    what the scroll bar and the sidebars (in rem) leave, at most the width that house.css allows.
+    Its padding is one rem on each side and two more on the left; that of code is one rem and a
+    border of one pixel on each side. Code is set in 0.875 rem, and the widest font that the theme
+    asks for, Menlo, takes 0.602 of that for a letter.
     """
     window = 1300
     scroll_bar = 15
@@ -144,13 +174,16 @@ def letters_beside(sidebars: float) -> int:
     ],
 )
 def test_the_ten_lines_fit_into_their_column(page, sidebars):
-    """Of a longer line the end is cut off until the reader scrolls. Two letters are left for other fonts."""
+    """Of a longer line the end is cut off until the reader scrolls. Two letters are left for other
+    fonts."""
     assert max(map(len, ten_lines(DOCS / page).splitlines())) <= letters_beside(sidebars) - 2
 
 
 def test_the_gallery_shows_what_people_look_for():
     assert len(EXAMPLES) >= 12
-    assert [topic for topic in TOPICS.split() if not any(topic in example.stem for example in EXAMPLES)] == []
+    assert [
+        topic for topic in TOPICS.split() if not any(topic in example.stem for example in EXAMPLES)
+    ] == []
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
@@ -160,7 +193,12 @@ def test_an_example_has_a_title_and_words_and_imports_the_library(example):
     assert rule == "=" * len(title)
     assert blank == ""
     assert words
-    imported = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    imported = [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    ]
     assert "weightedshap" in imported
 
 

@@ -26,7 +26,9 @@ from weightedshap import cli
 NOT_RUN = {  # page → how the blocks begin that cannot run here, and why
     "docs/scale.md": {
         "ws.engines.spark(": "needs Spark, Java, Dask and Ray; tests/engines makes the same calls",
-        "rows = duckdb": "needs DuckDB, which comes with the engines; tests/engines makes these calls",
+        "rows = duckdb": (
+            "needs DuckDB, which comes with the engines; tests/engines makes these calls"
+        ),
     },
 }
 EXTRAS = {  # page → what its Python needs beyond the package
@@ -80,7 +82,8 @@ def test_the_page_of_choices_tells_what_an_example_of_the_gallery_finds():
     example = (ROOT / "examples" / "plot_08_honest.py").read_text(encoding="utf-8")
     names = {}
     exec(example.split("evaluation = ")[0], names)
-    X, y = names["X"][350:], names["y"][350:]
+    X = names["X"][350:]
+    y = names["y"][350:]
     rankings = ["WeightedSHAP", "WeightedSHAP shared", "WeightedSHAP wide", "Shapley"]
     found = ws.evaluate(names["explainer"], X, y, methods=rankings, metrics=[])
 
@@ -96,11 +99,13 @@ def test_the_page_of_choices_tells_what_an_example_of_the_gallery_finds():
         assert comparable(told) in comparable(page), told
 
 
-# commands -----------------------------------------------------------------------------------------------
+# commands
+# -----------------------------------------------------------------------------------------------
 
 
 def commands_of(page, program):
-    """Yield the words behind a program's name, for each of its commands in a page's ```sh blocks."""
+    """Yield the words behind a program's name, for each of its commands in a page's ```sh
+    blocks."""
     for block in blocks_of(page):
         if block.language == "sh":
             for line in block.text.replace("\\\n", " ").splitlines():
@@ -159,7 +164,8 @@ def test_targets_of_make_on_the_pages_exist():
     assert named <= targets
 
 
-# what is compared ---------------------------------------------------------------------------------------
+# what is compared
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,23 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import weightedshap as ws
-from tests.oracles import CountingGame, additive, linear_model, normal_rows, product_model, random_game, three_outputs
+from tests.oracles import (
+    CountingGame,
+    additive,
+    linear_model,
+    normal_rows,
+    product_model,
+    random_game,
+    three_outputs,
+)
 from weightedshap.checks import UnknownName
 from weightedshap.explainer import _ids
 from weightedshap.explanation import field_names
 from weightedshap.games import Baseline, FunctionGame, Marginal
 from weightedshap.weights import WeightFamily, paper
 
-BACKGROUND, X = normal_rows(9), normal_rows(5, seed=1)
+BACKGROUND = normal_rows(9)
+X = normal_rows(5, seed=1)
 NAMES = list("abcd")
 FRAME = pd.DataFrame(BACKGROUND, columns=NAMES)
 
@@ -32,13 +41,24 @@ def sampling(**choices):
 
 def same(one, other, rows=slice(None)):
     """Every number of two explanations, bit for bit, on some rows of the first."""
-    for name in ("values", "shapley", "scores", "curves", "orders", "weight_labels", "contributions", "predictions"):
+    for name in (
+        "values",
+        "shapley",
+        "scores",
+        "curves",
+        "orders",
+        "weight_labels",
+        "contributions",
+        "predictions",
+    ):
         np.testing.assert_array_equal(getattr(one, name)[rows], getattr(other, name), err_msg=name)
     if one.standard_errors is not None:
         np.testing.assert_array_equal(one.standard_errors[rows], other.standard_errors)
 
 
-@pytest.mark.parametrize("choices", [{}, {"select": "shared"}, {"estimator": "permutation", "evaluations": 40}])
+@pytest.mark.parametrize(
+    "choices", [{}, {"select": "shared"}, {"estimator": "permutation", "evaluations": 40}]
+)
 @pytest.mark.parametrize("model", [product_model, three_outputs])
 def test_results_do_not_depend_on_the_number_of_workers(model, choices):
     same(explainer(model, n_jobs=1, **choices)(X), explainer(model, n_jobs=2, **choices)(X))
@@ -61,9 +81,12 @@ def test_a_row_keeps_its_numbers_as_long_as_it_keeps_its_place():
     np.testing.assert_array_equal(sampling()(X).values[1:], sampling()(changed).values[1:])
 
 
-@pytest.mark.parametrize("ids", [range(100, 105), list("abcde"), np.array([7, -2, 0, 2**70, 3], dtype=object)])
+@pytest.mark.parametrize(
+    "ids", [range(100, 105), list("abcde"), np.array([7, -2, 0, 2**70, 3], dtype=object)]
+)
 def test_rows_with_ids_keep_their_numbers_however_the_table_is_cut(ids):
-    explain, ids = sampling(), list(ids)
+    explain = sampling()
+    ids = list(ids)
     whole = explain(X, row_ids=ids)
     same(whole, explain(X[3:], row_ids=ids[3:]), slice(3, 5))
     same(whole, explain(X[::-1], row_ids=ids[::-1])[::-1])
@@ -91,10 +114,13 @@ def test_ids_take_the_memory_of_their_texts_and_not_of_the_longest_for_each():
 
 
 @pytest.mark.parametrize(
-    "ids", [[1, 2], 3, [0.5] * 5, [None] * 5, "abcde", [[1], [1, 2], 3, 4, 5], set(range(5)), b"abcde"]
+    "ids",
+    [[1, 2], 3, [0.5] * 5, [None] * 5, "abcde", [[1], [1, 2], 3, 4, 5], set(range(5)), b"abcde"],
 )
 def test_ids_must_be_one_integer_or_text_for_each_row(ids):
-    with pytest.raises(ValueError, match="`row_ids` must hold one integer or text for each of the 5 rows"):
+    with pytest.raises(
+        ValueError, match="`row_ids` must hold one integer or text for each of the 5 rows"
+    ):
         sampling()(X, row_ids=ids)
 
 
@@ -111,7 +137,9 @@ def test_a_changed_copy_is_checked():
         explainer().but(slect="shared")
     with pytest.raises(UnknownName, match="Did you mean 'shared'"):
         explainer().but(select="shred")
-    with pytest.raises(ValueError, match=r"The fitted games depend on `link`\. Make a new Explainer for it"):
+    with pytest.raises(
+        ValueError, match=r"The fitted games depend on `link`\. Make a new Explainer for it"
+    ):
         explainer().but(link="logit")
 
 
@@ -125,11 +153,14 @@ def test_exact_rows_keep_their_numbers_in_any_place():
 
 
 def test_another_seed_draws_other_numbers():
-    assert not np.array_equal(sampling()(X).contributions, sampling(random_state=1)(X).contributions)
+    assert not np.array_equal(
+        sampling()(X).contributions, sampling(random_state=1)(X).contributions
+    )
 
 
 def test_rows_background_and_model_are_left_as_they_were():
-    X_frame, background = pd.DataFrame(X, columns=NAMES)[NAMES[::-1]], FRAME.copy()
+    X_frame = pd.DataFrame(X, columns=NAMES)[NAMES[::-1]]
+    background = FRAME.copy()
     model = LogisticRegression().fit(BACKGROUND, BACKGROUND[:, 0] > 0)
     before = fingerprints(X_frame, background, model)
     explainer(model, background)(X_frame)
@@ -138,12 +169,23 @@ def test_rows_background_and_model_are_left_as_they_were():
 
 
 def fingerprints(X_frame, background, model):
-    arrays = [X_frame.to_numpy(), background.to_numpy(), X, BACKGROUND, model.coef_, model.intercept_]
+    arrays = [
+        X_frame.to_numpy(),
+        background.to_numpy(),
+        X,
+        BACKGROUND,
+        model.coef_,
+        model.intercept_,
+    ]
     names = [*X_frame.columns, *background.columns]
-    return names + [hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest() for array in arrays]
+    return names + [
+        hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest() for array in arrays
+    ]
 
 
-@pytest.mark.parametrize("game", ["marginal", Marginal(), Marginal().fit(product_model, BACKGROUND)])
+@pytest.mark.parametrize(
+    "game", ["marginal", Marginal(), Marginal().fit(product_model, BACKGROUND)]
+)
 def test_a_game_is_taken_by_name_as_recipe_or_fitted(game):
     same(explainer(game=game)(X), explainer()(X))
 
@@ -173,7 +215,9 @@ def test_a_game_of_other_players_than_the_background_is_refused():
         explainer(None, game=lambda row: random_game(3))(X)
 
 
-@pytest.mark.parametrize("estimator", ["exact", ws.estimators.exact, functools.partial(ws.estimators.exact)])
+@pytest.mark.parametrize(
+    "estimator", ["exact", ws.estimators.exact, functools.partial(ws.estimators.exact)]
+)
 def test_an_estimator_is_taken_by_name_or_as_a_function(estimator):
     same(explainer(estimator=estimator)(X), explainer()(X))
 
@@ -192,7 +236,9 @@ def test_a_budget_holds_for_every_row():
 def test_linear_models_are_explained_by_their_terms_whatever_the_weights():
     weights = np.array([1.0, -2.0, 0.5, 0.0])
     explanation = explainer(linear_model(weights), family="wide")(X)
-    np.testing.assert_allclose(explanation.values, weights * (X - BACKGROUND.mean(axis=0)), atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.values, weights * (X - BACKGROUND.mean(axis=0)), atol=1e-12
+    )
 
 
 def test_a_constant_model_is_explained_by_zeros_and_the_uniform_weight():
@@ -246,7 +292,9 @@ def test_groups_are_players():
     assert explanation.feature_names == ("pair", "c", "d")
     assert explanation.values.shape == (5, 3)
     np.testing.assert_allclose(
-        explanation.shapley.sum(axis=1), explanation.predictions - explanation.base_values, atol=1e-12
+        explanation.shapley.sum(axis=1),
+        explanation.predictions - explanation.base_values,
+        atol=1e-12,
     )
 
 
@@ -257,14 +305,19 @@ def test_background_weights_are_used():
 
 
 def test_predict_overrides_how_the_model_is_called():
-    assert explainer(object(), predict=product_model)(X).predictions.tolist() == product_model(X).tolist()
+    assert (
+        explainer(object(), predict=product_model)(X).predictions.tolist()
+        == product_model(X).tolist()
+    )
 
 
 def test_a_shared_weight_is_one_for_all_rows_and_one_for_each_output():
     explanation = explainer(three_outputs, select="shared")(X)
     for o in range(3):
         assert len(set(explanation.weight_labels[:, o])) == 1
-    alone = [explainer(three_outputs, outputs=o, select="shared")(X).weight_labels[0] for o in range(3)]
+    alone = [
+        explainer(three_outputs, outputs=o, select="shared")(X).weight_labels[0] for o in range(3)
+    ]
     assert explanation.weight_labels[0].tolist() == alone
 
 
@@ -298,7 +351,9 @@ def test_parts_that_are_no_parts_are_refused(choice, said):
         explainer(**choice)
 
 
-@pytest.mark.parametrize("choice", [{"evaluations": 0}, {"evaluations": 2.5}, {"keep_contributions": "maybe"}])
+@pytest.mark.parametrize(
+    "choice", [{"evaluations": 0}, {"evaluations": 2.5}, {"keep_contributions": "maybe"}]
+)
 def test_choices_that_make_no_sense_are_refused(choice):
     (name,) = choice
     with pytest.raises(ValueError, match=f"`{name}` must be"):
@@ -311,9 +366,13 @@ def test_a_family_that_is_no_family_of_weights_is_refused(vector):
         explainer(family=lambda d: WeightFamily(("mine",), np.array([vector])))
 
 
-@pytest.mark.parametrize(("bad", "said"), [(np.nan, "NaN"), ([0.0], "one score for each attribution")])
+@pytest.mark.parametrize(
+    ("bad", "said"), [(np.nan, "NaN"), ([0.0], "one score for each attribution")]
+)
 def test_a_utility_that_returns_no_scores_is_refused(bad, said):
-    utility = lambda game, f_x: lambda phi: np.broadcast_to(bad, (1,) if isinstance(bad, list) else len(phi))
+    utility = lambda game, f_x: (
+        lambda phi: np.broadcast_to(bad, (1,) if isinstance(bad, list) else len(phi))
+    )
     with pytest.raises(ValueError, match=said):
         explainer(utility=utility)(X)
 
@@ -346,7 +405,11 @@ def test_rows_with_missing_or_extra_columns_are_refused(rows, said):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("where", ["row", "mix"])
 def test_a_model_that_returns_no_finite_number_is_refused(bad, where):
-    known = (lambda rows: rows[:, 0] == X[0, 0]) if where == "mix" else (lambda rows: (rows == X[0]).all(axis=1))
+    known = (
+        (lambda rows: rows[:, 0] == X[0, 0])
+        if where == "mix"
+        else (lambda rows: (rows == X[0]).all(axis=1))
+    )
     with pytest.raises(ValueError, match=r"The model returned .* NaN or infinite"):
         explainer(lambda rows: np.where(known(rows), bad, 1.0))(X)
 
@@ -373,7 +436,9 @@ def test_sizes_never_visited_are_an_error_that_names_them_and_the_least_budget()
 
 
 def test_masked_inclusion_needs_a_model():
-    with pytest.raises(ValueError, match="looks at the baseline game, which needs a model and a background"):
+    with pytest.raises(
+        ValueError, match="looks at the baseline game, which needs a model and a background"
+    ):
         ws.explain(random_game(4), utility="masked_inclusion")
 
 
@@ -405,7 +470,9 @@ def test_a_bound_game_keeps_to_its_budget_up_to_the_curves():
 
 
 def test_a_bound_game_is_seeded():
-    one, same_seed, other = (ws.explain(random_game(8), evaluations=100, random_state=s) for s in (0, 0, 1))
+    one, same_seed, other = (
+        ws.explain(random_game(8), evaluations=100, random_state=s) for s in (0, 0, 1)
+    )
     np.testing.assert_array_equal(one.values, same_seed.values)
     assert not np.array_equal(one.contributions, other.contributions)
 
@@ -439,9 +506,12 @@ def test_a_budget_that_an_estimator_of_ones_own_cannot_take_is_refused():
 def test_a_margin_is_called_log_odds_only_where_it_is_one():
     from lightgbm import LGBMClassifier, LGBMRegressor
 
-    rows, few = normal_rows(80), {"n_estimators": 3, "n_jobs": 1, "verbose": -1}
-    two, three = rows[:, 0] > 0, np.digitize(rows[:, 0], [-0.5, 0.5])
-    logistic, shares = LogisticRegression().fit(rows, two), LGBMClassifier(**few).fit(rows, three)
+    rows = normal_rows(80)
+    few = {"n_estimators": 3, "n_jobs": 1, "verbose": -1}
+    two = rows[:, 0] > 0
+    three = np.digitize(rows[:, 0], [-0.5, 0.5])
+    logistic = LogisticRegression().fit(rows, two)
+    shares = LGBMClassifier(**few).fit(rows, three)
     cases = [
         (LGBMClassifier(**few).fit(rows, two), {"game": "tree_path"}, "log-odds"),
         (logistic, {"game": "baseline", "link": "logit"}, "log-odds"),

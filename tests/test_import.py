@@ -1,4 +1,5 @@
-"""`import weightedshap` is light: no optional package, and not many modules (counted, not timed)."""
+"""`import weightedshap` is light: no optional package, and not many modules (counted, not
+timed)."""
 
 import inspect
 import subprocess
@@ -12,13 +13,36 @@ MOST_MODULES = 650  # measured: about 510, of which numpy and scipy are 300
 
 SCRIPT = "import sys, weightedshap; print(*sys.modules)"
 
-HEAVY = ("numba", "torch", "shap", "shapiq", "matplotlib", "xgboost", "catboost", "polars", "plotly")
-HEAVY += ("pandas", "pyarrow", "sklearn", "lightgbm", "joblib", "tqdm", "scipy.special", "scipy.stats")
+HEAVY = (
+    "numba",
+    "torch",
+    "shap",
+    "shapiq",
+    "matplotlib",
+    "xgboost",
+    "catboost",
+    "polars",
+    "plotly",
+)
+HEAVY += (
+    "pandas",
+    "pyarrow",
+    "sklearn",
+    "lightgbm",
+    "joblib",
+    "tqdm",
+    "scipy.special",
+    "scipy.stats",
+)
 
 
 def imported_modules(script=SCRIPT):
     answer = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True, env=environment()
+        [sys.executable, "-W", "error", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
     )
     return set(answer.stdout.split())
 

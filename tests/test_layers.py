@@ -13,7 +13,18 @@ LAYERS = [
     *("inputs", "trees", "network", "weights", "games"),
     *("curves", "estimators", "utilities", "selection", "choices"),
     *("weighing", "files", "explanation", "sums", "text_columns", "streaming", "explainer"),
-    *("evaluation", "trial", "model_files", "engines", "plots", "report", "jobs", "commands", "cli", "__main__"),
+    *(
+        "evaluation",
+        "trial",
+        "model_files",
+        "engines",
+        "plots",
+        "report",
+        "jobs",
+        "commands",
+        "cli",
+        "__main__",
+    ),
 ]
 
 ALLOWED = {("explanation", "plots"), ("explanation", "report")}
@@ -22,7 +33,8 @@ NEUTRAL = {"_version"}  # holds a string, imports nothing
 
 
 def violations(package, layers=LAYERS, allowed=ALLOWED):
-    """Sentences, one for each import of the package at folder `package` that points the wrong way."""
+    """Sentences, one for each import of the package at folder `package` that points the wrong
+    way."""
     rank = {module: position for position, module in enumerate(layers)}
     rank[""] = _rank_of_root(package, rank)
     found = []
@@ -43,16 +55,20 @@ def violations(package, layers=LAYERS, allowed=ALLOWED):
 def _rank_of_root(package, rank):
     """The package itself stands where the last module that it imports stands."""
     root = package / "__init__.py"
-    return max((rank.get(target, len(rank)) for target in _imports(root, package) - NEUTRAL), default=-1)
+    return max(
+        (rank.get(target, len(rank)) for target in _imports(root, package) - NEUTRAL), default=-1
+    )
 
 
 def _module_of(path):
-    """The module or sub-package right under the package that a file belongs to; "" for its __init__."""
+    """The module or sub-package right under the package that a file belongs to; "" for its
+    __init__."""
     return "" if path.parts == ("__init__.py",) else path.parts[0].removesuffix(".py")
 
 
 def _imports(file, package):
-    """Names right under `package` that a file imports; "" where it imports a name of the package itself."""
+    """Names right under `package` that a file imports; "" where it imports a name of the package
+    itself."""
     targets = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -98,12 +114,18 @@ def test_imports_point_one_way():
 
 def test_only_the_commands_know_the_papers_experiments():
     package = Path(weightedshap.__file__).parent
-    telling = [file for file in package.rglob("*.py") if "weightedshap_paper" in file.read_text(encoding="utf-8")]
+    telling = [
+        file
+        for file in package.rglob("*.py")
+        if "weightedshap_paper" in file.read_text(encoding="utf-8")
+    ]
     assert telling == [package / "cli.py"]
 
 
 def test_an_import_of_a_later_module_is_found(tmp_path):
-    assert found_in(tmp_path, {"cellar.py": "import house.hall", "hall.py": ""}) == ["cellar imports hall"]
+    assert found_in(tmp_path, {"cellar.py": "import house.hall", "hall.py": ""}) == [
+        "cellar imports hall"
+    ]
 
 
 def test_an_import_inside_a_function_is_found(tmp_path):
@@ -112,7 +134,9 @@ def test_an_import_inside_a_function_is_found(tmp_path):
 
 
 def test_an_import_from_the_package_is_found(tmp_path):
-    assert found_in(tmp_path, {"cellar.py": "from house import hall", "hall.py": ""}) == ["cellar imports hall"]
+    assert found_in(tmp_path, {"cellar.py": "from house import hall", "hall.py": ""}) == [
+        "cellar imports hall"
+    ]
 
 
 def test_a_relative_import_is_found(tmp_path):
@@ -121,7 +145,11 @@ def test_a_relative_import_is_found(tmp_path):
 
 
 def test_an_import_of_the_package_itself_is_found(tmp_path):
-    files = {"__init__.py": "from house.hall import g", "cellar.py": "from house import g", "hall.py": ""}
+    files = {
+        "__init__.py": "from house.hall import g",
+        "cellar.py": "from house import g",
+        "hall.py": "",
+    }
     assert found_in(tmp_path, files) == ["cellar imports house"]
 
 

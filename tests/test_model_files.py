@@ -42,12 +42,16 @@ def test_xgboost(tmp_path, suffix):
     model.save_model(tmp_path / f"m.{suffix}")
     assert np.array_equal(loaded(tmp_path / f"m.{suffix}").predict(X), model.predict(X))
     model.get_booster().save_model(tmp_path / f"m.{suffix}")
-    assert np.array_equal(loaded(tmp_path / f"m.{suffix}").predict(xgboost.DMatrix(X)), model.predict(X))
+    assert np.array_equal(
+        loaded(tmp_path / f"m.{suffix}").predict(xgboost.DMatrix(X)), model.predict(X)
+    )
 
 
 def test_catboost(tmp_path):
     catboost = pytest.importorskip("catboost")
-    model = catboost.CatBoostRegressor(iterations=5, verbose=False, allow_writing_files=False).fit(X, Y)
+    model = catboost.CatBoostRegressor(iterations=5, verbose=False, allow_writing_files=False).fit(
+        X, Y
+    )
     model.save_model(str(tmp_path / "m.cbm"))
     assert np.array_equal(loaded(tmp_path / "m.cbm").predict(X), model.predict(X))
 
@@ -95,14 +99,20 @@ def hostile_documents():
         "a child beyond the end": documents.one_tree(right_children=[2, 10**8, -1, -1, -1]),
         "a feature beyond the end": documents.one_tree(split_indices=[0, 10**8, 0, 0, 0]),
         "a parent beyond the end": documents.one_tree(parents=[2147483647, 0, 0, 1, 10**8]),
-        "an output beyond the end": documents.changed(documents.TREE, (*documents.MODEL, "tree_info"), [10**8]),
+        "an output beyond the end": documents.changed(
+            documents.TREE, (*documents.MODEL, "tree_info"), [10**8]
+        ),
         "two trees of one number": documents.changed(
-            documents.changed(documents.TREE, (*documents.MODEL, "trees"), [documents.one_tree()] * 2),
+            documents.changed(
+                documents.TREE, (*documents.MODEL, "trees"), [documents.one_tree()] * 2
+            ),
             (*documents.MODEL, "tree_info"),
             [0, 0],
         ),
         "few weights": documents.changed(
-            documents.document(documents.booster(booster="gblinear")), (*documents.MODEL, "weights"), [1.0]
+            documents.document(documents.booster(booster="gblinear")),
+            (*documents.MODEL, "weights"),
+            [1.0],
         ),
         "nesting": documents.changed(documents.TREE, ("learner", "x"), nested(300)),
     }
@@ -120,7 +130,10 @@ def test_hostile_documents_are_refused_before_xgboost_sees_them(tmp_path, suffix
     for content in hostile_documents().values():
         encoded = json.dumps(content).encode() if suffix == "json" else ubjson.encoded(content)
         (tmp_path / f"m.{suffix}").write_bytes(encoded)
-        with within(20), pytest.raises(ValueError, match=rf"m\.{suffix}' cannot be read as a \.{suffix} model"):
+        with (
+            within(20),
+            pytest.raises(ValueError, match=rf"m\.{suffix}' cannot be read as a \.{suffix} model"),
+        ):
             loaded(tmp_path / f"m.{suffix}")
 
 
@@ -133,7 +146,8 @@ def onnx_of(path, text):
 
 
 ENDLESS = """g (float[N, 3] X) => (float[N, 3] y) <int64 n = {9000000000000000000}, bool go = {1}> {
-    y = Loop (n, go, X) <body = inner (int64 i, bool before, float[N, 3] a) => (bool after, float[N, 3] b) {
+    y = Loop (n, go, X) <body = inner (int64 i, bool before, float[N, 3] a)
+            => (bool after, float[N, 3] b) {
         after = Identity(before)
         b = Identity(a)
     }>
@@ -147,12 +161,16 @@ HUGE = """g (float[N, 3] X) => (float[N, 3] y) <int64[2] shape = {200000000000, 
 
 def test_an_onnx_graph_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(model_files, "TRIAL_SECONDS", 10)
-    with within(60), pytest.raises(ValueError, match="did not load and predict a row of zeros within 10 s"):
+    with (
+        within(60),
+        pytest.raises(ValueError, match="did not load and predict a row of zeros within 10 s"),
+    ):
         loaded(onnx_of(tmp_path / "m.onnx", ENDLESS))
 
 
 def test_an_onnx_graph_that_takes_any_memory_is_refused(tmp_path):
-    """Or runs out of memory on its row; what is left is a sentence of the runtime when it predicts."""
+    """Or runs out of memory on its row; what is left is a sentence of the runtime when it
+    predicts."""
     path = onnx_of(tmp_path / "m.onnx", HUGE)
     try:
         model = loaded(path)
@@ -185,7 +203,9 @@ def test_a_binary_model_that_ends_its_library_or_hangs_is_refused(tmp_path, monk
 
 def test_a_binary_model_is_tried_once_in_a_process(tmp_path, monkeypatch):
     catboost = pytest.importorskip("catboost")
-    model = catboost.CatBoostRegressor(iterations=2, verbose=False, allow_writing_files=False).fit(X, Y)
+    model = catboost.CatBoostRegressor(iterations=2, verbose=False, allow_writing_files=False).fit(
+        X, Y
+    )
     model.save_model(str(tmp_path / "m.cbm"))
     loaded(tmp_path / "m.cbm")
     monkeypatch.setattr(trial, "__file__", str(tmp_path / "nothing there.py"))
@@ -200,7 +220,9 @@ def test_the_trial_tells_what_the_library_says(tmp_path, capsys):
     catboost = pytest.importorskip("catboost")
     model = catboost.CatBoostRegressor(iterations=2, verbose=False, allow_writing_files=False)
     texts = [["a", "b", "c"][k % 3] for k in range(80)]
-    model.fit([[*row, text] for row, text in zip(X.tolist(), texts, strict=True)], Y, cat_features=[3])
+    model.fit(
+        [[*row, text] for row, text in zip(X.tolist(), texts, strict=True)], Y, cat_features=[3]
+    )
     model.save_model(str(tmp_path / "m.cbm"))
     assert trial_of(tmp_path / "m.cbm") == (0, "")
     (tmp_path / "m.cbm").write_bytes(b"CBM1")
@@ -252,7 +274,9 @@ class Own:
 def test_skops_lists_types_it_does_not_know_and_wants_them_by_name(tmp_path):
     skops = pytest.importorskip("skops.io")
     skops.dump(Own(), tmp_path / "m.skops")
-    with pytest.raises(ValueError, match=r"does not trust: tests\.test_model_files\.Own.*--trust-type"):
+    with pytest.raises(
+        ValueError, match=r"does not trust: tests\.test_model_files\.Own.*--trust-type"
+    ):
         loaded(tmp_path / "m.skops")
     assert isinstance(loaded(tmp_path / "m.skops", trusted=("tests.test_model_files.Own",)), Own)
 
@@ -312,12 +336,17 @@ def test_unknown_and_missing_files(tmp_path):
         loaded(tmp_path / "m.txt")
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="on pipes in folders; to run: take Linux or macOS")
+@pytest.mark.skipif(
+    not hasattr(os, "mkfifo"), reason="on pipes in folders; to run: take Linux or macOS"
+)
 def test_a_pipe_or_a_folder_is_no_model_and_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
     (tmp_path / "folder.json").mkdir()
     for name in ("pipe.txt", "folder.json"):
-        with within(10), pytest.raises(ValueError, match="no file but a folder, a pipe or a device"):
+        with (
+            within(10),
+            pytest.raises(ValueError, match="no file but a folder, a pipe or a device"),
+        ):
             loaded(tmp_path / name)
 
 
@@ -328,7 +357,8 @@ def test_memory_that_runs_out_is_told_in_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(model_files.KINDS, ".txt", (b"tree", read))
     (tmp_path / "m.txt").write_text("tree\n")
     with pytest.raises(
-        ValueError, match=r"m\.txt' cannot be read as a \.txt model: it needs more memory than there is"
+        ValueError,
+        match=r"m\.txt' cannot be read as a \.txt model: it needs more memory than there is",
     ):
         loaded(tmp_path / "m.txt")
 

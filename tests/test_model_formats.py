@@ -1,4 +1,5 @@
-"""Every documented format of a model: `weightedshap explain` tells what the same model in memory is told."""
+"""Every documented format of a model: `weightedshap explain` tells what the same model in memory is
+told."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ from weightedshap.model_files import KINDS, PICKLES, as_model_file
 RNG = np.random.default_rng(0)
 ROWS = pd.DataFrame(RNG.normal(size=(120, 3)).round(3), columns=["a", "b", "c"])
 Y = (ROWS["a"] * ROWS["b"] + ROWS["c"]).to_numpy()
-TARGETS = {"regression": Y, "binary": (Y > 0).astype(int), "multiclass": np.digitize(Y, [-0.5, 0.5])}
+TARGETS = {
+    "regression": Y,
+    "binary": (Y > 0).astype(int),
+    "multiclass": np.digitize(Y, [-0.5, 0.5]),
+}
 FEW = {"n_estimators": 5, "random_state": 0}
 
 
@@ -50,18 +55,23 @@ def of_catboost(folder, suffix, task):
 
 
 def of_onnx(folder, suffix, task):
-    onnx, onnxruntime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
     graph = onnx.parser.parse_model(
         '<ir_version: 9, opset_import: ["" : 17]> g (float[N, 3] X) => (float[N, 2] probabilities)'
         " <float[3, 2] W = {1, -2, 0, 3, -1, 1}> { z = MatMul(X, W) probabilities = Softmax(z) }"
     )
     onnx.save(graph, folder / "m.onnx")
-    return folder / "m.onnx", onnxruntime.InferenceSession(folder / "m.onnx", providers=["CPUExecutionProvider"])
+    return folder / "m.onnx", onnxruntime.InferenceSession(
+        folder / "m.onnx", providers=["CPUExecutionProvider"]
+    )
 
 
 def of_skops(folder, suffix, task):
     """A linear model; skops does not trust trees unless they are named."""
-    model = (LinearRegression() if task == "regression" else LogisticRegression()).fit(ROWS, TARGETS[task])
+    model = (LinearRegression() if task == "regression" else LogisticRegression()).fit(
+        ROWS, TARGETS[task]
+    )
     pytest.importorskip("skops.io").dump(model, folder / "m.skops")
     return folder / "m.skops", model
 
@@ -93,7 +103,9 @@ MAKERS = {
     ".joblib": of_pickle,
     "module:function": of_function,
 }
-WITH_TASKS = [(suffix, task) for suffix in (".txt", ".json", ".ubj", ".cbm", ".skops") for task in TARGETS]
+WITH_TASKS = [
+    (suffix, task) for suffix in (".txt", ".json", ".ubj", ".cbm", ".skops") for task in TARGETS
+]
 OTHERS = [
     (".onnx", "binary"),
     *((suffix, "regression") for suffix in (".pkl", ".pickle", ".joblib", "module:function")),
@@ -104,7 +116,15 @@ def explained(folder, model, *options):
     """The result of the command for the rows, and the table of what it wrote."""
     ROWS.to_parquet(folder / "background.parquet")
     ROWS.head(4).assign(id=range(4)).to_csv(folder / "rows.csv", index=False)
-    given = ["--background", folder / "background.parquet", "--rows", folder / "rows.csv", "--key", "id", "--quiet"]
+    given = [
+        "--background",
+        folder / "background.parquet",
+        "--rows",
+        folder / "rows.csv",
+        "--key",
+        "id",
+        "--quiet",
+    ]
     arguments = ["explain", "--model", model, *given, "--out", folder / "out", *options]
     result = CliRunner().invoke(cli.main, [str(text) for text in arguments], catch_exceptions=False)
     parts = sorted((folder / "out").glob("*.parquet"))
@@ -124,13 +144,20 @@ def test_the_command_tells_what_the_model_in_memory_is_told(tmp_path, suffix, ta
     assert outputs == (3 if task == "multiclass" else 1)
     for c, feature in enumerate(ROWS.columns):
         found = columns(table, f"phi_{feature}")
-        np.testing.assert_allclose(found, own.values.reshape(4, 3, outputs)[:, c], rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(columns(table, "prediction"), own.predictions.reshape(4, outputs), rtol=1e-6)
+        np.testing.assert_allclose(
+            found, own.values.reshape(4, 3, outputs)[:, c], rtol=1e-6, atol=1e-9
+        )
+    np.testing.assert_allclose(
+        columns(table, "prediction"), own.predictions.reshape(4, outputs), rtol=1e-6
+    )
 
 
 def columns(table, name):
     """(n, k) one column for each output; a file may not know the names of classes."""
-    return np.stack([table[one] for one in table.column_names if one == name or one.startswith(f"{name}_")], axis=1)
+    return np.stack(
+        [table[one] for one in table.column_names if one == name or one.startswith(f"{name}_")],
+        axis=1,
+    )
 
 
 def test_every_documented_format_is_tried():
@@ -147,7 +174,9 @@ def test_a_model_of_catboost_from_a_file_is_explained_in_memory(tmp_path, task):
         found = ws.Explainer(again, ROWS, progress=False)(ROWS.head(4))
         np.testing.assert_allclose(found.values, own.values, rtol=1e-6, atol=1e-9)
 
-    bare = ws.Explainer(catboost.CatBoost().load_model(str(path)), ROWS, progress=False)(ROWS.head(4))
+    bare = ws.Explainer(catboost.CatBoost().load_model(str(path)), ROWS, progress=False)(
+        ROWS.head(4)
+    )
     raw = model.predict(ROWS.head(4), prediction_type="RawFormulaVal")
     np.testing.assert_allclose(bare.predictions, raw, rtol=1e-6)
 
@@ -156,7 +185,9 @@ def test_a_model_of_catboost_from_a_file_is_explained_in_memory(tmp_path, task):
 def test_another_number_of_columns_is_refused(tmp_path, suffix):
     path, _ = MAKERS[suffix](tmp_path, suffix, "regression")
     with pytest.raises(ValueError, match="The background has 2 columns but the model expects 3"):
-        ws.Explainer(as_model_file(path).load(), ROWS.to_numpy()[:, :2], game="marginal", progress=False)
+        ws.Explainer(
+            as_model_file(path).load(), ROWS.to_numpy()[:, :2], game="marginal", progress=False
+        )
 
 
 def test_a_booster_of_xgboost_refuses_another_number_of_columns_that_xgboost_takes():

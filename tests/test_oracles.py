@@ -13,6 +13,7 @@ def test_closed_form_agrees_with_the_definition(name):
 
 
 def test_relabelling_gives_player_order_i_the_name_i():
-    game, order = random_game(3), np.array([2, 0, 1])
+    game = random_game(3)
+    order = np.array([2, 0, 1])
     alone = np.eye(3, dtype=bool)
     np.testing.assert_array_equal(game.relabelled(order)(alone), game(alone)[order])

@@ -1,6 +1,7 @@
 """From people's tables and models to explanations: types kept, names matched, nothing changed.
 
-Real tables come from the folder in `WEIGHTEDSHAP_DATA`; `generated` frames are invented for these tests.
+Real tables come from the folder in `WEIGHTEDSHAP_DATA`; `generated` frames are invented for these
+tests.
 """
 
 import re
@@ -36,7 +37,9 @@ def explain(model, background, X, game="marginal", **choices):
 
 def pipeline(last):
     """Holes filled and text one-hot, by column; works on frames of pandas and polars."""
-    text = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    text = make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+    )
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     columns = make_column_transformer((numbers, ["size", "rooms", "new"]), (text, ["city", "kind"]))
     return make_pipeline(columns, last)
@@ -46,7 +49,8 @@ def pipeline(last):
 
 
 def kinds():
-    """A table of numbers with holes as array and frames; X with shuffled columns where they have names."""
+    """A table of numbers with holes as array and frames; X with shuffled columns where they have
+    names."""
     pl = pytest.importorskip("polars")
     X = normal_rows(60)
     X[::7, 1] = np.nan
@@ -85,7 +89,9 @@ def test_a_tree_game_gives_the_same_explanation_in_every_kind(kind):
     X, _ = kinds()["numpy"]
     background, rows = kinds()[kind]
     model = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5).fit(X, of_numbers(X))
-    named = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5).fit(kinds()["pandas"][0], of_numbers(X))
+    named = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5).fit(
+        kinds()["pandas"][0], of_numbers(X)
+    )
     expected = explain(model, X, X[:5], game="tree_interventional")
     for fitted in (model, named):
         found = explain(fitted, background, rows[:5], game="tree_interventional")
@@ -94,7 +100,9 @@ def test_a_tree_game_gives_the_same_explanation_in_every_kind(kind):
 
 def test_columns_shuffled_in_the_background_follow_the_model():
     frame, shuffled = kinds()["pandas"]
-    model = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5).fit(frame, of_numbers(frame))
+    model = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5).fit(
+        frame, of_numbers(frame)
+    )
     for game in ("marginal", "tree_interventional"):
         expected = explain(model, frame, frame[:3], game=game)
         found = explain(model, shuffled, shuffled[:3], game=game)
@@ -104,13 +112,20 @@ def test_columns_shuffled_in_the_background_follow_the_model():
 
 def test_columns_of_x_follow_the_names_of_the_model_where_the_background_has_none():
     frame, shuffled = kinds()["pandas"]
-    model = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5).fit(frame, of_numbers(frame))
+    model = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5).fit(
+        frame, of_numbers(frame)
+    )
     expected = explain(model, frame.to_numpy(), frame[:3])
-    np.testing.assert_array_equal(explain(model, frame.to_numpy(), shuffled[:3]).values, expected.values)
+    np.testing.assert_array_equal(
+        explain(model, frame.to_numpy(), shuffled[:3]).values, expected.values
+    )
     np.testing.assert_allclose(expected.predictions, model.predict(frame[:3]))
-    other = shuffled[:3].set_axis(list("wxyz"), axis=1)  # names that the model does not know: by position
+    other = shuffled[:3].set_axis(
+        list("wxyz"), axis=1
+    )  # names that the model does not know: by position
     np.testing.assert_allclose(
-        explain(model, frame.to_numpy(), other).predictions, model.predict(other.set_axis(list("abcd"), axis=1))
+        explain(model, frame.to_numpy(), other).predictions,
+        model.predict(other.set_axis(list("abcd"), axis=1)),
     )
 
 
@@ -131,7 +146,9 @@ def labels(rows):
 
 def with_categories():
     frame = people()
-    return frame.assign(city=frame["city"].replace("Köln", "Hof").astype("category"))  # XGBoost 3.2 garbles umlauts
+    return frame.assign(
+        city=frame["city"].replace("Köln", "Hof").astype("category")
+    )  # XGBoost 3.2 garbles umlauts
 
 
 def sklearn_pipeline():
@@ -147,27 +164,33 @@ def sklearn_regressor():
 
 
 def lightgbm_wrapper():
-    lightgbm, frame = pytest.importorskip("lightgbm"), with_categories()
+    lightgbm = pytest.importorskip("lightgbm")
+    frame = with_categories()
     settings = {"n_estimators": 5, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
     model = lightgbm.LGBMClassifier(**settings).fit(frame, labels(frame))
     return model, frame, lambda X: model.predict_proba(X)[:, 1]
 
 
 def lightgbm_booster():
-    lightgbm, frame = pytest.importorskip("lightgbm"), with_categories()
+    lightgbm = pytest.importorskip("lightgbm")
+    frame = with_categories()
     settings = {"min_data_in_leaf": 5, "num_threads": 1, "verbose": -1}
     model = lightgbm.train(settings, lightgbm.Dataset(frame, target(frame)), 5)
     return model, frame, model.predict
 
 
 def xgboost_wrapper():
-    xgboost, frame = pytest.importorskip("xgboost"), with_categories()
-    model = xgboost.XGBRegressor(n_estimators=5, enable_categorical=True, n_jobs=1).fit(frame, target(frame))
+    xgboost = pytest.importorskip("xgboost")
+    frame = with_categories()
+    model = xgboost.XGBRegressor(n_estimators=5, enable_categorical=True, n_jobs=1).fit(
+        frame, target(frame)
+    )
     return model, frame, model.predict
 
 
 def xgboost_booster():
-    xgboost, frame = pytest.importorskip("xgboost"), with_categories()
+    xgboost = pytest.importorskip("xgboost")
+    frame = with_categories()
     matrix = xgboost.DMatrix(frame, (labels(frame) == "yes").astype(float), enable_categorical=True)
     model = xgboost.train({"objective": "binary:logistic", "nthread": 1}, matrix, 5)
     return model, frame, lambda X: model.predict(xgboost.DMatrix(X, enable_categorical=True))
@@ -176,10 +199,13 @@ def xgboost_booster():
 def catboost_classifier():
     catboost = pytest.importorskip("catboost")
     frame = people().assign(
-        city=people()["city"].astype(object).fillna("none"), kind=people()["kind"].astype(object).fillna("none")
+        city=people()["city"].astype(object).fillna("none"),
+        kind=people()["kind"].astype(object).fillna("none"),
     )
     settings = {"iterations": 5, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
-    model = catboost.CatBoostClassifier(cat_features=["city", "kind"], **settings).fit(frame, labels(frame))
+    model = catboost.CatBoostClassifier(cat_features=["city", "kind"], **settings).fit(
+        frame, labels(frame)
+    )
     return model, frame, lambda X: model.predict_proba(X)[:, 1]
 
 
@@ -187,7 +213,9 @@ def torch_module():
     torch = pytest.importorskip("torch")
     frame = people()[["size", "rooms", "new"]].fillna({"size": 0.0})
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.Dropout(), torch.nn.Tanh(), torch.nn.Linear(4, 1)
+    )
 
     def own(X):
         still = torch.nn.Sequential(*model).eval()
@@ -201,7 +229,11 @@ def torch_module():
 
 def onnx_session():
     frame = people()[["size", "rooms", "new"]].fillna({"size": 0.0})
-    return onnx_linear([1.0, -2.0, 3.0]), frame, lambda X: X.to_numpy(dtype=float) @ [1.0, -2.0, 3.0]
+    return (
+        onnx_linear([1.0, -2.0, 3.0]),
+        frame,
+        lambda X: X.to_numpy(dtype=float) @ [1.0, -2.0, 3.0],
+    )
 
 
 def plain_function():
@@ -239,44 +271,74 @@ def state(model):
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.__name__)
 def test_a_model_of_every_library_is_explained_on_its_own_rows(library, game):
     model, frame, own = library()
-    background, X = frame.iloc[:40], frame.iloc[40:43]
+    background = frame.iloc[:40]
+    X = frame.iloc[40:43]
     before = joblib.hash(background), joblib.hash(X), state(model)
     explanation = explain(model, background, X, game=game)
     assert (joblib.hash(background), joblib.hash(X), state(model)) == before
     np.testing.assert_allclose(explanation.predictions, own(X), rtol=1e-5, atol=1e-6)
     assert explanation.feature_names == tuple(frame.columns)
     full = explanation.predictions + explanation.endpoint_gaps["full"]
-    np.testing.assert_allclose(explanation.shapley.sum(axis=1), full - explanation.base_values, atol=1e-9)
+    np.testing.assert_allclose(
+        explanation.shapley.sum(axis=1), full - explanation.base_values, atol=1e-9
+    )
     pd.testing.assert_frame_equal(explanation.data, X)
     if game == "marginal":
-        np.testing.assert_allclose(explanation.base_values, np.mean(own(background)), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            explanation.base_values, np.mean(own(background)), rtol=1e-5, atol=1e-6
+        )
         assert np.abs(explanation.endpoint_gaps["full"]).max() < 1e-6
 
 
 def fingerprint(table):
-    return joblib.hash(table) if not hasattr(table, "hash_rows") else (table.hash_rows().sum(), str(table.schema))
+    return (
+        joblib.hash(table)
+        if not hasattr(table, "hash_rows")
+        else (table.hash_rows().sum(), str(table.schema))
+    )
 
 
 @pytest.mark.parametrize("kind", ["numpy", "read-only", "pandas", "polars"])
 @pytest.mark.parametrize("game", [*ws.games.GAMES, NETWORK], ids=str)
 def test_no_game_changes_the_tables_or_the_model(game, kind):
-    lightgbm, pl = pytest.importorskip("lightgbm"), pytest.importorskip("polars")
-    game = SMALL if game == "tree_surrogate" else NETWORK if game in ("neural_surrogate", "surrogate") else game
+    lightgbm = pytest.importorskip("lightgbm")
+    pl = pytest.importorskip("polars")
+    game = (
+        SMALL
+        if game == "tree_surrogate"
+        else NETWORK
+        if game in ("neural_surrogate", "surrogate")
+        else game
+    )
     frame = pd.DataFrame(normal_rows(60), columns=list("abcd")).astype({"d": "float32"})
-    model = lightgbm.LGBMRegressor(n_estimators=3, min_child_samples=5, n_jobs=1, verbose=-1).fit(frame, frame["a"])
+    model = lightgbm.LGBMRegressor(n_estimators=3, min_child_samples=5, n_jobs=1, verbose=-1).fit(
+        frame, frame["a"]
+    )
     if kind in ("numpy", "read-only"):
         table = frame.to_numpy(dtype=float)
         table.flags.writeable = kind == "numpy"
     else:
         table = frame if kind == "pandas" else pl.from_pandas(frame)
     X = table[40:42]
-    before = fingerprint(table), fingerprint(X), model.booster_.model_to_string(), sorted(vars(model))
+    before = (
+        fingerprint(table),
+        fingerprint(X),
+        model.booster_.model_to_string(),
+        sorted(vars(model)),
+    )
     explanation = explain(model, table, X, game=game, groups=[[0, 2]])
     assert explanation.values.shape == (2, 3)
-    assert (fingerprint(table), fingerprint(X), model.booster_.model_to_string(), sorted(vars(model))) == before
+    assert (
+        fingerprint(table),
+        fingerprint(X),
+        model.booster_.model_to_string(),
+        sorted(vars(model)),
+    ) == before
 
 
-@pytest.mark.parametrize("library", [sklearn_regressor, torch_module], ids=lambda library: library.__name__)
+@pytest.mark.parametrize(
+    "library", [sklearn_regressor, torch_module], ids=lambda library: library.__name__
+)
 def test_threads_and_processes_give_the_same_explanation(library):
     model, frame, _ = library()
     alone, threads = (explain(model, frame[:10], frame[10:14], n_jobs=jobs) for jobs in (1, 2))
@@ -303,7 +365,9 @@ def test_predictions_that_other_processes_asked_for_are_known_here(game):
 def test_lightgbm_is_asked_once_about_each_row_and_takes_one_thread():
     X = np.random.default_rng(0).normal(size=(600, 3))
     model = LGBMRegressor(n_estimators=5, verbose=-1).fit(X, X[:, 0] - X[:, 1])
-    with mock.patch.object(LGBMRegressor, "predict", autospec=True, side_effect=LGBMRegressor.predict) as asked:
+    with mock.patch.object(
+        LGBMRegressor, "predict", autospec=True, side_effect=LGBMRegressor.predict
+    ) as asked:
         explainer = ws.Explainer(model, X[:100], game="tree_surrogate", progress=False, n_jobs=2)
         asked.reset_mock()
         explained = explainer(X)
@@ -319,7 +383,9 @@ def test_a_pipeline_fitted_on_polars_is_fed_polars():
     rows = pl.from_pandas(frame)
     seen = set()
     watch = FunctionTransformer(lambda X: seen.add((type(X), str(X.schema))) or X)
-    columns = make_column_transformer((OneHotEncoder(), ["city", "kind"]), ("passthrough", ["rooms", "new"]))
+    columns = make_column_transformer(
+        (OneHotEncoder(), ["city", "kind"]), ("passthrough", ["rooms", "new"])
+    )
     model = make_pipeline(watch, columns, LinearRegression()).fit(rows, target(frame))
     explanation = explain(model, rows[:20], rows[20:22])
     np.testing.assert_allclose(explanation.predictions, model.predict(rows[20:22]))
@@ -337,7 +403,9 @@ def test_a_model_trained_on_pandas_is_explained_on_polars(library, game):
     pl = pytest.importorskip("polars")
     model, frame, _ = library()
     rows = pl.from_pandas(frame).with_columns(pl.col(pl.String).cast(pl.Categorical))
-    expected, found = (explain(model, table[:30], table[40:42], game=game) for table in (frame, rows))
+    expected, found = (
+        explain(model, table[:30], table[40:42], game=game) for table in (frame, rows)
+    )
     np.testing.assert_allclose(found.values, expected.values, atol=1e-9)
     assert found.data.schema == rows.schema
 
@@ -348,7 +416,9 @@ def test_a_model_trained_on_pandas_is_explained_on_polars(library, game):
 def test_classes_are_explained_by_name_and_one_shape_rule_holds():
     frame = people()
     three = pipeline(LogisticRegression()).fit(frame, np.digitize(target(frame), [0.0, 4.0]))
-    every, one, listed = (explain(three, frame[:10], frame[:2], outputs=o) for o in (None, "1", ["1"]))
+    every, one, listed = (
+        explain(three, frame[:10], frame[:2], outputs=o) for o in (None, "1", ["1"])
+    )
     assert every.values.shape == (2, 5, 3)
     assert one.values.shape == (2, 5)
     assert listed.values.shape == (2, 5, 1)
@@ -361,7 +431,9 @@ def test_log_odds_of_a_linear_classifier_are_additive():
     frame = people()
     model = pipeline(LogisticRegression()).fit(frame, labels(frame))
     explanation = explain(model, frame[:10], frame[:2], link="logit")
-    np.testing.assert_allclose(explanation.predictions, model.decision_function(frame[:2]), rtol=1e-8)
+    np.testing.assert_allclose(
+        explanation.predictions, model.decision_function(frame[:2]), rtol=1e-8
+    )
     assert np.ptp(explanation.contributions, axis=1).max() < 1e-8  # the same at every size
 
 
@@ -371,7 +443,9 @@ def test_tree_games_know_log_odds_of_two_classes_and_refuse_others(game):
     X = normal_rows(80)
     fit = partial(lightgbm.LGBMClassifier(n_estimators=4, verbose=-1, n_jobs=1).fit, X)
     binary = fit((X[:, 0] > 0).astype(int))
-    odds, margin = (explain(binary, X, X[:2], game=game, link=link) for link in ("logit", "identity"))
+    odds, margin = (
+        explain(binary, X, X[:2], game=game, link=link) for link in ("logit", "identity")
+    )
     np.testing.assert_array_equal(odds.values, margin.values)
     with pytest.raises(ValueError, match="not add up to log-odds of one class against the rest"):
         explain(fit(np.digitize(X[:, 0], [-0.5, 0.5])), X, X[:2], game=game, link="logit")
@@ -390,7 +464,10 @@ def test_a_one_hot_block_as_a_group_equals_the_category_it_came_from():
         return rows["size"] * sum(rows[name] * coefficient[name] for name in block) + rows["rooms"]
 
     def of_text(rows):
-        return rows["size"] * rows["city"].map(lambda city: coefficient[f"city_{city}"]) + rows["rooms"]
+        return (
+            rows["size"] * rows["city"].map(lambda city: coefficient[f"city_{city}"])
+            + rows["rooms"]
+        )
 
     grouped = explain(of_hot, hot[:30], hot[30:34], groups={"city": block})
     whole = explain(of_text, frame[:30], frame[30:34])
@@ -404,7 +481,9 @@ def test_patches_of_an_image_are_players_down_to_curves_and_weights():
     rng = np.random.default_rng(0)
     images = rng.random((40, 6, 6))
     cells = np.arange(36).reshape(6, 6)
-    patches = {f"{r},{c}": cells[r : r + 2, c : c + 2].ravel() for r in (0, 2, 4) for c in (0, 2, 4)}
+    patches = {
+        f"{r},{c}": cells[r : r + 2, c : c + 2].ravel() for r in (0, 2, 4) for c in (0, 2, 4)
+    }
     model = lambda rows: rows.reshape(-1, 6, 6)[:, 2:4, 2:4].mean(axis=(1, 2)) * 10.0
     explanation = explain(model, images.reshape(40, 36), images[:2].reshape(2, 36), groups=patches)
     assert explanation.feature_names == tuple(patches)
@@ -438,7 +517,9 @@ def test_a_category_never_seen_reaches_the_model_as_it_is(game):
     model = lambda rows: rows["rooms"] + 100.0 * (rows["city"] == "Hof")
     explanation = explain(model, frame, {"rooms": 3, "city": "Hof"}, game=game)
     assert explanation.values[0, 1] == pytest.approx(100.0)
-    assert explanation.notes == ("Column 'city' holds categories that the background never saw: 'Hof'.",)
+    assert explanation.notes == (
+        "Column 'city' holds categories that the background never saw: 'Hof'.",
+    )
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
@@ -447,14 +528,19 @@ def test_categories_never_seen_are_one_and_the_same_to_a_learned_game(game, kind
     frame = people(200)[["rooms", "city"]].fillna({"city": "Bonn"})
     table = frame if kind == "pandas" else pytest.importorskip("polars").from_pandas(frame)
     known = {"Bonn": 0.0, "Köln": 1.0, "Ulm": 2.0}
-    model = lambda rows: np.asarray(rows["rooms"]) + np.array([known.get(city, 100.0) for city in rows["city"]])
+    model = lambda rows: (
+        np.asarray(rows["rooms"]) + np.array([known.get(city, 100.0) for city in rows["city"]])
+    )
     explainer = ws.Explainer(model, table, game=game, progress=False)
-    new, other = explainer({"rooms": 3, "city": "Hof"}), explainer({"rooms": 3, "city": "Rom"})
+    new = explainer({"rooms": 3, "city": "Hof"})
+    other = explainer({"rooms": 3, "city": "Rom"})
     np.testing.assert_array_equal(new.values, other.values)
     assert np.isfinite(new.values).all()
     assert new.notes[0] == "Column 'city' holds categories that the background never saw: 'Hof'."
     assert new.predictions == [103.0]
-    assert new.endpoint_gaps["full"][0] < -90  # the game stays in what it knows, and the gap says so
+    assert (
+        new.endpoint_gaps["full"][0] < -90
+    )  # the game stays in what it knows, and the gap says so
 
 
 def test_missing_values_are_information_to_the_surrogate():
@@ -481,7 +567,9 @@ def test_weights_of_background_rows_count_as_copies():
 def fitted(frame, answer, last):
     """A pipeline on all columns of a frame of numbers and text."""
     text = make_column_selector(dtype_exclude="number")
-    columns = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), text), remainder="passthrough")
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), text), remainder="passthrough"
+    )
     return make_pipeline(columns, last).fit(frame, answer)
 
 
@@ -489,7 +577,8 @@ def fitted(frame, answer, last):
 @pytest.mark.parametrize("dtype", ["str", "category"])
 def test_abalone_goes_round_with_its_sex(dtype, game):
     table = real("abalone")
-    frame, rings = table.iloc[:, :-1], table.iloc[:, -1]
+    frame = table.iloc[:, :-1]
+    rings = table.iloc[:, -1]
     sex = next(name for name in frame if frame[name].nunique() == 3)
     frame = frame.astype({sex: dtype})
     model = fitted(frame, rings, LinearRegression())
@@ -497,14 +586,17 @@ def test_abalone_goes_round_with_its_sex(dtype, game):
     np.testing.assert_allclose(explanation.predictions, model.predict(frame[100:103]))
     assert explanation.feature_names == tuple(frame.columns)
     if game == "marginal":
-        scores = pd.Series(model.predict(frame[:25].assign(**{c: frame[c].iloc[100] for c in frame if c != sex})))
+        scores = pd.Series(
+            model.predict(frame[:25].assign(**{c: frame[c].iloc[100] for c in frame if c != sex}))
+        )
         expected = model.predict(frame[100:101])[0] - scores.mean()
         assert explanation.contributions[0, -1, list(frame).index(sex)] == pytest.approx(expected)
 
 
 def test_adult_goes_round_with_all_its_columns():
     table = real("adult", 300)
-    frame, income = table.iloc[:, :-1], table.iloc[:, -1]
+    frame = table.iloc[:, :-1]
+    income = table.iloc[:, -1]
     text = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
     frame = frame.astype(dict.fromkeys(text, "category"))
     model = fitted(frame, income, LogisticRegression(max_iter=3000))
@@ -522,4 +614,6 @@ def test_the_how_to_runs_and_says_what_comes_out():
     for block in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S):
         exec(compile(block, "data.md", "exec"), names)
     assert names["explanation"].feature_names == ("rooms", "address", "lift")
-    assert names["explanation"].notes == ("Columns in no group are players of their own: 'rooms', 'lift'.",)
+    assert names["explanation"].notes == (
+        "Columns in no group are players of their own: 'rooms', 'lift'.",
+    )

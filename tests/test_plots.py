@@ -1,4 +1,5 @@
-"""Figures: what is drawn is what the explanation holds, and nothing else of matplotlib is touched."""
+"""Figures: what is drawn is what the explanation holds, and nothing else of matplotlib is
+touched."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ from weightedshap.wording import number, percent
 def image_of(explanation, ax=None, **choices):
     """A picture with one row of pixels, one for each feature, and a pixel of none."""
     d = explanation.values.shape[1]
-    return explanation.plot.image(0, np.arange(d + 1.0)[None], np.arange(-1, d)[None], ax=ax, **choices)
+    return explanation.plot.image(
+        0, np.arange(d + 1.0)[None], np.arange(-1, d)[None], ax=ax, **choices
+    )
 
 
 FIGURES = {
@@ -42,23 +45,40 @@ FIGURES = {
     "bar": lambda explanation, ax=None: explanation.plot.bar(ax=ax),
     "bar of a row": lambda explanation, ax=None: explanation.plot.bar(row=0, ax=ax),
     "beeswarm": lambda explanation, ax=None: explanation.plot.beeswarm(ax=ax),
-    "stability": lambda explanation, ax=None: explanation.plot.stability(others=[explanation], ax=ax),
+    "stability": lambda explanation, ax=None: explanation.plot.stability(
+        others=[explanation], ax=ax
+    ),
     "scatter": lambda explanation, ax=None: explanation.plot.scatter(ax=ax),
     "heatmap": lambda explanation, ax=None: explanation.plot.heatmap(ax=ax),
-    "cohorts": lambda explanation, ax=None: explanation.plot.cohorts(np.arange(len(explanation)) % 2, ax=ax),
+    "cohorts": lambda explanation, ax=None: explanation.plot.cohorts(
+        np.arange(len(explanation)) % 2, ax=ax
+    ),
     "decision": lambda explanation, ax=None: explanation.plot.decision(ax=ax),
     "compare": lambda explanation, ax=None: explanation.plot.compare(explanation.shapley, ax=ax),
     "waterfall": lambda explanation, ax=None: explanation.plot.waterfall(0, ax=ax),
     "sizes": lambda explanation, ax=None: explanation.plot.sizes(0, ax=ax),
     "image": image_of,
 }
-NAMED = ("bar", "bar of a row", "beeswarm", "heatmap", "cohorts", "decision", "compare", "waterfall", "sizes")
+NAMED = (
+    "bar",
+    "bar of a row",
+    "beeswarm",
+    "heatmap",
+    "cohorts",
+    "decision",
+    "compare",
+    "waterfall",
+    "sizes",
+)
 WITH_NAMES = [FIGURES[name] for name in NAMED]
 
 
-def explained(n: int = 6, d: int = 5, outputs: int = 0, estimator: str = "exact", model=None) -> ws.Explanation:
+def explained(
+    n: int = 6, d: int = 5, outputs: int = 0, estimator: str = "exact", model=None
+) -> ws.Explanation:
     rng = np.random.default_rng(3)
-    background, X = rng.normal(size=(8, d)), rng.normal(size=(n, d))
+    background = rng.normal(size=(8, d))
+    X = rng.normal(size=(n, d))
     slopes = rng.normal(size=(d, max(outputs, 1)))
 
     def smooth(rows):
@@ -75,8 +95,10 @@ def with_unknown_errors(explanation, rows=slice(None)):
 
 
 def widened(explanation, d=3_000):
-    """The same rows with d features, most of them without influence; Δ, which would be large, is not kept."""
-    n, family = len(explanation), ws.weights.paper(d)
+    """The same rows with d features, most of them without influence; Δ, which would be large, is
+    not kept."""
+    n = len(explanation)
+    family = ws.weights.paper(d)
     values = np.zeros((n, d))
     values[:, ::600] = explanation.values
     return dataclasses.replace(
@@ -140,13 +162,18 @@ def numbers_of(ax) -> list[str]:
 
 def error_widths(ax) -> list[float]:
     container = next(c for c in ax.containers if isinstance(c, mpl.container.ErrorbarContainer))
-    return [np.diff(segment[:, 0])[0] for segment in container.lines[2][0].get_segments() if len(segment)]
+    return [
+        np.diff(segment[:, 0])[0]
+        for segment in container.lines[2][0].get_segments()
+        if len(segment)
+    ]
 
 
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
 def test_a_given_ax_is_drawn_on_and_pyplot_stays_as_it_was(draw, explanation):
     current = plt.figure()
-    settings, ax = dict(mpl.rcParams), new_axes()
+    settings = dict(mpl.rcParams)
+    ax = new_axes()
     assert draw(explanation, ax) is ax
     assert ax.has_data()
     assert ax.figure.axes == [ax]
@@ -171,9 +198,12 @@ def test_without_ax_a_new_figure_is_made_and_older_ones_are_left_alone(draw, exp
 def two_games() -> ws.Explanation:
     """Two games compete, under a judge that misses the prediction."""
     rng = np.random.default_rng(0)
-    X, judge = rng.normal(size=(60, 4)), ws.games.TreeSurrogate(trees=20)
+    X = rng.normal(size=(60, 4))
+    judge = ws.games.TreeSurrogate(trees=20)
     games = ["baseline", "marginal"]
-    return ws.Explainer(lambda rows: rows[:, 0] * rows[:, 1] + np.sin(rows[:, 2]), X, game=games, judge=judge)(X[:20])
+    return ws.Explainer(
+        lambda rows: rows[:, 0] * rows[:, 1] + np.sin(rows[:, 2]), X, game=games, judge=judge
+    )(X[:20])
 
 
 @cache
@@ -182,7 +212,9 @@ def classifier() -> ws.Explanation:
     from lightgbm import LGBMClassifier
 
     X = np.random.default_rng(0).normal(size=(200, 4))
-    model = LGBMClassifier(n_estimators=10, n_jobs=1, verbose=-1).fit(X, X[:, 0] + X[:, 1] * X[:, 2] > 0)
+    model = LGBMClassifier(n_estimators=10, n_jobs=1, verbose=-1).fit(
+        X, X[:, 0] + X[:, 1] * X[:, 2] > 0
+    )
     return ws.Explainer(model, X)(X[:8])
 
 
@@ -209,8 +241,12 @@ def test_every_figure_can_be_rendered(case):
         rendered(draw(case, new_axes()))
 
 
-@pytest.mark.parametrize("draw", [FIGURES["weights"], FIGURES["weight vectors"]], ids=["shares", "vectors"])
-@pytest.mark.parametrize(("family", "select"), [("wide", "per_row"), ("sizes", "shared"), ("last", "per_row")])
+@pytest.mark.parametrize(
+    "draw", [FIGURES["weights"], FIGURES["weight vectors"]], ids=["shares", "vectors"]
+)
+@pytest.mark.parametrize(
+    ("family", "select"), [("wide", "per_row"), ("sizes", "shared"), ("last", "per_row")]
+)
 def test_weights_of_any_family_can_be_rendered(draw, family, select, explanation):
     rendered(draw(explanation.reweight(family, select=select), new_axes()))
 
@@ -242,19 +278,27 @@ def test_bands_are_student_intervals_over_rows(explanation):
     mean, margin = ws.curves.mean_interval(explanation.curves)
     band = plots.recovery(explanation, ax=new_axes()).collections[0].get_paths()[0].vertices
     n = len(explanation)
-    assert margin == pytest.approx(2.570582 * explanation.curves.std(axis=0, ddof=1) / np.sqrt(n), rel=1e-6)
+    assert margin == pytest.approx(
+        2.570582 * explanation.curves.std(axis=0, ddof=1) / np.sqrt(n), rel=1e-6
+    )
     assert band[:, 1].max() == pytest.approx((mean + margin).max())
 
 
 def test_recovery_draws_further_methods_with_looks_of_their_own(explanation):
-    further = {name: explanation.curves * share for name, share in (("greedy", 0.8), ("optimum", 0.7), ("_mine$", 2))}
+    further = {
+        name: explanation.curves * share
+        for name, share in (("greedy", 0.8), ("optimum", 0.7), ("_mine$", 2))
+    }
     ax = rendered(plots.recovery(explanation, ax=new_axes(), curves=further))
     *lines, _ = ax.lines
     assert len(lines) == 7
     for line, curves in zip(lines[4:], further.values()):
         assert np.array_equal(line.get_ydata(), curves.mean(axis=0))
     assert [name.split()[0] for name in legend_names(ax)[4:]] == ["greedy", "optimum", "_mine$"]
-    assert len({(line.get_color(), line.get_linestyle(), str(line._dash_pattern)) for line in lines}) == 7
+    assert (
+        len({(line.get_color(), line.get_linestyle(), str(line._dash_pattern)) for line in lines})
+        == 7
+    )
 
 
 def test_further_curves_may_have_all_outputs_or_the_one_drawn():
@@ -268,7 +312,10 @@ def test_further_curves_may_have_all_outputs_or_the_one_drawn():
     ("curves", "message"),
     [
         ({"greedy": np.ones((6, 5))}, r"\['greedy'\]` must have shape \(6, 6\).*got \(6, 5\)"),
-        ({"Shapley": np.ones((6, 6))}, "names a method 'Shapley', which the explanation draws itself"),
+        (
+            {"Shapley": np.ones((6, 6))},
+            "names a method 'Shapley', which the explanation draws itself",
+        ),
         ({"greedy": np.full((6, 6), np.nan)}, "'greedy' hold NaN"),
     ],
 )
@@ -285,7 +332,10 @@ def labels_of(ax) -> str:
 
 @pytest.mark.parametrize("name", sorted(set(FIGURES) - {"recovery", "weights", "weight vectors"}))
 def test_figures_of_attributions_name_the_game_and_its_scale(name):
-    for case, told in ((classifier(), ("tree_path", "log-odds")), (two_games(), (two_games().game_labels[0],))):
+    for case, told in (
+        (classifier(), ("tree_path", "log-odds")),
+        (two_games(), (two_games().game_labels[0],)),
+    ):
         labels = labels_of(FIGURES[name](case, new_axes()))
         assert all(each in labels for each in told)
         assert "anchored" not in labels
@@ -293,14 +343,22 @@ def test_figures_of_attributions_name_the_game_and_its_scale(name):
 
 @pytest.mark.parametrize("name", ["recovery", "weights", "weight vectors"])
 def test_figures_of_what_was_judged_name_the_judge_and_its_scale(name):
-    for case, told in ((classifier(), "anchored (probability)"), (two_games(), "tree_surrogate (prediction)")):
+    for case, told in (
+        (classifier(), "anchored (probability)"),
+        (two_games(), "tree_surrogate (prediction)"),
+    ):
         ax = FIGURES[name](case, new_axes())
         assert f"judged by {told}" in labels_of(ax)
 
 
 def test_weights_of_a_utility_with_a_game_of_its_own_name_that_game(explanation):
     other = dataclasses.replace(explanation, utility="masked_inclusion")
-    assert labels_of(plots.weights(other, ax=new_axes())).count("utility masked_inclusion, judged by baseline") == 1
+    assert (
+        labels_of(plots.weights(other, ax=new_axes())).count(
+            "utility masked_inclusion, judged by baseline"
+        )
+        == 1
+    )
     mine = dataclasses.replace(explanation, utility="mine")
     assert plots.weights(mine, ax=new_axes()).get_xlabel().endswith("utility mine")
 
@@ -308,8 +366,12 @@ def test_weights_of_a_utility_with_a_game_of_its_own_name_that_game(explanation)
 def test_a_waterfall_in_log_odds_tells_the_probability_too():
     case = classifier()
     label = labels_of(plots.waterfall(case, 2, ax=new_axes()))
-    f_x, p, base = (number(float(of[2])) for of in (case.predictions, case.judge_predictions, case.base_values))
-    assert f"row 2: base {base}, f(x) {f_x} (probability {p}) tree_path (log-odds); weight: " in label
+    f_x, p, base = (
+        number(float(of[2])) for of in (case.predictions, case.judge_predictions, case.base_values)
+    )
+    assert (
+        f"row 2: base {base}, f(x) {f_x} (probability {p}) tree_path (log-odds); weight: " in label
+    )
     assert plots.waterfall(case, 2, ax=new_axes()).get_title().startswith("class True")
 
 
@@ -318,10 +380,14 @@ def test_recovery_marks_where_the_curves_end_and_why():
     assert ax.lines[4].get_xydata().tolist() == [[4, pytest.approx(0, abs=1e-9)]]
     assert texts(ax) == ["all known: the judge gives f(x)"]
     ax = plots.recovery(two_games(), ax=new_axes())
-    level, share = two_games().curves[:, -1].mean(), misfit(two_games().reference_curves["shapley"])
+    level = two_games().curves[:, -1].mean()
+    share = misfit(two_games().reference_curves["shapley"])
     assert set(ax.lines[4].get_ydata()) == {level}
     assert ax.lines[5].get_xydata().tolist() == [[4, level]]
-    assert f"the judge itself misses {number(level, 3)},\n{percent(share)} of Shapley's area" in texts(ax)[0]
+    assert (
+        f"the judge itself misses {number(level, 3)},\n{percent(share)} of Shapley's area"
+        in texts(ax)[0]
+    )
     assert "of baseline" in ax.get_legend().get_title().get_text()
 
 
@@ -335,7 +401,9 @@ def test_weights_of_games_that_compete_are_bars_with_a_part_for_each():
         assert [bar.get_width() for bar in bars] == pytest.approx(told)
     ends = [bar.get_x() + bar.get_width() for bar in ax.containers[1]]
     assert sum(ends) == pytest.approx(100)
-    counts = [round(100 * (explanation.game_labels == game).mean()) for game in ("baseline", "marginal")]
+    counts = [
+        round(100 * (explanation.game_labels == game).mean()) for game in ("baseline", "marginal")
+    ]
     assert legend_names(ax) == [f"baseline {counts[0]} %", f"marginal {counts[1]} %"]
     vectors = legend_names(plots.weight_vectors(explanation, ax=new_axes()))
     assert not any("·" in name for name in vectors)
@@ -353,7 +421,9 @@ def test_labels_that_look_like_pairs_are_left_alone():
 def test_weights_shows_the_share_of_rows_in_family_order(explanation):
     ax = plots.weights(explanation, ax=new_axes())
     labels = explanation.family.labels
-    assert tick_names(ax) == ["Beta(1,1) = Shapley" if label == "Beta(1,1)" else label for label in labels]
+    assert tick_names(ax) == [
+        "Beta(1,1) = Shapley" if label == "Beta(1,1)" else label for label in labels
+    ]
     shares = [100 * np.mean(explanation.weight_labels == label) for label in labels]
     assert [patch.get_width() for patch in ax.patches] == pytest.approx(shares)
     assert sum(shares) == pytest.approx(100)
@@ -376,8 +446,12 @@ def test_of_many_chosen_weights_the_thirty_most_frequent_and_shapley_are_shown(e
     others = [label for label in wide.family.labels if label != "Beta(1,1)"]
     assert len(others) > 40
     many = wide[np.resize(np.arange(6), 80)]
-    many = dataclasses.replace(many, weight_labels=np.array(others[:40] + others[10:40] + [others[39]] * 10))
-    names = {name.removesuffix(" = Shapley") for name in tick_names(plots.weights(many, ax=new_axes()))}
+    many = dataclasses.replace(
+        many, weight_labels=np.array(others[:40] + others[10:40] + [others[39]] * 10)
+    )
+    names = {
+        name.removesuffix(" = Shapley") for name in tick_names(plots.weights(many, ax=new_axes()))
+    }
     assert names == {*others[10:40], "Beta(1,1)"}
     assert set(contents(many)[0]["summaries"][0]["weights"]["names"]) == names
 
@@ -386,7 +460,10 @@ def test_weight_vectors_are_those_chosen_relative_to_shapley(explanation):
     ax = plots.weight_vectors(explanation, max_display=13, ax=new_axes())
     vectors = dict(zip(explanation.family.labels, explanation.family.vectors))
     *lines, uniform = ax.lines
-    names = [name.replace("\n", " ").partition(": ")[0].partition(" % ")[2] for name in legend_names(ax)[:-1]]
+    names = [
+        name.replace("\n", " ").partition(": ")[0].partition(" % ")[2]
+        for name in legend_names(ax)[:-1]
+    ]
     assert set(names) == set(explanation.weight_labels)
     for name, line in zip(names, lines):
         vector = np.zeros(5)
@@ -397,10 +474,16 @@ def test_weight_vectors_are_those_chosen_relative_to_shapley(explanation):
 
 def test_weight_vectors_chosen_more_often_have_stronger_lines(explanation):
     labels = np.array(["first", "first", "first", "Beta(1,4)", "Beta(1,4)", "last"])
-    ax = plots.weight_vectors(dataclasses.replace(explanation, weight_labels=labels), max_display=2, ax=new_axes())
+    ax = plots.weight_vectors(
+        dataclasses.replace(explanation, weight_labels=labels), max_display=2, ax=new_axes()
+    )
     first, other, _ = ax.lines
     named = [name.replace("\n", " ") for name in legend_names(ax)]
-    assert named == ["50 % first: each feature alone", "33 % Beta(1,4): mostly with all others known", "Shapley"]
+    assert named == [
+        "50 % first: each feature alone",
+        "33 % Beta(1,4): mostly with all others known",
+        "Shapley",
+    ]
     assert "1 more" in ax.get_legend().get_title().get_text()
     assert first.get_linewidth() > other.get_linewidth()
     assert first.get_alpha() > other.get_alpha()
@@ -408,7 +491,8 @@ def test_weight_vectors_chosen_more_often_have_stronger_lines(explanation):
 
 def test_bars_are_shares_of_each_attribution_and_numbers_its_size(explanation):
     ax = plots.bar(explanation, max_display=3, ax=new_axes())
-    chosen, shapley = np.abs(explanation.values).mean(axis=0), np.abs(explanation.shapley).mean(axis=0)
+    chosen = np.abs(explanation.values).mean(axis=0)
+    shapley = np.abs(explanation.shapley).mean(axis=0)
     top = np.argsort(-chosen)[:3]
     for bars, mean in zip(ax.containers, (chosen, shapley)):
         assert [patch.get_width() for patch in bars] == pytest.approx(100 * mean[top] / mean.sum())
@@ -469,14 +553,18 @@ def test_the_legend_of_bar_covers_no_bar(row, max_display, explanation):
 
 def test_bar_of_a_row_holds_signed_shares_in_the_order_of_the_row(explanation):
     ax = plots.bar(explanation, row=-1, ax=new_axes())
-    phi, top = explanation.values[-1], explanation.orders[-1]
-    assert [patch.get_width() for patch in ax.containers[0]] == pytest.approx(100 * phi[top] / np.abs(phi).sum())
+    phi = explanation.values[-1]
+    top = explanation.orders[-1]
+    assert [patch.get_width() for patch in ax.containers[0]] == pytest.approx(
+        100 * phi[top] / np.abs(phi).sum()
+    )
     assert tick_names(ax) == [explanation.feature_names[i] for i in top]
     assert labels_of(ax).startswith("share of all |φ| of row 5, % numbers: marginal (prediction)")
 
 
 def test_bars_of_what_was_sampled_show_standard_errors(sampled):
-    errors, phi = sampled.standard_errors, sampled.values
+    errors = sampled.standard_errors
+    phi = sampled.values
     ax = plots.bar(sampled, row=1, ax=new_axes())
     top = sampled.orders[1]
     assert error_widths(ax) == pytest.approx(200 * errors[1][top] / np.abs(phi[1]).sum())
@@ -488,7 +576,8 @@ def test_bars_of_what_was_sampled_show_standard_errors(sampled):
 
 def test_unknown_errors_are_marked_and_not_drawn_as_zero(sampled):
     unknown = with_unknown_errors(sampled)
-    bars, steps = plots.bar(unknown, row=1, ax=new_axes()), plots.waterfall(unknown, 1, ax=new_axes())
+    bars = plots.bar(unknown, row=1, ax=new_axes())
+    steps = plots.waterfall(unknown, 1, ax=new_axes())
     assert sum("±?" in text for text in texts(bars)) == 1
     assert len(error_widths(bars)) == 4
     assert sum("± ?" in text for text in texts(steps)) == 1
@@ -512,7 +601,8 @@ def test_beeswarm_colours_follow_the_value_of_the_feature(explanation):
     ax = plots.beeswarm(explanation, ax=new_axes())
     order = np.argsort(-np.abs(explanation.values).mean(axis=0))
     for dots, i in zip(ax.collections, order):
-        colour, value = dots.get_array(), explanation.data[:, i]
+        colour = dots.get_array()
+        value = explanation.data[:, i]
         assert (colour.min(), colour.max()) == (0, 1)
         assert (np.diff(colour[np.argsort(value)]) >= 0).all()
     (bar,) = ax.child_axes
@@ -522,7 +612,11 @@ def test_beeswarm_colours_follow_the_value_of_the_feature(explanation):
 def colours_of(explanation, column):
     """Colours of the dots of a beeswarm whose features all have the values `column`."""
     data = pd.DataFrame(dict.fromkeys(explanation.feature_names, column))
-    return plots.beeswarm(dataclasses.replace(explanation, data=data), ax=new_axes()).collections[0].get_array()
+    return (
+        plots.beeswarm(dataclasses.replace(explanation, data=data), ax=new_axes())
+        .collections[0]
+        .get_array()
+    )
 
 
 @pytest.mark.parametrize(
@@ -538,12 +632,23 @@ def colours_of(explanation, column):
         (pd.Categorical([1, 2] * 3, ordered=True), [0, 1] * 3),
         ([np.nan] * 6, [np.nan] * 6),
     ],
-    ids=["integers", "flags", "nullable", "infinite", "constant", "rare", "text", "ordered", "missing"],
+    ids=[
+        "integers",
+        "flags",
+        "nullable",
+        "infinite",
+        "constant",
+        "rare",
+        "text",
+        "ordered",
+        "missing",
+    ],
 )
 def test_colours_run_from_low_to_high_for_numbers(column, expected, explanation):
     explanation = explanation[np.resize(np.arange(6), len(column))]
     if expected is None:  # most rows alike: the odd one still stands out
-        explanation, expected = explanation[np.resize(np.arange(6), 51)], [0] * 50 + [1]
+        explanation = explanation[np.resize(np.arange(6), 51)]
+        expected = [0] * 50 + [1]
     colours = np.ma.filled(colours_of(explanation, column), np.nan)
     assert np.array_equal(colours[: len(expected)], expected, equal_nan=True)
 
@@ -577,7 +682,9 @@ def test_groups_have_no_value_of_their_own(explanation):
 
 def test_polars_columns_are_read(explanation):
     polars = pytest.importorskip("polars")
-    data = polars.DataFrame({name: [1.5, None, 3.0, 1.5, 3.0, 1.5] for name in explanation.feature_names})
+    data = polars.DataFrame(
+        {name: [1.5, None, 3.0, 1.5, 3.0, 1.5] for name in explanation.feature_names}
+    )
     framed = dataclasses.replace(explanation, data=data)
     colours = plots.beeswarm(framed, ax=new_axes()).collections[0].get_array()
     assert np.array_equal(np.ma.filled(colours, np.nan), [0, np.nan, 1, 0, 1, 0], equal_nan=True)
@@ -586,7 +693,9 @@ def test_polars_columns_are_read(explanation):
 
 def test_dots_of_one_value_are_stacked_and_stay_in_their_line(explanation):
     many = explanation[np.resize(np.arange(6), 3_000)]
-    _, y = np.asarray(plots.beeswarm(many, max_display=1, ax=new_axes()).collections[0].get_offsets()).T
+    _, y = np.asarray(
+        plots.beeswarm(many, max_display=1, ax=new_axes()).collections[0].get_offsets()
+    ).T
     assert np.abs(y).max() < 0.4
     assert len(np.unique(y[::6].round(9))) == 500
 
@@ -603,15 +712,21 @@ def with_factor(explanation, factor):
 def test_waterfall_leads_from_the_base_to_the_prediction_by_a_factor_that_is_told(explanation):
     scaled = with_factor(explanation, 0.25)
     ax = plots.waterfall(scaled, 2, max_display=3, ax=new_axes())
-    phi, order = 0.25 * scaled.values[2], scaled.orders[2]
-    base, prediction = scaled.base_values[2], scaled.predictions[2]
+    phi = 0.25 * scaled.values[2]
+    order = scaled.orders[2]
+    base = scaled.base_values[2]
+    prediction = scaled.predictions[2]
     lengths = [*phi[order[:3]], phi[order[3:]].sum()]
     assert [patch.get_width() for patch in ax.patches] == pytest.approx(lengths)
     starts = [patch.get_x() for patch in ax.patches]
     assert starts == pytest.approx(base + np.cumsum([0, *lengths[:-1]]))
     assert starts[-1] + lengths[-1] == pytest.approx(prediction)
     assert ax.lines[0].get_xdata() == pytest.approx([base, prediction])
-    assert texts(ax) == [number(base), *(number(length, 3, sign=True) for length in lengths), number(prediction)]
+    assert texts(ax) == [
+        number(base),
+        *(number(length, 3, sign=True) for length in lengths),
+        number(prediction),
+    ]
     assert ax.get_title() == "φ* × 0.25, so that it adds up to f(x)"
     assert legend_names(ax) == ["raises the prediction", "lowers it"]
     signs = [mpl.colors.to_hex(patch.get_facecolor()).upper() for patch in ax.patches[:3]]
@@ -619,12 +734,17 @@ def test_waterfall_leads_from_the_base_to_the_prediction_by_a_factor_that_is_tol
 
 
 @pytest.mark.parametrize("factor", [-1.0, 0.05, 20.0])
-def test_where_no_moderate_factor_makes_it_add_up_bars_stand_side_by_side_and_the_gap_apart(factor, explanation):
+def test_where_no_moderate_factor_makes_it_add_up_bars_stand_side_by_side_and_the_gap_apart(
+    factor, explanation
+):
     other = with_factor(explanation, factor)
     ax = plots.waterfall(other, 2, ax=new_axes())
-    phi, gap = other.values[2], other.efficiency_gap[2]
+    phi = other.values[2]
+    gap = other.efficiency_gap[2]
     assert {patch.get_x() for patch in ax.patches} == {0}
-    assert [patch.get_width() for patch in ax.patches] == pytest.approx([*phi[other.orders[2]], gap])
+    assert [patch.get_width() for patch in ax.patches] == pytest.approx(
+        [*phi[other.orders[2]], gap]
+    )
     *features, last = ax.patches
     assert tick_names(ax)[-1] == "not attributed"
     assert last.get_hatch()
@@ -641,7 +761,11 @@ def test_running_totals_of_probabilities_stay_between_0_and_1(explanation):
     assert np.isnan(reading.factors(high)).all()
     assert set(reading.factors(dataclasses.replace(high, game_info=explanation.game_info))) == {1.0}
     assert set(
-        reading.factors(dataclasses.replace(high, values=phi[:, [0, 2, 1, 3, 4]] / 2.5, predictions=np.full(6, 0.6)))
+        reading.factors(
+            dataclasses.replace(
+                high, values=phi[:, [0, 2, 1, 3, 4]] / 2.5, predictions=np.full(6, 0.6)
+            )
+        )
     ) == {1.0}
 
 
@@ -660,12 +784,25 @@ def test_waterfall_of_selected_features_says_what_the_gap_holds(explanation):
 
 def test_waterfall_names_values_and_the_sum_of_the_others(explanation):
     data = pd.DataFrame([[39, "Bonn", np.nan, -0.25, True]] * 6)
-    framed = dataclasses.replace(explanation, data=data, feature_names=("age", "city", "income", "rate", "new"))
+    framed = dataclasses.replace(
+        explanation, data=data, feature_names=("age", "city", "income", "rate", "new")
+    )
     framed = with_factor(framed, 1.0)
     names = tick_names(plots.waterfall(framed, 2, ax=new_axes()))[1:-1]
-    assert set(names) == {"age = 39", "city = Bonn", "income = missing", "rate = −0.25", "new = True"}
-    assert tick_names(plots.waterfall(framed, 0, max_display=2, ax=new_axes()))[3] == "sum of 3 other features"
-    assert tick_names(plots.waterfall(framed, 0, max_display=4, ax=new_axes()))[5] == "1 other feature"
+    assert set(names) == {
+        "age = 39",
+        "city = Bonn",
+        "income = missing",
+        "rate = −0.25",
+        "new = True",
+    }
+    assert (
+        tick_names(plots.waterfall(framed, 0, max_display=2, ax=new_axes()))[3]
+        == "sum of 3 other features"
+    )
+    assert (
+        tick_names(plots.waterfall(framed, 0, max_display=4, ax=new_axes()))[5] == "1 other feature"
+    )
 
 
 def test_waterfall_of_a_sampled_row_shows_standard_errors(sampled):
@@ -706,11 +843,15 @@ def test_a_weight_is_told_in_words(weight, words, d):
 
 
 def test_the_chosen_weight_stands_below_the_waterfall(explanation):
-    first = dataclasses.replace(explanation, weights=np.eye(5)[[0] * 6], weight_labels=np.array(["first"] * 6))
-    assert "weight: each feature alone (first)" in labels_of(plots.waterfall(first, 0, ax=new_axes()))
-    assert "weight w*: each feature alone (first)" in legend_names(plots.sizes(first, 0, ax=new_axes()))[-1].replace(
-        "\n", " "
+    first = dataclasses.replace(
+        explanation, weights=np.eye(5)[[0] * 6], weight_labels=np.array(["first"] * 6)
     )
+    assert "weight: each feature alone (first)" in labels_of(
+        plots.waterfall(first, 0, ax=new_axes())
+    )
+    assert "weight w*: each feature alone (first)" in legend_names(
+        plots.sizes(first, 0, ax=new_axes())
+    )[-1].replace("\n", " ")
 
 
 def test_sizes_draws_contributions_of_the_top_features(explanation):
@@ -730,7 +871,9 @@ def test_sizes_without_contributions_says_what_to_do(explanation):
 
 
 @pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize("draw", [FIGURES["sizes"], FIGURES["weight vectors"]], ids=["sizes", "weight vectors"])
+@pytest.mark.parametrize(
+    "draw", [FIGURES["sizes"], FIGURES["weight vectors"]], ids=["sizes", "weight vectors"]
+)
 def test_ticks_of_sizes_are_whole_numbers(draw, d):
     ax = rendered(draw(explained(d=d), new_axes()))
     low, high = ax.get_xlim()
@@ -740,7 +883,9 @@ def test_ticks_of_sizes_are_whole_numbers(draw, d):
 def test_sizes_of_ninety_features_has_lines_without_markers():
     d = 90
     game = ws.games.FunctionGame(lambda known: np.tanh(known @ np.linspace(-1, 1, d)), d=d)
-    ax = rendered(plots.sizes(ws.explain(game, estimator="permutation", random_state=0), 0, ax=new_axes()))
+    ax = rendered(
+        plots.sizes(ws.explain(game, estimator="permutation", random_state=0), 0, ax=new_axes())
+    )
     assert [line.get_marker() for line in ax.lines[:6]] == ["None"] * 6
     assert len(ax.lines[0].get_ydata()) == d
 
@@ -758,7 +903,9 @@ def test_stability_draws_the_chance_of_another_order(sampled):
 
 
 def test_stability_of_what_was_not_sampled_is_refused_with_advice(explanation):
-    with pytest.raises(ValueError, match=r"Nothing was sampled.*random_state=s.*stability\(others=others\)"):
+    with pytest.raises(
+        ValueError, match=r"Nothing was sampled.*random_state=s.*stability\(others=others\)"
+    ):
         plots.stability(explanation)
     assert not plt.get_fignums()
 
@@ -778,7 +925,10 @@ def test_stability_draws_what_changes_when_the_judge_is_fitted_again(explanation
 
 
 def test_stability_wants_explanations_of_the_same_rows(explanation):
-    for other in (explanation[:3], dataclasses.replace(explanation, predictions=explanation.predictions + 1)):
+    for other in (
+        explanation[:3],
+        dataclasses.replace(explanation, predictions=explanation.predictions + 1),
+    ):
         with pytest.raises(ValueError, match="`others`"):
             plots.stability(explanation, others=[other])
 
@@ -808,16 +958,22 @@ def test_image_maps_each_segment_to_its_value(explanation):
     picture, attribution = ax.images
     assert np.array_equal(picture.get_array(), np.arange(9).reshape(3, 3))
     known = SEGMENTS >= 0
-    assert np.asarray(attribution.get_array())[known] == pytest.approx(explanation.values[1][SEGMENTS[known]])
+    assert np.asarray(attribution.get_array())[known] == pytest.approx(
+        explanation.values[1][SEGMENTS[known]]
+    )
     low, high = attribution.get_clim()
     assert -low == high == np.abs(explanation.values[1]).max()
     assert attribution.get_alpha()[~known] == 0
-    assert attribution.get_alpha()[known] == pytest.approx(np.abs(explanation.values[1][SEGMENTS[known]]) / high)
+    assert attribution.get_alpha()[known] == pytest.approx(
+        np.abs(explanation.values[1][SEGMENTS[known]]) / high
+    )
 
 
 def test_image_of_shapley_and_of_an_output():
     several = explained(outputs=3)
-    ax = plots.image(several, 0, np.zeros((3, 3, 3)), SEGMENTS, "output 2", "Shapley", ax=new_axes())
+    ax = plots.image(
+        several, 0, np.zeros((3, 3, 3)), SEGMENTS, "output 2", "Shapley", ax=new_axes()
+    )
     assert ax.images[1].get_array()[1, 1] == several.shapley[0, 3, 2]
     assert ax.get_title() == "output 2, one of 3 outputs"
     assert labels_of(ax).strip() == "row 0, φ Shapley of marginal (prediction)"
@@ -867,7 +1023,8 @@ def test_an_output_is_looked_at_and_not_copied():
 
 @pytest.mark.parametrize("name", sorted(set(plots.__all__) - {"PlotAccessor", "chosen_shares"}))
 def test_a_method_has_the_arguments_and_the_docstring_of_its_function(name, explanation):
-    method, function = getattr(explanation.plot, name), getattr(plots, name)
+    method = getattr(explanation.plot, name)
+    function = getattr(plots, name)
     arguments = list(inspect.signature(function).parameters.values())
     assert list(inspect.signature(method).parameters.values()) == arguments[1:]
     assert inspect.getdoc(method) == inspect.getdoc(function)
@@ -876,7 +1033,9 @@ def test_a_method_has_the_arguments_and_the_docstring_of_its_function(name, expl
 def with_factor_of(several, output):
     """The same with predictions of an output that no factor leads to."""
     predictions = several.predictions.copy()
-    predictions[:, output] = several.base_values[:, output] - several.values[..., output].sum(axis=1)
+    predictions[:, output] = several.base_values[:, output] - several.values[..., output].sum(
+        axis=1
+    )
     return dataclasses.replace(several, predictions=predictions)
 
 
@@ -890,7 +1049,9 @@ def test_every_figure_of_an_output_draws_that_output():
     bars = plots.waterfall(with_factor_of(several, 2), 1, 2, ax=new_axes()).patches
     assert bars[0].get_width() == pytest.approx(values[1, of_two.orders[1, 0]])
     assert bars[-1].get_width() == pytest.approx(with_factor_of(several, 2).efficiency_gap[1, 2])
-    lines = [plots.weight_vectors(e, o, ax=new_axes()).lines for e, o in ((several, 2), (of_two, 0))]
+    lines = [
+        plots.weight_vectors(e, o, ax=new_axes()).lines for e, o in ((several, 2), (of_two, 0))
+    ]
     assert all(np.array_equal(a.get_data(), b.get_data()) for a, b in zip(*lines))
 
 
@@ -918,12 +1079,30 @@ def test_every_figure_of_an_output_draws_that_output():
         (lambda e: plots.waterfall(e, row=1.0), r"`row` must be a position 0\.\.5"),
         (lambda e: plots.waterfall(e, row=True), r"`row` must be a position 0\.\.5"),
         (lambda e: plots.bar(e, max_display=0), "`max_display` must be an integer of at least 1"),
-        (lambda e: plots.beeswarm(e, max_display=0), "`max_display` must be an integer of at least 1"),
-        (lambda e: plots.waterfall(e, 0, max_display=0), "`max_display` must be an integer of at least 1"),
-        (lambda e: plots.weight_vectors(e, max_display=0), "`max_display` must be an integer of at least 1"),
-        (lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS, values="shap"), "Unknown kind of values 'shap'"),
-        (lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS + 1), "0..4, or −1 for none; got 0..5.*segments - 1"),
-        (lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS / 2), "`segments` must be integers"),
+        (
+            lambda e: plots.beeswarm(e, max_display=0),
+            "`max_display` must be an integer of at least 1",
+        ),
+        (
+            lambda e: plots.waterfall(e, 0, max_display=0),
+            "`max_display` must be an integer of at least 1",
+        ),
+        (
+            lambda e: plots.weight_vectors(e, max_display=0),
+            "`max_display` must be an integer of at least 1",
+        ),
+        (
+            lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS, values="shap"),
+            "Unknown kind of values 'shap'",
+        ),
+        (
+            lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS + 1),
+            "0..4, or −1 for none; got 0..5.*segments - 1",
+        ),
+        (
+            lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS / 2),
+            "`segments` must be integers",
+        ),
         (lambda e: plots.image(e, 0, np.zeros((3, 4)), SEGMENTS), "must be the same"),
         (lambda e: plots.image(e, 0, np.zeros((3, 3, 2)), SEGMENTS), "`picture` must have shape"),
         (lambda e: plots.image(e, 0, np.zeros((3, 3)), SEGMENTS, top=10), "`top` must be a share"),
@@ -947,13 +1126,18 @@ def test_names_are_wrapped_and_never_cut(draw, explanation):
     assert {name.replace(" ", "") for name in NAMES} <= shown
     page = ax.figure.bbox
     boxes = [label.get_window_extent() for label in labels if label.get_text()]
-    assert all(page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1 for box in boxes)
+    assert all(
+        page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1
+        for box in boxes
+    )
     assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
 
 
 @pytest.mark.parametrize("draw", WITH_NAMES)
 def test_equal_names_stay_apart(draw, explanation):
-    ax = rendered(draw(dataclasses.replace(explanation, feature_names=("same",) * 5, data=None), new_axes()))
+    ax = rendered(
+        draw(dataclasses.replace(explanation, feature_names=("same",) * 5, data=None), new_axes())
+    )
     names = [*tick_names(ax), *(legend_names(ax) if ax.get_legend() else [])]
     assert names.count("same") == 5
 
@@ -961,7 +1145,9 @@ def test_equal_names_stay_apart(draw, explanation):
 @pytest.mark.parametrize("draw", WITH_NAMES)
 def test_names_in_arabic_hebrew_and_emoji_are_drawn_without_a_warning(draw, explanation):
     names = ("عمر المريض", "גיל", "mood 😀", "größe", "Δ")
-    with mpl.rc_context({"font.family": "cmr10", "axes.formatter.use_mathtext": True, "axes.unicode_minus": False}):
+    with mpl.rc_context(
+        {"font.family": "cmr10", "axes.formatter.use_mathtext": True, "axes.unicode_minus": False}
+    ):
         rendered(draw(dataclasses.replace(explanation, feature_names=names, data=None), new_axes()))
 
 
@@ -994,8 +1180,12 @@ def test_the_page_about_figures_names_all_of_them_and_its_code_runs(tmp_path, mo
     assert (tmp_path / "row 3.pdf").stat().st_size > 0
 
 
-@pytest.mark.parametrize("figure", ["recovery", "weights", "stability", "bar", "beeswarm", "heatmap", "decision"])
+@pytest.mark.parametrize(
+    "figure", ["recovery", "weights", "stability", "bar", "beeswarm", "heatmap", "decision"]
+)
 @pytest.mark.parametrize("given", [3, None, np.zeros((2, 3))], ids=type)
 def test_only_explanations_are_drawn(figure, given):
-    with pytest.raises(TypeError, match=f"an Explanation, as an Explainer returns it; got {type(given).__name__}"):
+    with pytest.raises(
+        TypeError, match=f"an Explanation, as an Explainer returns it; got {type(given).__name__}"
+    ):
         getattr(plots, figure)(given)

@@ -1,4 +1,5 @@
-"""Figures with a dot, line, cell or bar for each row or group of rows: what is drawn is what the explanation holds."""
+"""Figures with a dot, line, cell or bar for each row or group of rows: what is drawn is what the
+explanation holds."""
 
 from __future__ import annotations
 
@@ -11,7 +12,16 @@ import pytest
 
 import weightedshap as ws
 from tests.test_plots import _close_figures as _close_figures
-from tests.test_plots import explained, labels_of, legend_names, new_axes, rendered, texts, tick_names, with_factor
+from tests.test_plots import (
+    explained,
+    labels_of,
+    legend_names,
+    new_axes,
+    rendered,
+    texts,
+    tick_names,
+    with_factor,
+)
 from weightedshap import plots
 from weightedshap.plots import drawing, many_rows, reading, style
 from weightedshap.wording import number
@@ -27,14 +37,21 @@ def with_table(**columns) -> ws.Explanation:
     family = ws.weights.paper(d)
     phi = RNG.normal(size=(n, d))
     return dataclasses.replace(
-        some[:, list(range(d))], data=pd.DataFrame(columns), values=phi, shapley=phi / 2, feature_names=tuple(columns),
-        orders=ws.curves.order_of(phi), family=family, contributions=None,
-    )  # fmt: skip
+        some[:, list(range(d))],
+        data=pd.DataFrame(columns),
+        values=phi,
+        shapley=phi / 2,
+        feature_names=tuple(columns),
+        orders=ws.curves.order_of(phi),
+        family=family,
+        contributions=None,
+    )
 
 
 def partnered(n=200) -> ws.Explanation:
     """φ* of `dose` depends on `sex`, in rows of like dose; `age` and `bmi` have no part in it."""
-    dose, sex = RNG.uniform(0, 9, n), RNG.choice(["f", "m"], n)
+    dose = RNG.uniform(0, 9, n)
+    sex = RNG.choice(["f", "m"], n)
     made = with_table(dose=dose, age=RNG.normal(size=n), sex=sex, bmi=RNG.normal(size=n))
     values = made.values.copy()
     values[:, 0] = dose * np.where(sex == "f", 1.0, -1.0)
@@ -50,7 +67,9 @@ def test_scatter_draws_the_value_against_the_attribution_coloured_by_the_stronge
     assert legend_names(ax) == ["f", "m"]
     assert ax.get_legend().get_title().get_text() == "sex (strongest partner)"
     women = (found.data["sex"] == "f").to_numpy()
-    assert np.allclose(ax.collections[0].get_facecolors()[women], mpl.colors.to_rgba(style.PALETTE[0]))
+    assert np.allclose(
+        ax.collections[0].get_facecolors()[women], mpl.colors.to_rgba(style.PALETTE[0])
+    )
     assert ax.get_xlabel() == "dose"
 
 
@@ -58,8 +77,12 @@ def test_a_partner_is_looked_for_beyond_chance_and_among_rows_of_like_values():
     found = partnered()
     assert many_rows.strongest_partner(found, 0) == 2
     assert [many_rows.strongest_partner(found, i) for i in (1, 3)] == [None, None]
-    additive = dataclasses.replace(found, values=found.data["dose"].to_numpy()[:, None] * np.ones(4))
-    follows = dataclasses.replace(additive, data=additive.data.assign(age=2 * additive.data["dose"]))
+    additive = dataclasses.replace(
+        found, values=found.data["dose"].to_numpy()[:, None] * np.ones(4)
+    )
+    follows = dataclasses.replace(
+        additive, data=additive.data.assign(age=2 * additive.data["dose"])
+    )
     assert many_rows.strongest_partner(follows, 0) != 2
     assert many_rows.strongest_partner(found[:10], 0) is None
     assert "no partner beyond chance" in plots.scatter(found, "age", ax=new_axes()).get_title()
@@ -115,7 +138,9 @@ def test_scatter_shows_the_most_influential_feature_if_none_is_named():
 def test_heatmap_holds_every_attribution_with_like_rows_side_by_side():
     one = np.array([[3.0, 0, 0], [0, -2.0, 0]])
     found = with_table(a=np.arange(8.0), b=np.zeros(8), c=np.zeros(8))
-    found = dataclasses.replace(found, values=one[[0, 1, 0, 1, 1, 0, 0, 1]] + 0.01 * RNG.normal(size=(8, 3)))
+    found = dataclasses.replace(
+        found, values=one[[0, 1, 0, 1, 1, 0, 0, 1]] + 0.01 * RNG.normal(size=(8, 3))
+    )
     ax = rendered(plots.heatmap(found, ax=new_axes()))
     (cells,) = ax.collections
     drawn = np.asarray(cells.get_array()).reshape(3, 8)
@@ -153,7 +178,9 @@ def test_decision_lines_lead_from_the_base_to_the_prediction():
     assert lines[:, -1, 0] == pytest.approx(found.predictions)
     top = np.argsort(-np.abs(found.values).mean(axis=0))[:3]
     assert tick_names(ax) == [*(found.feature_names[i] for i in top), "sum of 2 other features"]
-    assert np.diff(lines[..., 0], axis=1)[:, ::-1][:, :3] == pytest.approx(0.5 * found.values[:, top])
+    assert np.diff(lines[..., 0], axis=1)[:, ::-1][:, :3] == pytest.approx(
+        0.5 * found.values[:, top]
+    )
     assert (np.diff(lines[0, :, 1]) < 0).all()  # upwards: the axis is turned
     assert np.asarray(ax.collections[0].get_array()) == pytest.approx(found.predictions)
     assert ax.get_title() == "φ* of 6 rows multiplied, so that it adds up"
@@ -188,7 +215,9 @@ def test_cohorts_are_bars_of_each_group_with_numbers():
 def test_cohorts_by_a_column_or_by_rules_of_a_small_tree():
     n = 60
     age = np.resize(np.arange(20.0, 80.0), n)
-    found = with_table(age=age, city=np.resize(["Ulm", "Bonn", "Köln", "Mainz"], n), c=RNG.normal(size=n))
+    found = with_table(
+        age=age, city=np.resize(["Ulm", "Bonn", "Köln", "Mainz"], n), c=RNG.normal(size=n)
+    )
     values = 0.01 * found.values
     values[:, 2] = np.where(age > 49.5, 5.0, -1.0)
     found = dataclasses.replace(found, values=values)
@@ -199,7 +228,10 @@ def test_cohorts_by_a_column_or_by_rules_of_a_small_tree():
     assert set(legend_names(by_rule)) == {"age ≤ 49.5 (30 rows)", "age > 49.5 (30 rows)"}
     values[:, 2] = np.where(found.data["city"].isin(["Bonn", "Köln"]), 5.0, -1.0)
     by_city = plots.cohorts(dataclasses.replace(found, values=values), 2, ax=new_axes())
-    assert set(legend_names(by_city)) == {"city: Bonn, Köln (30 rows)", "city: Mainz, Ulm (30 rows)"}
+    assert set(legend_names(by_city)) == {
+        "city: Bonn, Köln (30 rows)",
+        "city: Mainz, Ulm (30 rows)",
+    }
 
 
 def test_rules_say_where_missing_rows_are():
@@ -228,7 +260,10 @@ def test_compare_takes_explanations_and_those_of_shap():
     several = explained(outputs=3)
     exported = shap.Explanation(several.shapley, feature_names=list(several.feature_names))
     widths = [
-        [bar.get_width() for bar in plots.compare(several, other, output=2, ax=new_axes()).containers[1]]
+        [
+            bar.get_width()
+            for bar in plots.compare(several, other, output=2, ax=new_axes()).containers[1]
+        ]
         for other in (
             exported,
             several.shapley,
@@ -240,7 +275,10 @@ def test_compare_takes_explanations_and_those_of_shap():
     top = np.argsort(-np.abs(several.values[..., 2]).mean(axis=0))
     for found in widths:
         assert found == pytest.approx(100 * mean[top] / mean.sum())
-    assert plots.compare(several, exported, output=2, ax=new_axes()).get_title() == "output 2, one of 3 outputs"
+    assert (
+        plots.compare(several, exported, output=2, ax=new_axes()).get_title()
+        == "output 2, one of 3 outputs"
+    )
 
 
 @pytest.mark.parametrize(
@@ -254,7 +292,9 @@ def test_compare_takes_explanations_and_those_of_shap():
         ("", 5, [""]),
     ],
 )
-def test_lines_are_as_wide_as_they_may_be_and_letters_of_east_asia_count_twice(name, width, lines, monkeypatch):
+def test_lines_are_as_wide_as_they_may_be_and_letters_of_east_asia_count_twice(
+    name, width, lines, monkeypatch
+):
     monkeypatch.setattr(drawing, "drawable", str)  # whatever fonts there are
     assert drawing.in_lines(name, width).split("\n") == lines
 
@@ -274,18 +314,23 @@ def test_factors_make_attributions_add_up():
     found = with_factor(explained(), 0.4)
     factor = reading.factors(found)
     assert factor == pytest.approx(0.4)
-    assert found.base_values + (found.values * factor[:, None]).sum(axis=1) == pytest.approx(found.predictions)
+    assert found.base_values + (found.values * factor[:, None]).sum(axis=1) == pytest.approx(
+        found.predictions
+    )
     assert np.isnan(reading.factors(found[:, [0, 1]])).all()
 
 
 def test_style_sheet_is_told_apart_by_the_colour_blind_and_in_print():
-    """Lightness of neighbours in a scale rises throughout, and method lines differ in dashes too."""
+    """Lightness of neighbours in a scale rises throughout, and method lines differ in dashes
+    too."""
     lightness = [mpl.colors.rgb_to_hsv(mpl.colors.to_rgb(c)) @ [0, 0, 1] for c in style.LOW_TO_HIGH]
     luminance = [np.dot(mpl.colors.to_rgb(c), [0.2126, 0.7152, 0.0722]) for c in style.LOW_TO_HIGH]
     assert luminance == sorted(luminance)
     assert len(lightness) == 6
     shown = [
-        dashes for name, (_, dashes, _) in style.METHODS.items() if name in ("WeightedSHAP", "Shapley", "first", "last")
+        dashes
+        for name, (_, dashes, _) in style.METHODS.items()
+        if name in ("WeightedSHAP", "Shapley", "first", "last")
     ]
     assert len(set(shown)) == 4
     assert set(shown) <= set(drawing.DASHES)

@@ -8,13 +8,26 @@ import pytest
 
 import weightedshap as ws
 
-MODULES = ["", ".plots", ".games", ".estimators", ".estimators.stopping", ".weights", ".utilities", ".curves"]
+MODULES = [
+    "",
+    ".plots",
+    ".games",
+    ".estimators",
+    ".estimators.stopping",
+    ".weights",
+    ".utilities",
+    ".curves",
+]
 
 PROMISED = {
-    "": "Explainer explain evaluate Explanation Evaluation Contributions WeightFamily "
-    "games estimators weights utilities curves",
-    ".plots": "beeswarm bar waterfall recovery weights weight_vectors sizes stability image "
-    "scatter heatmap cohorts decision compare",
+    "": (
+        "Explainer explain evaluate Explanation Evaluation Contributions WeightFamily "
+        "games estimators weights utilities curves"
+    ),
+    ".plots": (
+        "beeswarm bar waterfall recovery weights weight_vectors sizes stability image "
+        "scatter heatmap cohorts decision compare"
+    ),
     ".games": "GAMES Baseline Marginal Game FunctionGame from_shap from_shapiq",
     ".estimators": "ESTIMATORS exact permutation stratified proxy stopping algorithm_2 authors",
     ".estimators.stopping": "gelman_rubin standard_error evaluations seconds",
@@ -24,15 +37,15 @@ PROMISED = {
 }
 
 CHOICES = (
-    "game estimator family utility select evaluations predict groups outputs background_weights keep_contributions "
-    "random_state n_jobs progress"
+    "game estimator family utility select evaluations predict groups outputs background_weights"
+    " keep_contributions random_state n_jobs progress"
 )
 
 RESULT = (
-    "values base_values predictions data feature_names output_names contributions shapley weights weight_labels scores "
-    "family orders curves reference_curves standard_errors n_evaluations stopped game_info efficiency_gap "
-    "endpoint_gaps reweight importance instability to_frame to_shap to_shapiq save load "
-    "concatenate equals plot report"
+    "values base_values predictions data feature_names output_names contributions shapley weights"
+    " weight_labels scores family orders curves reference_curves standard_errors n_evaluations"
+    " stopped game_info efficiency_gap endpoint_gaps reweight importance instability to_frame"
+    " to_shap to_shapiq save load concatenate equals plot report"
 )
 
 
@@ -81,13 +94,19 @@ def test_the_explainer_takes_every_choice_by_keyword_with_a_default():
 
 def test_the_explanation_has_every_promised_attribute():
     fields = {field.name for field in dataclasses.fields(ws.Explanation)}
-    missing = [name for name in RESULT.split() if name not in fields and not hasattr(ws.Explanation, name)]
+    missing = [
+        name for name in RESULT.split() if name not in fields and not hasattr(ws.Explanation, name)
+    ]
     assert missing == []
 
 
 @pytest.mark.parametrize("suffix", MODULES)
 def test_every_public_function_and_class_says_what_it_does(suffix):
     objects = {name: getattr(module(suffix), name) for name in module(suffix).__all__}
-    spoken = {name: thing for name, thing in objects.items() if inspect.isfunction(thing) or inspect.isclass(thing)}
+    spoken = {
+        name: thing
+        for name, thing in objects.items()
+        if inspect.isfunction(thing) or inspect.isclass(thing)
+    }
     silent = [name for name, thing in spoken.items() if not inspect.getdoc(thing)]
     assert silent == []

@@ -1,4 +1,5 @@
-"""The README tells the truth: its Python runs, its commands exist; the table of choices names every part."""
+"""The README tells the truth: its Python runs, its commands exist; the table of choices names every
+part."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def blocks(language: str) -> list[str]:
     return [block.text for block in blocks_of(PAGE) if block.language == language]
 
 
-@pytest.mark.filterwarnings("ignore:The set_(bad|over|under) function:PendingDeprecationWarning")  # import of shap
+@pytest.mark.filterwarnings(
+    "ignore:The set_(bad|over|under) function:PendingDeprecationWarning"
+)  # import of shap
 def test_the_python_runs_from_top_to_bottom(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
@@ -61,7 +64,9 @@ def test_the_commands_are_targets_of_the_makefile():
     assert set(commands) <= set(targets)
 
 
-@pytest.mark.parametrize("table", [GAMES, ESTIMATORS, FAMILIES, UTILITIES], ids=["games", "estimators", "W", "T"])
+@pytest.mark.parametrize(
+    "table", [GAMES, ESTIMATORS, FAMILIES, UTILITIES], ids=["games", "estimators", "W", "T"]
+)
 def test_every_registered_name_is_in_the_table(table):
     assert [name for name in table if f'`"{name}"`' not in CHOICES] == []
 

@@ -36,13 +36,17 @@ def candidates_of(family, delta, replicates=None, game=RANDOM, utility=aup):
     view = View(GivenBlock.of(game), game.values[-1:, None], (0,))
     phi = family.with_references.phi(delta)[None, ..., None]
     chains = None if replicates is None else replicates[None, ..., None]
-    return candidates(view, view, phi, errors_of(chains, phi, family.with_references), family, utility)
+    return candidates(
+        view, view, phi, errors_of(chains, phi, family.with_references), family, utility
+    )
 
 
 def chosen_of(family, delta, game=RANDOM, utility=aup):
     """What Algorithm 1 chooses, without the axes of rows and outputs."""
     found = vars(select(candidates_of(family, delta, None, game, utility), family))
-    return SimpleNamespace(**{name: None if array is None else array[0, ..., 0] for name, array in found.items()})
+    return SimpleNamespace(
+        **{name: None if array is None else array[0, ..., 0] for name, array in found.items()}
+    )
 
 
 def test_the_highest_score_wins():
@@ -63,7 +67,8 @@ def test_of_tied_weights_the_nearest_to_uniform_wins():
 
 @pytest.mark.parametrize("distance", range(1, 7))
 def test_mirrored_weights_tie_exactly_and_the_lower_index_wins(distance):
-    low, high = UNIFORM - distance, UNIFORM + distance
+    low = UNIFORM - distance
+    high = UNIFORM + distance
     assert best_weight(scores(**{f"at_{high}": 1.0, f"at_{low}": 1.0}), PAPER) == low
 
 
@@ -84,7 +89,9 @@ def test_scores_within_a_hair_of_the_best_are_tied(gap, tied, best):
 
 
 def test_rows_are_settled_each_by_itself():
-    assert best_weight(np.stack([scores(at_3=1.0), scores(), scores(at_12=1.0)]), PAPER).tolist() == [3, UNIFORM, 12]
+    assert best_weight(
+        np.stack([scores(at_3=1.0), scores(), scores(at_12=1.0)]), PAPER
+    ).tolist() == [3, UNIFORM, 12]
 
 
 def test_a_weight_without_a_score_cannot_be_chosen():
@@ -100,7 +107,8 @@ def test_no_score_at_all_is_an_error():
 
 @given(game=games(2, 5))
 def test_selection_is_the_argmax_of_the_utility(game):
-    family, f_x = paper(game.d), game.values[-1]
+    family = paper(game.d)
+    f_x = game.values[-1]
     chosen = chosen_of(family, exact(game).mean, game)
     phi = family.phi(exact(game).mean)
     by_hand = np.array([aup(game, f_x)(phi[m : m + 1])[0] for m in range(len(family))])
@@ -111,7 +119,10 @@ def test_selection_is_the_argmax_of_the_utility(game):
     np.testing.assert_allclose(chosen.shapley, exact(game).mean.mean(axis=0), atol=1e-12)
 
 
-@given(game=games(2, 5), extra=st.lists(st.tuples(st.floats(0.2, 9), st.floats(0.2, 9)), min_size=1, max_size=4))
+@given(
+    game=games(2, 5),
+    extra=st.lists(st.tuples(st.floats(0.2, 9), st.floats(0.2, 9)), min_size=1, max_size=4),
+)
 def test_more_weights_never_choose_worse(game, extra):
     delta = exact(game).mean
     small = shapley(game.d)
@@ -132,7 +143,9 @@ def test_candidates_know_their_references():
     delta = exact(random_game(D)).mean
     found = candidates_of(family, delta)
     assert found.scores.shape == (1, 1, 1)
-    uniform, alone, left_out = (found.phi[0, position, :, 0] for position in family.reference_positions)
+    uniform, alone, left_out = (
+        found.phi[0, position, :, 0] for position in family.reference_positions
+    )
     np.testing.assert_allclose(uniform, delta.mean(axis=0))
     np.testing.assert_allclose(alone, delta[0])
     np.testing.assert_allclose(left_out, delta[-1])
@@ -153,7 +166,13 @@ def test_candidates_on_an_unvisited_size_have_no_score_and_no_curve():
     delta[2, 1] = np.nan
     found = candidates_of(sizes(D), delta)
     assert np.isnan(found.scores[0, :, 0]).tolist() == [False, False, True, False, False]
-    assert np.isnan(found.recovery[0, :D, :, 0]).all(axis=1).tolist() == [False, False, True, False, False]
+    assert np.isnan(found.recovery[0, :D, :, 0]).all(axis=1).tolist() == [
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_errors_come_from_the_chains_that_visited_all_cells_a_weight_uses():
@@ -175,7 +194,8 @@ def test_the_error_is_unknown_where_one_chain_is_all_there_is():
 
 
 def noisy(gain, spread, n=40):
-    """Scores (n, m) alike for all weights but one, which gains over the others, more in some rows than in others."""
+    """Scores (n, m) alike for all weights but one, which gains over the others, more in some rows
+    than in others."""
     rng = np.random.default_rng(0)
     table = np.repeat(rng.normal(size=(n, 1)), len(PAPER), axis=1)
     noise = rng.normal(size=n)

@@ -1,4 +1,5 @@
-"""Small faults of weights, curves, selection and utilities that `make mutants` found alive; each test names its own."""
+"""Small faults of weights, curves, selection and utilities that `make mutants` found alive; each
+test names its own."""
 
 import numpy as np
 import pytest
@@ -65,7 +66,8 @@ def test_one_row_without_a_score_is_told_and_two_rows_have_an_error():
 
 def test_references_are_those_of_the_first_game():
     """Those of the second."""
-    first, second = np.arange(4.0).reshape(1, 4), np.arange(10.0, 14.0).reshape(1, 4)
+    first = np.arange(4.0).reshape(1, 4)
+    second = np.arange(10.0, 14.0).reshape(1, 4)
     np.testing.assert_array_equal(paired([first, second], 3), [[0, 1, 2, 10, 11, 12, 3]])
 
 
@@ -74,7 +76,8 @@ def small_area(game, f_x):
 
     def score(phi):
         found = [
-            np.abs(f_x - game.along(order[None])[0, 1:]).sum() for order in np.argsort(-np.abs(phi), kind="stable")
+            np.abs(f_x - game.along(order[None])[0, 1:]).sum()
+            for order in np.argsort(-np.abs(phi), kind="stable")
         ]
         return -np.array(found)
 
@@ -88,7 +91,9 @@ def test_a_persons_utility_sees_one_row_and_output_at_a_time():
     model = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, product_model(X))
     chosen = {"game": "tree_path", "progress": False}
     own = ws.Explainer(model, X, utility=small_area, **chosen)(X[:3])
-    np.testing.assert_allclose(own.scores, ws.Explainer(model, X, utility="aup", **chosen)(X[:3]).scores, atol=1e-9)
+    np.testing.assert_allclose(
+        own.scores, ws.Explainer(model, X, utility="aup", **chosen)(X[:3]).scores, atol=1e-9
+    )
 
 
 def test_a_utility_that_is_none_for_one_output_is_told():
@@ -108,7 +113,9 @@ def test_a_utility_that_is_none_for_one_output_is_told():
             utilities.aup(game, 1.0)(phi)
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((3,), 1), ((3,), -2), ((2, 0), 1), ((2, 3), "x"), ((2, 3), 0.5)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3,), 1), ((3,), -2), ((2, 0), 1), ((2, 3), "x"), ((2, 3), 0.5)]
+)
 def test_an_axis_that_is_not_there_is_told(shape, axis):
     """Refused only where all is wrong at once."""
     for function in (curves.order_of, curves.area):

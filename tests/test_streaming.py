@@ -1,4 +1,5 @@
-"""Arrow batches in, Arrow batches out: what comes out is what the explainer says, however the rows are cut."""
+"""Arrow batches in, Arrow batches out: what comes out is what the explainer says, however the rows
+are cut."""
 
 from __future__ import annotations
 
@@ -32,10 +33,13 @@ def sampled():
     """A game that has to be sampled, on few background rows."""
     game = ws.games.Marginal()
     choices = {"game": game, "estimator": "permutation", "evaluations": 60, "progress": False}
-    return ws.Explainer(lambda rows: (rows["f0"] * rows["f1"] - rows["f2"]).to_numpy(), BACKGROUND[:5], **choices)
+    return ws.Explainer(
+        lambda rows: (rows["f0"] * rows["f1"] - rows["f2"]).to_numpy(), BACKGROUND[:5], **choices
+    )
 
 
-EXACT, SAMPLED = explainer(), sampled()
+EXACT = explainer()
+SAMPLED = sampled()
 
 
 def told(made, batches=None, **asked):
@@ -44,14 +48,19 @@ def told(made, batches=None, **asked):
 
 
 def test_the_columns_are_what_the_explainer_says():
-    found, explanation = told(EXACT), EXACT(ROWS.drop(columns="id"))
+    found = told(EXACT)
+    explanation = EXACT(ROWS.drop(columns="id"))
     assert found["id"].to_pylist() == ROWS["id"].tolist()
     assert np.array_equal(found["prediction"], explanation.predictions)
     assert np.array_equal(found["base_value"], explanation.base_values)
     assert found["weight"].to_pylist() == explanation.weight_labels.tolist()
-    assert np.array_equal(np.stack([found[f"phi_{name}"] for name in (*NAMES, "city")], axis=1), explanation.values)
+    assert np.array_equal(
+        np.stack([found[f"phi_{name}"] for name in (*NAMES, "city")], axis=1), explanation.values
+    )
     assert np.array_equal(found["score"], explanation.scores.max(axis=1))
-    assert np.array_equal(-np.asarray(found["shapley_score"]), ws.curves.area(explanation.reference_curves["shapley"]))
+    assert np.array_equal(
+        -np.asarray(found["shapley_score"]), ws.curves.area(explanation.reference_curves["shapley"])
+    )
 
 
 def test_draws_come_from_the_key_as_from_row_ids():
@@ -93,7 +102,9 @@ def test_lists_and_what_is_included():
     assert np.array_equal(np.stack(found["phi"].to_pylist()), explanation.values)
     assert np.array_equal(np.stack(found["shapley"].to_pylist()), explanation.shapley)
     assert not np.stack(found["error"].to_pylist()).any()
-    assert np.array_equal(np.stack(found["delta"].to_pylist()).reshape(60, 6, 6), explanation.contributions)
+    assert np.array_equal(
+        np.stack(found["delta"].to_pylist()).reshape(60, 6, 6), explanation.contributions
+    )
 
 
 def test_errors_of_a_sampled_game():
@@ -107,7 +118,8 @@ def test_several_outputs_have_columns_of_their_own():
         return np.stack([rows["f0"], 2 * rows["f1"]], axis=1)
 
     made = ws.Explainer(two, BACKGROUND[:5], game="marginal", progress=False)
-    found, explanation = told(made), made(ROWS.drop(columns="id"))
+    found = told(made)
+    explanation = made(ROWS.drop(columns="id"))
     assert np.array_equal(found["phi_f1_output 1"], explanation.values[:, 1, 1])
     assert found.schema.equals(made.stream_schema(TABLE.schema, key="id"))
 
@@ -140,7 +152,9 @@ def test_columns_may_have_other_names():
 
 
 def test_arrays_in_the_background_are_matched_by_place():
-    made = ws.Explainer(lambda rows: rows[:, 0] * rows[:, 1], BACKGROUND[NAMES].to_numpy()[:9], game="baseline")
+    made = ws.Explainer(
+        lambda rows: rows[:, 0] * rows[:, 1], BACKGROUND[NAMES].to_numpy()[:9], game="baseline"
+    )
     found = told(made.but(progress=False), columns=NAMES)
     assert np.array_equal(found["phi_x1"], made(ROWS[NAMES].to_numpy()).values[:, 1])
 
@@ -153,7 +167,11 @@ def test_text_is_read_as_what_the_background_holds():
 
 @pytest.mark.parametrize(
     ("column", "value", "message"),
-    [("f1", "much", "'f1' holds text .* 'much'"), ("city", "Rom", "'Rom'"), ("id", None, "key 'id' is missing")],
+    [
+        ("f1", "much", "'f1' holds text .* 'much'"),
+        ("city", "Rom", "'Rom'"),
+        ("id", None, "key 'id' is missing"),
+    ],
 )
 def test_a_bad_row_is_named(column, value, message):
     text = {name: TABLE[name].cast(pa.string()).to_pylist() for name in TABLE.column_names}
@@ -176,28 +194,50 @@ SINGLE = {
 
 @pytest.mark.parametrize("form", ["double", "text"])
 @pytest.mark.parametrize("kind", SINGLE)
-def test_rows_of_a_file_are_explained_as_those_in_memory_beside_a_background_in_single_precision(kind, form):
+def test_rows_of_a_file_are_explained_as_those_in_memory_beside_a_background_in_single_precision(
+    kind, form
+):
     rows = pd.DataFrame({"x0": [2.0**24 + 1, 0.1], "x1": [1e10, 1 / 3]})
-    made = ws.Explainer(difference, SINGLE[kind], game="marginal", judge="game", estimator="exact", progress=False)
+    made = ws.Explainer(
+        difference, SINGLE[kind], game="marginal", judge="game", estimator="exact", progress=False
+    )
     table = pa.Table.from_pandas(rows)
-    sent = table if form == "double" else pa.table({name: table[name].cast(pa.string()) for name in rows})
+    sent = (
+        table
+        if form == "double"
+        else pa.table({name: table[name].cast(pa.string()) for name in rows})
+    )
     found = told(made, sent, key=None)
-    assert found["prediction"].to_pylist() == made(rows).predictions.tolist() == difference(rows).tolist()
+    assert (
+        found["prediction"].to_pylist()
+        == made(rows).predictions.tolist()
+        == difference(rows).tolist()
+    )
 
 
 @pytest.mark.parametrize("kind", SINGLE)
 def test_a_file_in_single_precision_stays_so(kind):
     def only_single(rows):
-        assert {str(dtype) for dtype in (rows.dtypes if kind == "pandas" else [rows.dtype])} == {"float32"}
+        assert {str(dtype) for dtype in (rows.dtypes if kind == "pandas" else [rows.dtype])} == {
+            "float32"
+        }
         return difference(rows)
 
-    made = ws.Explainer(only_single, SINGLE[kind], game="marginal", judge="game", estimator="exact", progress=False)
-    assert len(told(made, pa.table({"x0": np.float32([0.1]), "x1": np.float32([0.2])}), key=None)) == 1
+    made = ws.Explainer(
+        only_single, SINGLE[kind], game="marginal", judge="game", estimator="exact", progress=False
+    )
+    assert (
+        len(told(made, pa.table({"x0": np.float32([0.1]), "x1": np.float32([0.2])}), key=None)) == 1
+    )
 
 
-@pytest.mark.parametrize("column", [[2**53 + 1, None], ["9007199254740993", None], ["9007199254740993"], [str(2**63)]])
+@pytest.mark.parametrize(
+    "column", [[2**53 + 1, None], ["9007199254740993", None], ["9007199254740993"], [str(2**63)]]
+)
 def test_whole_numbers_of_a_file_that_floats_cannot_tell_apart_are_refused(column):
-    made = ws.Explainer(difference, SINGLE["pandas"], game="marginal", estimator="exact", progress=False)
+    made = ws.Explainer(
+        difference, SINGLE["pandas"], game="marginal", estimator="exact", progress=False
+    )
     with pytest.raises(streaming.RowError, match=r"whole numbers of 2\^53 and beyond"):
         told(made, pa.table({"x0": column, "x1": [1.0] * len(column)}), key=None)
 
@@ -207,8 +247,12 @@ def test_whole_numbers_of_text_stay_whole_beside_integers():
         assert set(rows.dtypes) == {np.dtype("int64")}
         return difference(rows)
 
-    made = ws.Explainer(whole, SINGLE["pandas"].astype("int64"), game="marginal", estimator="exact", progress=False)
-    assert told(made, pa.table({"x0": ["2", "3"], "x1": ["4", "5"]}), key=None)["prediction"].to_pylist() == [-10, -12]
+    made = ws.Explainer(
+        whole, SINGLE["pandas"].astype("int64"), game="marginal", estimator="exact", progress=False
+    )
+    assert told(made, pa.table({"x0": ["2", "3"], "x1": ["4", "5"]}), key=None)[
+        "prediction"
+    ].to_pylist() == [-10, -12]
     with pytest.raises(streaming.RowError, match="holds text where the background holds numbers"):
         told(made, pa.table({"x0": ["0x1F"], "x1": ["4"]}), key=None)
 
@@ -217,7 +261,8 @@ def test_bad_rows_can_be_left_out():
     text = {name: TABLE[name].cast(pa.string()).to_pylist() for name in TABLE.column_names}
     text["f1"][37] = text["f1"][5] = "much"
     (batch,) = pa.table(text).to_batches()
-    left_out, stream = [], streaming.Stream.of(EXACT, streaming.Asked.of(None, "id", ()))
+    left_out = []
+    stream = streaming.Stream.of(EXACT, streaming.Asked.of(None, "id", ()))
     found = list(stream.explained(batch, 100, lambda row, reason, rows: left_out.append(row)))
     assert left_out == [105, 137]
     kept = [start - 100 + i for start, _, one in found for i in range(len(one))]
@@ -227,7 +272,9 @@ def test_bad_rows_can_be_left_out():
 
 
 def test_a_category_in_text_that_the_background_never_saw_is_an_error_unless_it_may_pass():
-    made = ws.Explainer(lambda rows: rows["f0"].to_numpy(), frame(20), game="baseline", progress=False)
+    made = ws.Explainer(
+        lambda rows: rows["f0"].to_numpy(), frame(20), game="baseline", progress=False
+    )
     rows = pa.Table.from_pandas(ROWS.assign(city="Rom"), preserve_index=False)
     with pytest.raises(streaming.RowError, match="never saw: 'Rom'"):
         told(made, rows)
@@ -250,7 +297,9 @@ def test_wrong_wishes_are_refused(asked, message):
 
 def test_names_that_clash_are_refused():
     with pytest.raises(ValueError, match="'prediction'"):
-        EXACT.stream_schema(TABLE.rename_columns([*TABLE.column_names[:-1], "prediction"]).schema, key="prediction")
+        EXACT.stream_schema(
+            TABLE.rename_columns([*TABLE.column_names[:-1], "prediction"]).schema, key="prediction"
+        )
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
@@ -289,7 +338,8 @@ def test_memory_grows_with_the_bytes_of_keys_and_not_with_rows_times_the_longest
 
 def test_a_long_text_is_not_copied_into_every_row_that_a_game_mixes():
     cities = pd.Series(["c" * 10**6, "Ulm", None], dtype=pd.StringDtype("pyarrow", na_value=np.nan))
-    rows, hidden = pd.DataFrame({"city": cities}), pd.DataFrame({"city": cities[1:]})
+    rows = pd.DataFrame({"city": cities})
+    hidden = pd.DataFrame({"city": cities[1:]})
     before = pa.total_allocated_bytes()
     mixed = PANDAS.mix(rows, np.zeros(500, dtype=np.intp), np.ones((500, 1), dtype=bool), hidden, 0)
     assert pa.total_allocated_bytes() - before < 20e6
@@ -308,7 +358,9 @@ def test_what_is_no_batch_of_arrow_is_refused(rows):
 def test_a_frame_of_polars_is_refused_as_well():
     polars = pytest.importorskip("polars")
     for rows in (polars.from_pandas(ROWS), polars.from_pandas(ROWS).lazy()):
-        with pytest.raises(TypeError, match=r"`batches` must be a Table of Arrow.*`frame.to_arrow\(\)`"):
+        with pytest.raises(
+            TypeError, match=r"`batches` must be a Table of Arrow.*`frame.to_arrow\(\)`"
+        ):
             EXACT.stream(rows, key="id")
 
 
@@ -317,7 +369,9 @@ def test_a_single_batch_is_as_good_as_a_list_of_one():
     assert told(EXACT, batch).equals(ALL)
 
 
-@pytest.mark.parametrize("asked", [{"key": pd.NA}, {"key": 3}, {"key": ["id", None]}, {"columns": 5}, {"include": [1]}])
+@pytest.mark.parametrize(
+    "asked", [{"key": pd.NA}, {"key": 3}, {"key": ["id", None]}, {"columns": 5}, {"include": [1]}]
+)
 def test_a_name_must_be_text(asked):
     with pytest.raises(TypeError, match="must be a name, or a list of names"):
         told(EXACT, **asked)
@@ -338,24 +392,32 @@ def test_names_of_rows_that_stand_twice_are_refused():
     doubled = pa.Table.from_arrays([*TABLE.columns, TABLE["f0"]], names=[*TABLE.column_names, "f0"])
     with pytest.raises(ValueError, match="The rows have 2 columns called 'f0'"):
         told(EXACT, doubled)
-    unread = pa.Table.from_arrays([*TABLE.columns, TABLE["f0"], TABLE["f0"]], names=[*TABLE.column_names, "a", "a"])
+    unread = pa.Table.from_arrays(
+        [*TABLE.columns, TABLE["f0"], TABLE["f0"]], names=[*TABLE.column_names, "a", "a"]
+    )
     assert told(EXACT, unread).equals(ALL)
 
 
 def test_the_text_none_is_no_missing_value():
     background = frame(20)
     background.loc[3, "city"] = None
-    made = ws.Explainer(lambda rows: rows["f0"].to_numpy(), background, game="baseline", progress=False)
+    made = ws.Explainer(
+        lambda rows: rows["f0"].to_numpy(), background, game="baseline", progress=False
+    )
     rows = pa.Table.from_pandas(ROWS.assign(city="None"), preserve_index=False)
     with pytest.raises(streaming.RowError, match="never saw: 'None'"):
         told(made, rows)
 
 
 def test_a_category_is_told_by_its_beginning():
-    made = ws.Explainer(lambda rows: rows["f0"].to_numpy(), frame(20), game="baseline", progress=False)
+    made = ws.Explainer(
+        lambda rows: rows["f0"].to_numpy(), frame(20), game="baseline", progress=False
+    )
     rows = pa.Table.from_pandas(ROWS[:1].assign(city="c" * 10**6), preserve_index=False)
     for explaining in (made, EXACT):
-        with pytest.raises(streaming.RowError, match=r"never saw: 'cc.*1,000,000 characters") as raised:
+        with pytest.raises(
+            streaming.RowError, match=r"never saw: 'cc.*1,000,000 characters"
+        ) as raised:
             told(explaining, rows)
         assert len(str(raised.value)) < 1_000
 

@@ -9,8 +9,28 @@ from hypothesis import strategies as st
 
 from weightedshap.text_columns import BOOLEANS, INTEGERS, NUMBERS, UnreadableCell, read_as, typed
 
-CELLS = ["1", " 2 ", "-3.5", "1e3", "", "  ", None, "inf", "nan", "NA", "true", "FALSE", "0", "x", "0x1F", "007", "+4"]
-BOOLEAN, NUMBER, INTEGER = pa.bool_(), pa.float64(), pa.int64()
+CELLS = [
+    "1",
+    " 2 ",
+    "-3.5",
+    "1e3",
+    "",
+    "  ",
+    None,
+    "inf",
+    "nan",
+    "NA",
+    "true",
+    "FALSE",
+    "0",
+    "x",
+    "0x1F",
+    "007",
+    "+4",
+]
+BOOLEAN = pa.bool_()
+NUMBER = pa.float64()
+INTEGER = pa.int64()
 
 
 def text(*cells):
@@ -39,7 +59,9 @@ def test_a_column_is_what_all_its_cells_are(cells, values, kind):
     assert found.type == kind
 
 
-@pytest.mark.parametrize("word", ["NA", "N/A", "nan", "NaN", "-nan", "null", "NULL", "None", "?", "-", " na "])
+@pytest.mark.parametrize(
+    "word", ["NA", "N/A", "nan", "NaN", "-nan", "null", "NULL", "None", "?", "-", " na "]
+)
 @pytest.mark.parametrize("others", [["1.5", ""], ["true", "false"]])
 def test_a_word_for_missing_among_numbers_is_refused_and_the_option_is_named(word, others):
     with pytest.raises(UnreadableCell, match=r"'x' holds .* among .*--null-values") as raised:
@@ -49,7 +71,8 @@ def test_a_word_for_missing_among_numbers_is_refused_and_the_option_is_named(wor
 
 
 @pytest.mark.parametrize(
-    ("held", "cell"), [(NUMBERS, "nan"), (NUMBERS, "NA"), (INTEGERS, "much"), (BOOLEANS, "yes"), (BOOLEANS, "2")]
+    ("held", "cell"),
+    [(NUMBERS, "nan"), (NUMBERS, "NA"), (INTEGERS, "much"), (BOOLEANS, "yes"), (BOOLEANS, "2")],
 )
 def test_a_cell_that_the_background_cannot_hold_is_named_with_its_position(held, cell):
     good = ["true", "0"] if held == BOOLEANS else ["1", "2"]
@@ -66,7 +89,10 @@ def test_a_long_cell_is_told_by_its_beginning():
     assert len(str(raised.value)) < 300
 
 
-@given(cells=st.lists(st.sampled_from(CELLS), min_size=1, max_size=6), others=st.lists(st.sampled_from(CELLS)))
+@given(
+    cells=st.lists(st.sampled_from(CELLS), min_size=1, max_size=6),
+    others=st.lists(st.sampled_from(CELLS)),
+)
 def test_a_background_and_its_own_rows_are_read_alike(cells, others):
     try:
         found = typed(text(*cells), "x")
@@ -93,14 +119,19 @@ def test_integers_are_read_as_such_where_the_background_has_them_and_fractions_s
     assert read_as(text("1", "2"), NUMBERS, "x").type == NUMBER
 
 
-@pytest.mark.parametrize("cell", ["9007199254740993", "-12345678901234567890", " 9007199254740993 "])
+@pytest.mark.parametrize(
+    "cell", ["9007199254740993", "-12345678901234567890", " 9007199254740993 "]
+)
 def test_whole_numbers_that_floats_cannot_tell_apart_are_refused_among_whatever_rows(cell):
     for others in ([], ["0.5"], ["1", ""]):
         with pytest.raises(ValueError, match=r"Column 'x' holds whole numbers of 2\^53 and beyond"):
             read_as(text(*others, cell), NUMBERS, "x")
         with pytest.raises(ValueError, match=r"Column 'x' holds whole numbers of 2\^53 and beyond"):
             typed(text(*others, cell), "x")
-    assert read_as(text("1e300", "9007199254740992.5"), NUMBERS, "x").to_pylist() == [1e300, 2.0**53]
+    assert read_as(text("1e300", "9007199254740992.5"), NUMBERS, "x").to_pylist() == [
+        1e300,
+        2.0**53,
+    ]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])

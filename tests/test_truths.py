@@ -1,4 +1,5 @@
-"""The benchmarks' truth: conditional expectations against integrals of the joint density, and against drawn rows."""
+"""The benchmarks' truth: conditional expectations against integrals of the joint density, and
+against drawn rows."""
 
 import sys
 from collections import Counter
@@ -19,7 +20,9 @@ from weightedshap.coalitions import all_coalitions, ends, prefixes
 
 pytest.importorskip("scipy", "1.15")  # benchmarks/truths.py needs it
 
-COVARIANCES = np.array([[[1, 0.6, 0.2], [0.6, 1, 0.5], [0.2, 0.5, 1]], [[1, -0.5, 0], [-0.5, 0.8, 0.3], [0, 0.3, 0.6]]])
+COVARIANCES = np.array(
+    [[[1, 0.6, 0.2], [0.6, 1, 0.5], [0.2, 0.5, 1]], [[1, -0.5, 0], [-0.5, 0.8, 0.3], [0, 0.3, 0.6]]]
+)
 ALONE = np.ones(1), np.zeros((1, 3)), COVARIANCES[:1]
 DISTRIBUTIONS = {
     "gaussian": Distribution(np.ones(1), np.array([[0.5, 0, -1]]), COVARIANCES[:1]),
@@ -47,13 +50,18 @@ def game_of(distribution, f, pairs=2**12, of_none=0.0):
 
 def density(distribution, z):
     if distribution.freedom:
-        return multivariate_t(distribution.means[0], distribution.covariances[0], distribution.freedom).pdf(z)
-    components = zip(distribution.weights, distribution.means, distribution.covariances, strict=True)
+        return multivariate_t(
+            distribution.means[0], distribution.covariances[0], distribution.freedom
+        ).pdf(z)
+    components = zip(
+        distribution.weights, distribution.means, distribution.covariances, strict=True
+    )
     return sum(w * multivariate_normal(m, C).pdf(z) for w, m, C in components)
 
 
 def integral(distribution, f, known):
-    """E[f(X) | X_S = x_S] by the joint density alone, on a grid of hidden latents that grows wider outwards."""
+    """E[f(X) | X_S = x_S] by the joint density alone, on a grid of hidden latents that grows wider
+    outwards."""
     u = np.linspace(-7, 7, 401)
     grids = [np.atleast_1d(LATENTS[i]) if known[i] else np.sinh(u) for i in range(3)]
     steps = [np.ones(1) if known[i] else np.cosh(u) for i in range(3)]
@@ -64,20 +72,25 @@ def integral(distribution, f, known):
 
 @everywhere
 def test_a_coalition_is_worth_the_integral_over_the_hidden_features(name):
-    distribution, coalitions = DISTRIBUTIONS[name], all_coalitions(3)[1:-1]
+    distribution = DISTRIBUTIONS[name]
+    coalitions = all_coalitions(3)[1:-1]
     expected = [integral(distribution, curved, known) for known in coalitions]
     np.testing.assert_allclose(game_of(distribution, curved)(coalitions), expected, atol=0.005)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "mixture"])
 def test_a_linear_model_needs_no_draws(name):
-    distribution, coalitions = DISTRIBUTIONS[name], all_coalitions(3)[1:-1]
+    distribution = DISTRIBUTIONS[name]
+    coalitions = all_coalitions(3)[1:-1]
     expected = [integral(distribution, straight, known) for known in coalitions]
-    np.testing.assert_allclose(game_of(distribution, straight, pairs=0)(coalitions), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        game_of(distribution, straight, pairs=0)(coalitions), expected, atol=1e-9
+    )
 
 
 def test_the_conditional_mean_of_a_gaussian_is_a_regression():
-    (m,), (C,) = DISTRIBUTIONS["gaussian"].means, DISTRIBUTIONS["gaussian"].covariances
+    (m,) = DISTRIBUTIONS["gaussian"].means
+    (C,) = DISTRIBUTIONS["gaussian"].covariances
     hidden = m[2] + C[2, :2] @ np.linalg.solve(C[:2, :2], LATENTS[:2] - m[:2])
     game = game_of(DISTRIBUTIONS["gaussian"], straight)
     expected = straight(np.array([[*LATENTS[:2], hidden]]))
@@ -94,12 +107,18 @@ def test_draws_agree_with_rows_that_happen_to_be_near(name):
     near[:, 1] = distribution.features(LATENTS[1])
     error = curved(near).std() / np.sqrt(len(near))
     assert len(near) > 5_000
-    assert abs(game_of(distribution, curved)(np.array([[False, True, False]]))[0] - curved(near).mean()) < 4 * error
+    assert (
+        abs(
+            game_of(distribution, curved)(np.array([[False, True, False]]))[0] - curved(near).mean()
+        )
+        < 4 * error
+    )
 
 
 @everywhere
 def test_nothing_known_is_the_mean(name):
-    distribution, value = DISTRIBUTIONS[name], lambda z, known, draws: curved(DISTRIBUTIONS[name].features(draws.T))
+    distribution = DISTRIBUTIONS[name]
+    value = lambda z, known, draws: curved(DISTRIBUTIONS[name].features(draws.T))
     predictions = curved(distribution.rows(200_000, np.random.default_rng(0)))
     noise = distribution.noise(2**14, np.random.default_rng(0))
     of_none = mean(distribution, value, LATENTS, np.zeros(3, dtype=bool), noise)
@@ -116,20 +135,26 @@ def test_the_ends_are_given(name):
 @everywhere
 def test_latents_and_features_are_one_to_one(name):
     z = np.linspace(-8, 8, 33)
-    np.testing.assert_allclose(DISTRIBUTIONS[name].latents(DISTRIBUTIONS[name].features(z)), z, atol=1e-8)
+    np.testing.assert_allclose(
+        DISTRIBUTIONS[name].latents(DISTRIBUTIONS[name].features(z)), z, atol=1e-8
+    )
 
 
 def test_a_component_out_of_reach_leaves_the_game_of_the_other():
     far = Distribution(np.array([0.5, 0.5]), np.array([[0, 0, 0], [900, 900, 900]]), COVARIANCES)
     near = Distribution(np.ones(1), np.zeros((1, 3)), COVARIANCES[:1])
     coalitions = all_coalitions(3)[1:-1]
-    alone, both = (game_of(distribution, straight, pairs=0)(coalitions) for distribution in (near, far))
+    alone, both = (
+        game_of(distribution, straight, pairs=0)(coalitions) for distribution in (near, far)
+    )
     np.testing.assert_allclose(both, alone, atol=1e-9)
 
 
 def test_scores_are_those_of_a_t_distribution_with_four_degrees_of_freedom():
     z = np.array([-1e3, -2.5, -0.1, 0, 0.3, 4.0])
-    np.testing.assert_allclose(conditionals.scores(z), norm.ppf(student(4).cdf(z)), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        conditionals.scores(z), norm.ppf(student(4).cdf(z)), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_each_coalition_is_evaluated_once():
@@ -153,17 +178,24 @@ def test_the_errors_of_two_rows_have_nothing_in_common():
     assert np.abs(one - other).min() > 0
 
 
-@pytest.mark.parametrize("distribution", ["gaussian", "mixture", "normal copula", "lognormal copula"])
+@pytest.mark.parametrize(
+    "distribution", ["gaussian", "mixture", "normal copula", "lognormal copula"]
+)
 @pytest.mark.parametrize("kind", ["boosting", "boosted classifier"])
 def test_trees_of_words_predict_as_the_model(distribution, kind):
-    setting, rng = Setting("", distribution, 8, 0.6, kind, ""), np.random.default_rng(0)
+    setting = Setting("", distribution, 8, 0.6, kind, "")
+    rng = np.random.default_rng(0)
     features = truths.distribution_of(setting, rng)
     X = features.rows(600, rng)
-    model = truths.MODELS[kind](setting, 0).set_params(n_estimators=20).fit(X, target(X, setting, rng))
-    value, noise = value_of(model, features, X), features.noise(64, rng)
+    model = (
+        truths.MODELS[kind](setting, 0).set_params(n_estimators=20).fit(X, target(X, setting, rng))
+    )
+    value = value_of(model, features, X)
+    noise = features.noise(64, rng)
     assert isinstance(value, Trees)
     for size in range(9):
-        z, known = features.latents(X[size]), rng.permutation(8) < size
+        z = features.latents(X[size])
+        known = rng.permutation(8) < size
         draws = features.given(z, known, noise)[0]
         rows = np.where(known, X[size], features.features(draws.T.astype(np.float64)))
         expected = truths.predictions(model, truths.method_of(model), rows)
@@ -172,7 +204,10 @@ def test_trees_of_words_predict_as_the_model(distribution, kind):
 
 def test_the_halves_are_balanced():
     trees = [setting.model.startswith("boost") for setting in SETTINGS]
-    families = ["copula" if "copula" in setting.distribution else setting.distribution for setting in SETTINGS]
+    families = [
+        "copula" if "copula" in setting.distribution else setting.distribution
+        for setting in SETTINGS
+    ]
     halves = [setting.half for setting in SETTINGS]
     assert len({setting.name for setting in SETTINGS}) == 12
     assert Counter(zip(halves, trees, strict=True)) == dict.fromkeys(
@@ -185,14 +220,18 @@ def test_the_halves_are_balanced():
 @pytest.mark.parametrize("number", [5, 6, 10])
 def test_a_setting_is_made_by_its_seed(number):
     setting = SETTINGS[number]
-    case, again = make(setting, 3), make(setting, 3)
+    case = make(setting, 3)
+    again = make(setting, 3)
     assert case.background.shape == (4_000, setting.d)
     assert case.rows.shape == (100, setting.d)
-    game, orders = case.truth(case.rows[1]), np.arange(setting.d)[None]
+    game = case.truth(case.rows[1])
+    orders = np.arange(setting.d)[None]
     np.testing.assert_array_equal(game.along(orders), again.truth(again.rows[1]).along(orders))
     assert game(ends(setting.d))[1] == case.predict(case.rows[1:2])[0]
     predictions = case.predict(case.background)
-    assert abs(game(ends(setting.d))[0] - predictions.mean()) < 4 * predictions.std() / np.sqrt(4_000)
+    assert abs(game(ends(setting.d))[0] - predictions.mean()) < 4 * predictions.std() / np.sqrt(
+        4_000
+    )
 
 
 @pytest.mark.parametrize("kind", ["linear", "network"])

@@ -1,4 +1,5 @@
-"""An explainer whose contributions come from one game, or from several in competition, and whose judge is another."""
+"""An explainer whose contributions come from one game, or from several in competition, and whose
+judge is another."""
 
 import numpy as np
 import pytest
@@ -33,18 +34,28 @@ def alone(game):
 
 def test_pairs_compete_and_the_best_wins_each_row(explanation):
     both = [alone(game) for game in GAMES]
-    assert explanation.family.labels == tuple(f"{g} · {w}" for g in GAMES for w in both[0].family.labels)
-    np.testing.assert_allclose(explanation.scores, np.concatenate([one.scores for one in both], axis=1))
+    assert explanation.family.labels == tuple(
+        f"{g} · {w}" for g in GAMES for w in both[0].family.labels
+    )
+    np.testing.assert_allclose(
+        explanation.scores, np.concatenate([one.scores for one in both], axis=1)
+    )
     np.testing.assert_allclose(explanation.scores.max(axis=1), -area(explanation.curves))
-    for row, (game, label) in enumerate(zip(explanation.game_labels, explanation.weight_labels, strict=True)):
+    for row, (game, label) in enumerate(
+        zip(explanation.game_labels, explanation.weight_labels, strict=True)
+    ):
         won = both[GAMES.index(game)]
         assert label.startswith(f"{game} · ")
         assert (explanation.scores[row].max() - 1e-9 <= won.scores[row]).any()
         np.testing.assert_allclose(explanation.contributions[row], won.contributions[row])
-        np.testing.assert_allclose(explanation.values[row], explanation.weights[row] @ won.contributions[row])
+        np.testing.assert_allclose(
+            explanation.values[row], explanation.weights[row] @ won.contributions[row]
+        )
         np.testing.assert_allclose(explanation.base_values[row], won.base_values[row])
         for end in ("empty", "full"):
-            np.testing.assert_allclose(explanation.endpoint_gaps[end][row], won.endpoint_gaps[end][row], atol=1e-12)
+            np.testing.assert_allclose(
+                explanation.endpoint_gaps[end][row], won.endpoint_gaps[end][row], atol=1e-12
+            )
     assert set(explanation.game_labels) == set(GAMES)
 
 
@@ -59,7 +70,9 @@ def test_curves_and_scores_are_the_judges(explainer, explanation):
     for row in range(3):
         game = explainer.judge.at(ROWS[row : row + 1])
         walked = game.along(explanation.orders[row][None])[0]
-        np.testing.assert_allclose(explanation.curves[row], np.abs(explanation.judge_predictions[row] - walked))
+        np.testing.assert_allclose(
+            explanation.curves[row], np.abs(explanation.judge_predictions[row] - walked)
+        )
     assert explanation.judge_info["game"] == "tree_surrogate"
     assert set(explanation.game_info["games"]) == set(GAMES)
 
@@ -149,7 +162,9 @@ def test_the_default_gives_shap_s_own_tree_shap_and_nothing_to_unused_features()
     wide = LGBMRegressor(n_estimators=30, n_jobs=1, verbose=-1)
     wide.fit(np.column_stack([X, np.zeros(len(X))]), Y)  # a column that no split can use
     explanation = ws.Explainer(wide, used[:200], progress=False)(used[200:220])
-    expected = shap.TreeExplainer(wide, feature_perturbation="tree_path_dependent").shap_values(used[200:220])
+    expected = shap.TreeExplainer(wide, feature_perturbation="tree_path_dependent").shap_values(
+        used[200:220]
+    )
     np.testing.assert_allclose(explanation.shapley, expected, atol=1e-6)
     assert (explanation.values[:, -1] == 0).all()
 
@@ -159,7 +174,9 @@ def test_refined_orders_are_never_worse_on_the_judge(explainer, explanation):
     np.testing.assert_array_equal(np.sort(refined, axis=1), np.tile(np.arange(D), (20, 1)))
     better = []
     for row, order in enumerate(refined):
-        walked = explainer.judge.at(ROWS[row : row + 1]).along(np.stack([order, explanation.orders[row]]))
+        walked = explainer.judge.at(ROWS[row : row + 1]).along(
+            np.stack([order, explanation.orders[row]])
+        )
         better.append(area(np.abs(explanation.judge_predictions[row] - walked)) @ [-1, 1])
     assert min(better) > -1e-12
     assert max(better) > 0
@@ -171,15 +188,24 @@ def test_the_paper_in_one_word():
     pytest.importorskip("torch")
     choices = ws.Explainer.paper(MODEL, X[:60], progress=False).choices
     assert choices.game == ws.games.NeuralSurrogate.paper()
-    assert (choices.judge, choices.family, choices.estimator) == ("game", "paper", ws.estimators.authors)
-    assert ws.Explainer.paper(MODEL, X[:60], game=JUDGE, progress=False).judge.info["game"] == "tree_surrogate"
+    assert (choices.judge, choices.family, choices.estimator) == (
+        "game",
+        "paper",
+        ws.estimators.authors,
+    )
+    assert (
+        ws.Explainer.paper(MODEL, X[:60], game=JUDGE, progress=False).judge.info["game"]
+        == "tree_surrogate"
+    )
 
 
 def test_a_utility_with_a_game_of_its_own_scores_there_and_curves_stay_the_judges(explainer):
     explanation = explainer.but(utility="masked_inclusion")(ROWS)
     baseline = ws.games.Baseline().fit(MODEL, X[:200])
     walked = ws.curves.along(baseline.at(ROWS[:1]), explanation.orders[:1])
-    assert explanation.scores[0].max() == pytest.approx(-area(np.abs(MODEL.predict(ROWS[:1]) - walked[0])))
+    assert explanation.scores[0].max() == pytest.approx(
+        -area(np.abs(MODEL.predict(ROWS[:1]) - walked[0]))
+    )
     game = explainer.judge.at(ROWS[:1])
     curve = np.abs(explanation.judge_predictions[0] - game.along(explanation.orders[:1])[0])
     np.testing.assert_allclose(explanation.curves[0], curve)

@@ -12,7 +12,8 @@ from weightedshap.games.rows import View
 from weightedshap.games.wrappers import GivenBlock
 from weightedshap.utilities import UTILITIES, as_utility, aup, exclusion, masked_inclusion, scored
 
-GAME, F_X = random_game(5), 0.7
+GAME = random_game(5)
+F_X = 0.7
 PHI = np.random.default_rng(0).normal(size=(4, 5))
 
 
@@ -58,18 +59,24 @@ def test_the_right_ranking_scores_best(utility):
 
 
 def test_masked_inclusion_judges_on_the_baseline_and_explains_the_games_own_curves():
-    background, X = normal_rows(9), normal_rows(3, seed=1)
+    background = normal_rows(9)
+    X = normal_rows(3, seed=1)
     choices = {"game": "marginal", "utility": "masked_inclusion"}
     explanation = ws.Explainer(product_model, background, **choices)(X)
-    family, mean = explanation.family, background.mean(axis=0)
+    family = explanation.family
+    mean = background.mean(axis=0)
     for row, x in enumerate(X):
         phi = family.phi(explanation.contributions[row])
         ranks = np.argsort(order_of(phi), axis=1)
         f_x = product_model(x[None])
         top = [product_model(np.where(ranks < k, x, mean)) for k in range(1, 5)]
-        np.testing.assert_allclose(explanation.scores[row], -np.abs(f_x - top).sum(axis=0), atol=1e-12)
+        np.testing.assert_allclose(
+            explanation.scores[row], -np.abs(f_x - top).sum(axis=0), atol=1e-12
+        )
     marginal = ws.Explainer(product_model, background, game="marginal")(X)
-    np.testing.assert_array_equal(explanation.reference_curves["shapley"], marginal.reference_curves["shapley"])
+    np.testing.assert_array_equal(
+        explanation.reference_curves["shapley"], marginal.reference_curves["shapley"]
+    )
 
 
 @pytest.mark.parametrize("name", UTILITIES)
@@ -121,7 +128,9 @@ def test_a_users_own_utility_chooses_the_weight(select):
     def largest(game, f_x):
         return lambda phi: phi[:, 0]
 
-    explainer = ws.Explainer(product_model, normal_rows(9), game="marginal", utility=largest, select=select)
+    explainer = ws.Explainer(
+        product_model, normal_rows(9), game="marginal", utility=largest, select=select
+    )
     explanation = explainer(normal_rows(4, seed=1))
     phi = explanation.family.phi(explanation.contributions)[..., 0]
     best = phi.max(axis=1) if select == "per_row" else phi[:, phi.mean(axis=0).argmax()]

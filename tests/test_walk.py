@@ -1,7 +1,9 @@
-"""The way of one row through the package: which files a call of the explainer goes through, and how often it turns.
+"""The way of one row through the package: which files a call of the explainer goes through, and how
+often it turns.
 
-A hop is a change of file from one function of the package to the next that is called; a function that is called again,
-in a loop or later, counts where it is met first. CONTRIBUTING.md tells the same way in words.
+A hop is a change of file from one function of the package to the next that is called; a function
+that is called again, in a loop or later, counts where it is met first. CONTRIBUTING.md tells the
+same way in words.
 """
 
 import re
@@ -30,8 +32,14 @@ def first_calls(work):
 
     def note(frame, event, argument):
         code = frame.f_code
-        if event == "call" and code.co_name not in COMPREHENSIONS and Path(code.co_filename).is_relative_to(PACKAGE):
-            met.setdefault((Path(code.co_filename).relative_to(PACKAGE).as_posix(), code.co_qualname))
+        if (
+            event == "call"
+            and code.co_name not in COMPREHENSIONS
+            and Path(code.co_filename).is_relative_to(PACKAGE)
+        ):
+            met.setdefault(
+                (Path(code.co_filename).relative_to(PACKAGE).as_posix(), code.co_qualname)
+            )
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -54,7 +62,9 @@ def uncompiled(files):
 
 @pytest.fixture(scope="module")
 def way():
-    ws.Explainer(MODEL, FRAME[:100], game="tree_path", progress=False)(FRAME[100:101])  # compiled from now on
+    ws.Explainer(MODEL, FRAME[:100], game="tree_path", progress=False)(
+        FRAME[100:101]
+    )  # compiled from now on
     explainer = ws.Explainer(MODEL, FRAME[:100], game="tree_path", progress=False)
     return first_calls(lambda: explainer(FRAME[100:101]))
 

@@ -1,4 +1,5 @@
-"""Families of weights: the Beta formula in exact arithmetic, mirrors, joins, and what is refused."""
+"""Families of weights: the Beta formula in exact arithmetic, mirrors, joins, and what is
+refused."""
 
 from fractions import Fraction
 from math import comb, prod
@@ -10,7 +11,18 @@ from hypothesis import strategies as st
 
 from weightedshap import weights
 from weightedshap.checks import UnknownName
-from weightedshap.weights import WeightFamily, as_family, banzhaf, beta, beta_grid, first, last, paper, shapley, sizes
+from weightedshap.weights import (
+    WeightFamily,
+    as_family,
+    banzhaf,
+    beta,
+    beta_grid,
+    first,
+    last,
+    paper,
+    shapley,
+    sizes,
+)
 
 parameters = st.integers(1, 40)
 
@@ -22,16 +34,22 @@ def rising(x, n):
 
 def rational_beta(d, alpha, beta):
     """C(d−1, j−1)·B(j+β−1, d−j+α)/B(α, β) in fractions, for rational α and β."""
-    alpha, beta = Fraction(alpha), Fraction(beta)
+    alpha = Fraction(alpha)
+    beta = Fraction(beta)
     total = rising(alpha + beta, d - 1)
-    return [comb(d - 1, j - 1) * rising(beta, j - 1) * rising(alpha, d - j) / total for j in range(1, d + 1)]
+    return [
+        comb(d - 1, j - 1) * rising(beta, j - 1) * rising(alpha, d - j) / total
+        for j in range(1, d + 1)
+    ]
 
 
 @given(d=st.integers(1, 60), alpha=parameters, beta_=parameters)
 def test_beta_weights_agree_with_rational_arithmetic(d, alpha, beta_):
     exact = rational_beta(d, alpha, beta_)
     assert sum(exact) == 1
-    np.testing.assert_allclose(beta(d, alpha, beta_).vectors[0], np.array(exact, dtype=float), rtol=1e-11)
+    np.testing.assert_allclose(
+        beta(d, alpha, beta_).vectors[0], np.array(exact, dtype=float), rtol=1e-11
+    )
 
 
 @pytest.mark.parametrize(("alpha", "beta_"), [(0.5, 0.5), (0.25, 3.5), (7.5, 0.125)])
@@ -57,7 +75,8 @@ def _rational_ends(d, alpha, beta_):
 
 @given(d=st.integers(1, 300), alpha=st.floats(0.1, 50), beta_=st.floats(0.1, 50))
 def test_beta_reversed_is_beta_with_its_parameters_swapped(d, alpha, beta_):
-    forth, back = beta(d, alpha, beta_).vectors[0], beta(d, beta_, alpha).vectors[0]
+    forth = beta(d, alpha, beta_).vectors[0]
+    back = beta(d, beta_, alpha).vectors[0]
     np.testing.assert_allclose(forth[::-1], back, rtol=1e-9)
 
 
@@ -162,7 +181,8 @@ def test_weights_that_do_not_sum_to_one_are_refused_by_label():
 
 
 @pytest.mark.parametrize(
-    ("labels", "vectors"), [(("a", "b"), np.eye(3)), ((), np.empty((0, 3))), (("a",), np.empty((1, 0)))]
+    ("labels", "vectors"),
+    [(("a", "b"), np.eye(3)), ((), np.empty((0, 3))), (("a",), np.empty((1, 0)))],
 )
 def test_a_family_has_one_label_for_each_vector(labels, vectors):
     with pytest.raises(ValueError, match="one label for each row"):
@@ -182,7 +202,9 @@ def test_phi_is_the_weighted_sum_over_sizes():
     delta = np.arange(9.0).reshape(3, 3)
     np.testing.assert_array_equal(sizes(3).phi(delta), delta)
     np.testing.assert_allclose(shapley(3).phi(delta), [[3, 4, 5]])
-    np.testing.assert_allclose(shapley(3).phi(np.stack([delta, 2 * delta])), [[[3, 4, 5]], [[6, 8, 10]]])
+    np.testing.assert_allclose(
+        shapley(3).phi(np.stack([delta, 2 * delta])), [[[3, 4, 5]], [[6, 8, 10]]]
+    )
 
 
 def test_phi_is_nan_only_where_a_weight_uses_an_unvisited_cell():
@@ -213,7 +235,9 @@ def test_anything_else_is_no_family(family):
         as_family(family, 5)
 
 
-@pytest.mark.parametrize("make", [paper, sizes, first, last, shapley, banzhaf, lambda d: beta(d, 1, 2)])
+@pytest.mark.parametrize(
+    "make", [paper, sizes, first, last, shapley, banzhaf, lambda d: beta(d, 1, 2)]
+)
 @pytest.mark.parametrize("d", [0, -1, 2.0])
 def test_the_number_of_players_is_a_positive_integer(make, d):
     with pytest.raises(ValueError, match="`d` must be an integer of at least 1"):

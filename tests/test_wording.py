@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from weightedshap import wording
 
-SHARES = st.lists(st.floats(0.001, 1), min_size=1, max_size=20).map(lambda parts: [p / sum(parts) for p in parts])
+SHARES = st.lists(st.floats(0.001, 1), min_size=1, max_size=20).map(
+    lambda parts: [p / sum(parts) for p in parts]
+)
 
 
 def read(text: str) -> float:
@@ -38,13 +40,22 @@ def test_a_number_is_written_as_people_do(value, told):
     assert wording.number(value) == told
 
 
-@given(st.floats(-1e12, 1e12).filter(lambda value: value == 0 or abs(value) >= 1e-4), st.integers(2, 6))
+@given(
+    st.floats(-1e12, 1e12).filter(lambda value: value == 0 or abs(value) >= 1e-4), st.integers(2, 6)
+)
 def test_a_number_is_right_to_its_digits(value, digits):
-    assert read(wording.number(value, digits)) == pytest.approx(value, rel=0.51 * 10.0 ** (1 - digits))
+    assert read(wording.number(value, digits)) == pytest.approx(
+        value, rel=0.51 * 10.0 ** (1 - digits)
+    )
 
 
 def test_a_change_carries_its_sign():
-    assert [wording.number(value, 3, sign=True) for value in (0.5, -0.5, 0, 12345)] == ["+0.5", "−0.5", "0", "+12,345"]
+    assert [wording.number(value, 3, sign=True) for value in (0.5, -0.5, 0, 12345)] == [
+        "+0.5",
+        "−0.5",
+        "0",
+        "+12,345",
+    ]
 
 
 def test_a_margin_says_how_many_digits_count():
@@ -55,7 +66,15 @@ def test_a_margin_says_how_many_digits_count():
 
 
 def test_a_percentage_never_rounds_some_to_none_or_all():
-    told = {0.136: "14 %", 0: "0 %", 1: "100 %", 0.004: "< 1 %", 0.997: "> 99 %", -0.2: "−20 %", math.nan: "? %"}
+    told = {
+        0.136: "14 %",
+        0: "0 %",
+        1: "100 %",
+        0.004: "< 1 %",
+        0.997: "> 99 %",
+        -0.2: "−20 %",
+        math.nan: "? %",
+    }
     assert {share: wording.percent(share) for share in told} == told
     assert wording.percent(0.0004, 1) == "< 0.1 %"
 
@@ -75,7 +94,11 @@ def test_a_change_is_told_in_words_and_without_a_second_minus():
 
 
 def test_one_is_singular():
-    assert [wording.plural(count, "row") for count in (0, 1, 1200)] == ["0 rows", "1 row", "1,200 rows"]
+    assert [wording.plural(count, "row") for count in (0, 1, 1200)] == [
+        "0 rows",
+        "1 row",
+        "1,200 rows",
+    ]
     assert wording.plural(2, "class", "classes") == "2 classes"
 
 

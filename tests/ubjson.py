@@ -12,7 +12,8 @@ def count(n):
 
 
 def encoded(value):
-    """The bytes of nested dicts, lists, arrays, text and numbers; lists of numbers as XGBoost writes plain arrays."""
+    """The bytes of nested dicts, lists, arrays, text and numbers; lists of numbers as XGBoost
+    writes plain arrays."""
     if value is None or isinstance(value, bool):
         return {None: b"Z", True: b"T", False: b"F"}[value]
     if isinstance(value, int):
@@ -26,5 +27,7 @@ def encoded(value):
         return b"[$" + TYPES[kind] + b"#" + count(len(value)) + value.astype(f">{kind}").tobytes()
     if isinstance(value, list):
         return b"[#" + count(len(value)) + b"".join(map(encoded, value))
-    pairs = (count(len(name.encode())) + name.encode() + encoded(inner) for name, inner in value.items())
+    pairs = (
+        count(len(name.encode())) + name.encode() + encoded(inner) for name, inner in value.items()
+    )
     return b"{" + b"".join(pairs) + b"}"

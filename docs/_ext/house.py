@@ -1,4 +1,5 @@
-"""What the site needs beyond Sphinx: formulas without scripts, links from docstrings, pictures, strict examples."""
+"""What the site needs beyond Sphinx: formulas without scripts, links from docstrings, pictures,
+strict examples."""
 
 from __future__ import annotations
 
@@ -13,13 +14,24 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx import addnodes
 
-MODULES = ["", ".plots", ".games", ".estimators", ".estimators.stopping", ".weights", ".utilities", ".curves"]
+MODULES = [
+    "",
+    ".plots",
+    ".games",
+    ".estimators",
+    ".estimators.stopping",
+    ".weights",
+    ".utilities",
+    ".curves",
+]
 MODULES += [".engines", ".report"]
 TICKS = re.compile(r"(``.*?``|`.*?`)")
 ENTRY = re.compile(r"(?:^| · )([a-z_]\w*(?:, [a-z_]\w*)*) : ")
 STARS = re.compile(r"(?<=[φw])\*|(?<=, )\*(?=,)")  # of φ* and w*, and of keyword arguments
 HEAD = (">>> import numpy as np", ">>> import weightedshap as ws")
-PAPER = re.compile(r"\b(Equation|Algorithm|Theorem) ([1-5])\b")  # those of the paper, told on the page of the method
+PAPER = re.compile(
+    r"\b(Equation|Algorithm|Theorem) ([1-5])\b"
+)  # those of the paper, told on the page of the method
 
 
 def public_names() -> dict[str, str]:
@@ -36,7 +48,11 @@ def public_names() -> dict[str, str]:
             found[full] = full
             if inspect.isclass(thing):
                 members = [member for member in vars(thing) if not member.startswith("_")]
-                found |= {f"{name}.{member}": f"{full}.{member}" for member in members if _documented(thing, member)}
+                found |= {
+                    f"{name}.{member}": f"{full}.{member}"
+                    for member in members
+                    if _documented(thing, member)
+                }
     return found
 
 
@@ -46,7 +62,15 @@ def _documented(thing: type, member: str) -> bool:
     )
 
 
-def ours(name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = ()) -> Any:
+def ours(
+    name: str,
+    rawtext: str,
+    text: str,
+    lineno: int,
+    inliner: Any,
+    options: Any = None,
+    content: Any = (),
+) -> Any:
     """The role of single backticks: a link where the name is one of ours, else code."""
     env, known = inliner.document.settings.env, inliner.document.settings.env.app.ours
     literal = nodes.literal(rawtext, text, classes=["xref", "py"])
@@ -55,7 +79,9 @@ def ours(name: str, rawtext: str, text: str, lineno: int, inliner: Any, options:
     full = full or known.get(text)
     if full is None:
         return [nodes.literal(rawtext, text)], []
-    link = addnodes.pending_xref(rawtext, literal, refdomain="py", reftype="obj", reftarget=full, refexplicit=True)
+    link = addnodes.pending_xref(
+        rawtext, literal, refdomain="py", reftype="obj", reftarget=full, refexplicit=True
+    )
     link["refdoc"], link["refwarn"] = env.docname, True
     return [link], []
 
@@ -72,19 +98,28 @@ def with_snippet(app: Any, what: str, name: str, obj: Any, options: Any, lines: 
 
 
 def described(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """``name : what it is`` in a section is a name and its description; several may stand in one line."""
+    """``name : what it is`` in a section is a name and its description; several may stand in one
+    line."""
     told, inside = [], False
     for place, line in enumerate(lines):
-        if line in ("Parameters", "Attributes") and lines[place + 1 : place + 2] == ["-" * len(line)]:
+        if line in ("Parameters", "Attributes") and lines[place + 1 : place + 2] == [
+            "-" * len(line)
+        ]:
             inside = True
         elif line in ("Examples", "Returns"):
             inside = False
         entries = ENTRY.split(line) if inside and ENTRY.match(line) else []
-        told += [part for name, text in zip(entries[1::2], entries[2::2]) for part in (name, f"    {text}")] or [line]
+        told += [
+            part
+            for name, text in zip(entries[1::2], entries[2::2])
+            for part in (name, f"    {text}")
+        ] or [line]
     lines[:] = told
 
 
-def formulas_are_code(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+def formulas_are_code(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
     """An indented paragraph, before the sections, is a formula or a piece of code."""
     told, margin = [], 0
     for place, line in enumerate(lines):
@@ -100,14 +135,17 @@ def formulas_are_code(app: Any, what: str, name: str, obj: Any, options: Any, li
 
 
 def as_rest(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Bars and stars of formulas stay what they are; what is named of the paper is a link to the page of the method."""
+    """Bars and stars of formulas stay what they are; what is named of the paper is a link to the
+    page of the method."""
     literal: int | None = None
     for place, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
         if literal is not None and line.strip() and indent <= literal:
             literal = None
         if literal is None and not line.lstrip().startswith((">>>", "...", ".. ", ":")):
-            lines[place] = "".join(_plain(part) if i % 2 == 0 else part for i, part in enumerate(TICKS.split(line)))
+            lines[place] = "".join(
+                _plain(part) if i % 2 == 0 else part for i, part in enumerate(TICKS.split(line))
+            )
         if line.rstrip().endswith("::") and not line.lstrip().startswith(".."):
             literal = indent
 
@@ -129,7 +167,9 @@ def inline_math(writer: Any, node: nodes.math) -> None:
 
 def block_math(writer: Any, node: nodes.math_block) -> None:
     number = f'<span class="eqno">({node["number"]})</span>' if node["number"] else ""
-    writer.body.append(f"{writer.starttag(node, 'div', CLASS='math')}{tex2mathml(node.astext(), as_block=True)}")
+    writer.body.append(
+        f"{writer.starttag(node, 'div', CLASS='math')}{tex2mathml(node.astext(), as_block=True)}"
+    )
     writer.body.append(f"{number}</div>\n")
     raise nodes.SkipNode
 
@@ -140,7 +180,9 @@ def warnings_are_errors(conf: dict[str, Any], name: str, when: str) -> None:
         warnings.filterwarnings("error")
         # matplotlib draws on a canvas without a window here, and shap's import says this of itself
         warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
-        warnings.filterwarnings("ignore", "The set_(bad|over|under) function", PendingDeprecationWarning)
+        warnings.filterwarnings(
+            "ignore", "The set_(bad|over|under) function", PendingDeprecationWarning
+        )
     else:
         warnings.resetwarnings()
         warnings.simplefilter("ignore")

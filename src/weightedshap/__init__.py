@@ -13,5 +13,13 @@ from weightedshap.explainer import Explainer, explain
 from weightedshap.explanation import Explanation
 from weightedshap.weights import WeightFamily
 
-__all__ = ["Contributions", "Evaluation", "Explainer", "Explanation", "WeightFamily", "__version__", "curves"]
+__all__ = [
+    "Contributions",
+    "Evaluation",
+    "Explainer",
+    "Explanation",
+    "WeightFamily",
+    "__version__",
+    "curves",
+]
 __all__ += ["engines", "estimators", "evaluate", "explain", "games", "utilities", "weights"]

@@ -1,4 +1,5 @@
-"""Shared checks: the checked value is returned, or an error says what was expected, what came, and what to do."""
+"""Shared checks: the checked value is returned, or an error says what was expected, what came, and
+what to do."""
 
 import difflib
 import importlib
@@ -71,7 +72,9 @@ def as_generator(rng: object) -> np.random.Generator:
     if isinstance(rng, np.random.Generator):
         return rng
     if not isinstance(rng, (int, np.integer, type(None))):
-        raise TypeError(f"`rng` must be a numpy Generator or an integer seed, not {type(rng).__name__}.")
+        raise TypeError(
+            f"`rng` must be a numpy Generator or an integer seed, not {type(rng).__name__}."
+        )
     if (seed := int(rng or 0)) < 0:
         raise ValueError(f"A seed must be an integer of at least 0; got {rng!r}.")
     return np.random.default_rng(seed)
@@ -79,7 +82,11 @@ def as_generator(rng: object) -> np.random.Generator:
 
 def unmasked(values: Any) -> Any:
     """`values`; those that a masked array hides are NaN."""
-    return np.ma.filled(values.astype(np.float64), np.nan) if isinstance(values, np.ma.MaskedArray) else values
+    return (
+        np.ma.filled(values.astype(np.float64), np.nan)
+        if isinstance(values, np.ma.MaskedArray)
+        else values
+    )
 
 
 def stored_array(name: str, array: object, shape: tuple[int, ...]) -> Any:
@@ -92,14 +99,22 @@ def stored_array(name: str, array: object, shape: tuple[int, ...]) -> Any:
 
 
 def as_outputs(values: Any, n: int, who: str) -> FloatArray:
-    """What a model or game returned for `n` inputs, as floats of shape (n,) or (n, k), all finite."""
+    """What a model or game returned for `n` inputs, as floats of shape (n,) or (n, k), all
+    finite."""
     if np.iscomplexobj(values):
-        raise TypeError(f"{who} returned complex numbers. Pass `predict=` a function that returns real ones.")
+        raise TypeError(
+            f"{who} returned complex numbers. Pass `predict=` a function that returns real ones."
+        )
     try:
         array = np.asarray(unmasked(values), dtype=np.float64)
     except (TypeError, ValueError) as error:
-        said = f"{who} must return numbers; got {type(values).__name__} that cannot be turned into floats ({error})."
-        raise TypeError(f"{said} Pass `predict=` a function that returns probabilities or values.") from error
+        said = (
+            f"{who} must return numbers; got {type(values).__name__} that cannot be turned into"
+            f" floats ({error})."
+        )
+        raise TypeError(
+            f"{said} Pass `predict=` a function that returns probabilities or values."
+        ) from error
     if array is not values and _are_times(values):
         said = f"{who} must return numbers; got dates or durations, in a {type(values).__name__}."
         raise TypeError(f"{said} Pass `predict=` a function that returns probabilities or values.")
@@ -107,30 +122,47 @@ def as_outputs(values: Any, n: int, who: str) -> FloatArray:
         wanted = f"one value, or one row of outputs, for each of {n} inputs"
         raise ValueError(f"{who} must return {wanted}; got shape {array.shape}.")
     if bad := int(array.size - np.isfinite(array).sum()):
-        said = f"{who} returned {bad} NaN or infinite value{'s' if bad > 1 else ''} out of {array.size}."
-        why = "An explanation of such values would be meaningless; check the model on the rows it was given."
+        said = (
+            f"{who} returned {bad} NaN or infinite value{'s' if bad > 1 else ''} out of"
+            f" {array.size}."
+        )
+        why = (
+            "An explanation of such values would be meaningless; check the model on the rows it was"
+            " given."
+        )
         raise ValueError(f"{said} {why}")
     if array.size and (largest := np.abs(array).max()) > LARGEST:
-        said = f"{who} returned {largest:.0e}, and squares of numbers beyond {LARGEST:.0e} overflow."
+        said = (
+            f"{who} returned {largest:.0e}, and squares of numbers beyond {LARGEST:.0e} overflow."
+        )
         raise ValueError(f"{said} Pass `predict=` a function that returns them in a larger unit.")
     return array
 
 
 def _are_times(values: Any) -> bool:
-    """Return whether values are dates or durations, which numpy turns into numbers without a word."""
+    """Return whether values are dates or durations, which numpy turns into numbers without a
+    word."""
     # A pandas series of dates with a time zone has a dtype of its own, and objects for numpy.
     own = offered(values, "dtype").get("dtype")
-    return "M" in (str(offered(own, "kind").get("kind")).upper(), np.asarray(values).dtype.kind.upper())
+    return "M" in (
+        str(offered(own, "kind").get("kind")).upper(),
+        np.asarray(values).dtype.kind.upper(),
+    )
 
 
 def offered(thing: object, *names: str) -> dict[str, Any]:
-    """The attributes of these names that an object has which people bring: it may have any, or none."""
+    """The attributes of these names that an object has which people bring: it may have any, or
+    none."""
     return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
 
 
 def name_of(thing: object) -> str:
     """The name of a part given by name or as an object."""
-    return thing if isinstance(thing, str) else str(offered(thing, "__name__").get("__name__", type(thing).__name__))
+    return (
+        thing
+        if isinstance(thing, str)
+        else str(offered(thing, "__name__").get("__name__", type(thing).__name__))
+    )
 
 
 def field_values(value: Any) -> dict[str, Any]:
@@ -150,21 +182,31 @@ def positive_integer(name: str, value: object) -> int:
 
 def whole_number(name: str, value: object, least: int) -> int:
     """`value` as an int of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**40:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, np.integer))
+        or not least <= value < 2**40
+    ):
         raise ValueError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
     return int(value)
 
 
 def number_above(name: str, value: object, least: float) -> float:
     """`value` as a finite number above `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or np.iscomplexobj(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.number))
+        or np.iscomplexobj(value)
+    ):
         raise TypeError(f"`{name}` must be a number above {least:g}; got {value!r}.")
     if not (float(value) > least and np.isfinite(value)):
         raise ValueError(f"`{name}` must be a number above {least:g}; got {value!r}.")
     return float(value)
 
 
-def as_numbers_of(name: str, values: Any, dtype: npt.DTypeLike | None = np.float64) -> npt.NDArray[Any]:
+def as_numbers_of(
+    name: str, values: Any, dtype: npt.DTypeLike | None = np.float64
+) -> npt.NDArray[Any]:
     """`values` as an array of floats, or of its own type where `dtype` is None."""
     try:
         return np.asarray(unmasked(values), dtype=dtype)
@@ -173,7 +215,8 @@ def as_numbers_of(name: str, values: Any, dtype: npt.DTypeLike | None = np.float
 
 
 def check_settings(recipe: Any) -> None:
-    """An error for a whole number or a fraction of a recipe that is none; `n_jobs` and `hints` may be 0."""
+    """An error for a whole number or a fraction of a recipe that is none; `n_jobs` and `hints` may
+    be 0."""
     for field in fields(recipe):
         value = vars(recipe)[field.name]
         if str(field.type).startswith("int") and not (value is None and "None" in str(field.type)):
@@ -188,7 +231,10 @@ def check_workers(n_jobs: object, progress: object) -> None:
     """An error for a number of workers, or a wish for a bar, that means nothing."""
     whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not whole or n_jobs == 0):
-        raise ValueError(f"`n_jobs` must be a number of workers, or -1 for as many as there are cores; got {n_jobs!r}.")
+        raise ValueError(
+            "`n_jobs` must be a number of workers, or -1 for as many as there are cores; got"
+            f" {n_jobs!r}."
+        )
     check_switch("progress", progress)
 
 
@@ -202,6 +248,12 @@ def output_position(output: int | str, names: tuple[str, ...]) -> int:
     """The position of an output given by position or by name."""
     if isinstance(output, str) and output in names:
         return names.index(output)
-    if isinstance(output, (int, np.integer)) and not isinstance(output, bool) and -len(names) <= output < len(names):
+    if (
+        isinstance(output, (int, np.integer))
+        and not isinstance(output, bool)
+        and -len(names) <= output < len(names)
+    ):
         return int(output) % len(names)
-    raise ValueError(unknown_sentence("output", output, names) + f" Or a position 0..{len(names) - 1}.")
+    raise ValueError(
+        unknown_sentence("output", output, names) + f" Or a position 0..{len(names) - 1}."
+    )

@@ -15,7 +15,16 @@ from weightedshap.games.protocols import Fitted, Recipe
 from weightedshap.games.rows import Rows
 from weightedshap.games.tree_model import FittedPath, read_or_told
 from weightedshap.games.wrappers import as_fitted
-from weightedshap.inputs import Data, Groups, Model, Outputs, Table, as_model, as_table, trained_columns
+from weightedshap.inputs import (
+    Data,
+    Groups,
+    Model,
+    Outputs,
+    Table,
+    as_model,
+    as_table,
+    trained_columns,
+)
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
 from weightedshap.weights import WeightFamily, as_family
@@ -27,8 +36,8 @@ OTHER_MODELS = ("marginal", "distilled_trees")
 """The games that compete by default where the model has no trees that can be read."""
 
 INSTEAD = (
-    "So the games 'marginal' (the model on rows mixed with background rows, sampled where there are "
-    "many features) and 'distilled_trees' (boosted trees fitted to the model) explain it."
+    "So the games 'marginal' (the model on rows mixed with background rows, sampled where there are"
+    " many features) and 'distilled_trees' (boosted trees fitted to the model) explain it."
 )
 """What happens to a model with trees that cannot be read, after the reason."""
 
@@ -37,7 +46,8 @@ JUDGES_STREAM = 4  # of the seed: a judge of the same recipe as the game is anot
 
 @dataclass(frozen=True)
 class Method:
-    """The parts of the method, looked up: how Δ is estimated, weighed, scored and chosen, and by how many workers."""
+    """The parts of the method, looked up: how Δ is estimated, weighed, scored and chosen, and by
+    how many workers."""
 
     estimator: Estimator
     family: WeightFamily
@@ -47,12 +57,15 @@ class Method:
     seed: int
     n_jobs: int | None
     progress: bool | str
-    shared: tuple[int, ...] | None = None  # the weights that all rows share, by output, where they are chosen already
+    shared: tuple[int, ...] | None = (
+        None  # the weights that all rows share, by output, where they are chosen already
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """How to explain, as the user said it; `weightedshap.Explainer` tells what each choice means. Names are checked."""
+    """How to explain, as the user said it; `weightedshap.Explainer` tells what each choice means.
+    Names are checked."""
 
     game: Any = "auto"
     judge: Any = "auto"
@@ -87,14 +100,16 @@ class Choices:
 
     def method(self, d: int) -> Method:
         """The parts that these choices name, for d players."""
-        estimator, family = as_estimator(self.estimator, self.evaluations), as_family(self.family, d).ready()
+        estimator = as_estimator(self.estimator, self.evaluations)
+        family = as_family(self.family, d).ready()
         rest = self.select, self.keep_contributions, self.random_state, self.n_jobs, self.progress
         return Method(estimator, family, as_utility(self.utility), *rest)
 
 
 @dataclass(frozen=True)
 class Fits:
-    """The fitted games of an explainer: those whose contributions are weighted, and the one that judges."""
+    """The fitted games of an explainer: those whose contributions are weighted, and the one that
+    judges."""
 
     games: tuple[Fitted, ...]
     judge: Fitted  # the very same as the game where that judges itself
@@ -104,7 +119,9 @@ class Fits:
     def names(self) -> tuple[str, ...]:
         """What the games are called; of two with one name the second is numbered."""
         own = [str(game.info.get("game", "given")) for game in self.games]
-        return tuple(name if name not in own[:i] else f"{name} {i + 1}" for i, name in enumerate(own))
+        return tuple(
+            name if name not in own[:i] else f"{name} {i + 1}" for i, name in enumerate(own)
+        )
 
     def ready(self) -> Self:
         """The same, after what every call needs is done."""
@@ -114,7 +131,8 @@ class Fits:
 
 @dataclass(frozen=True)
 class Setting:
-    """A model (None for a game of one's own), its background, and how it is explained: all that an explainer is of."""
+    """A model (None for a game of one's own), its background, and how it is explained: all that an
+    explainer is of."""
 
     model: Model | None
     background: Table
@@ -123,25 +141,39 @@ class Setting:
 
     @classmethod
     def of(
-        cls, model: Any, background: Data, choices: Choices, groups: Groups | None = None, weights: Any = None
+        cls,
+        model: Any,
+        background: Data,
+        choices: Choices,
+        groups: Groups | None = None,
+        weights: Any = None,
     ) -> Self:
         """Look at the user's model and table."""
         table = as_table(background, weights, groups, trained_columns(model))
         method = choices.method(table.d)
         called = choices.predict, choices.outputs, choices.link
-        known = None if model is None else replace(as_model(model, table, *called), progress=choices.progress)
+        known = (
+            None
+            if model is None
+            else replace(as_model(model, table, *called), progress=choices.progress)
+        )
         return cls(known, table, choices, method)
 
     def but(self, **changes: Any) -> Self:
         """The same with other choices, none of which the fitted games depend on."""
         if fixed := [name for name in NEED_A_FIT if name in changes]:
-            raise ValueError(f"The fitted games depend on `{fixed[0]}`. Make a new Explainer for it.")
+            raise ValueError(
+                f"The fitted games depend on `{fixed[0]}`. Make a new Explainer for it."
+            )
         choices = self.choices.but(**changes)
         return replace(self, choices=choices, method=choices.method(self.background.d))
 
     def meant(self, path: FittedPath | None = None) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
-        """What `game` and `judge` stand for with this model, or trees that were read: games, who judges, and notes."""
-        game, judge, several = self.choices.game, self.choices.judge, isinstance(self.choices.game, (list, tuple))
+        """What `game` and `judge` stand for with this model, or trees that were read: games, who
+        judges, and notes."""
+        game = self.choices.game
+        judge = self.choices.judge
+        several = isinstance(self.choices.game, (list, tuple))
         games: tuple[Any, ...] = tuple(game) if several else (game,)
         own: Any = "anchored" if several else "game"
         notes: tuple[str, ...] = ()
@@ -149,7 +181,9 @@ class Setting:
             if path is None and self.model is not None:
                 path, reason = read_or_told(self.model, self.background)
                 notes = (f"{reason} {INSTEAD}",) if reason else ()
-            games, own = (OTHER_MODELS, "anchored") if path is None else ((path,), Anchored().of_trees(path))
+            games, own = (
+                (OTHER_MODELS, "anchored") if path is None else ((path,), Anchored().of_trees(path))
+            )
         judge = own if _says(judge, "auto") else judge
         if len(games) > 1 and _says(judge, "game"):
             said = f"{len(games)} games compete, and none of them can judge the others"
@@ -157,16 +191,24 @@ class Setting:
         return games, judge, notes
 
     def fit(self, game: Sequence[Fitted | None] = (), judge: Sequence[Fitted | None] = ()) -> Fits:
-        """The chosen games, fitted to model and background; those that are given here are fitted already."""
-        games, who, notes = self.meant(next((one for one in game if isinstance(one, FittedPath)), None))
+        """The chosen games, fitted to model and background; those that are given here are fitted
+        already."""
+        games, who, notes = self.meant(
+            next((one for one in game if isinstance(one, FittedPath)), None)
+        )
         fitted = tuple(known or self.fit_one(one) for one, known in zip_longest(games, game))
         _check_scales(fitted, self.background)
         if _says(who, "game"):
             return Fits(fitted, fitted[0], notes)
-        return Fits(fitted, next(iter(judge), None) or self.fit_one(who, JUDGES, JUDGES_STREAM), notes)
+        return Fits(
+            fitted, next(iter(judge), None) or self.fit_one(who, JUDGES, JUDGES_STREAM), notes
+        )
 
-    def fit_one(self, game: Any, known: Mapping[str, Callable[[], Recipe]] = GAMES, *stream: int) -> Fitted:
-        """A game by name, recipe, or as it is, fitted to model and background; judges draw from a stream apart."""
+    def fit_one(
+        self, game: Any, known: Mapping[str, Callable[[], Recipe]] = GAMES, *stream: int
+    ) -> Fitted:
+        """A game by name, recipe, or as it is, fitted to model and background; judges draw from a
+        stream apart."""
         recipe = look_up("game", game, known)() if isinstance(game, str) else game
         if isinstance(recipe, Recipe):
             seed = [self.choices.random_state, *stream] if stream else self.choices.random_state
@@ -174,11 +216,15 @@ class Setting:
         return as_fitted(recipe, self.background)
 
     def refit(self, background: Table, known: Sequence[Fitted] = ()) -> tuple[Self, Fits]:
-        """The same choices on other rows, and the games fitted to them but for those of paths that are `known`."""
+        """The same choices on other rows, and the games fitted to them but for those of paths that
+        are `known`."""
         for what, chosen in (("game", self.choices.game), ("judge", self.choices.judge)):
             given = chosen if isinstance(chosen, (list, tuple)) else [chosen]
             if not all(isinstance(one, (str, Recipe)) for one in given):
-                said = f"The {what} was given as a fitted one or as a function, so it cannot be fitted on other rows."
+                said = (
+                    f"The {what} was given as a fitted one or as a function, so it cannot be fitted"
+                    " on other rows."
+                )
                 raise ValueError(f"{said} Give its name or a recipe.")
         other = replace(self, background=background)
         return other, other.fit([game if isinstance(game, FittedPath) else None for game in known])
@@ -205,7 +251,9 @@ def _check_games(game: Any, judge: Any) -> None:
     if isinstance(judge, str):
         one_of("judge", judge, ("auto", "game", *JUDGES))
     if several and len(game) > 1 and _says(judge, "game"):
-        raise ValueError("`judge='game'` asks the explained game to judge, but several compete. Name a judge.")
+        raise ValueError(
+            "`judge='game'` asks the explained game to judge, but several compete. Name a judge."
+        )
 
 
 def _check_scales(games: tuple[Fitted, ...], background: Table) -> None:
@@ -215,9 +263,12 @@ def _check_scales(games: tuple[Fitted, ...], background: Table) -> None:
     few = background.take(slice(0, 20))
     first, *others = [(game.info["game"], game.space, game.outputs(few)[0]) for game in games]
     for name, space, f_x in others:
-        if (space, f_x.shape) != (first[1], first[2].shape) or not np.allclose(f_x, first[2], rtol=1e-4, atol=1e-6):
+        if (space, f_x.shape) != (first[1], first[2].shape) or not np.allclose(
+            f_x, first[2], rtol=1e-4, atol=1e-6
+        ):
             raise ValueError(
-                f"The games {first[0]!r} (scale: {first[1]}) and {name!r} (scale: {space}) predict different numbers, "
-                "so their attributions cannot compete. Name games of one scale; link='logit' brings probabilities to "
-                "the log-odds that the trees of a boosted classifier give."
+                f"The games {first[0]!r} (scale: {first[1]}) and {name!r} (scale: {space}) predict"
+                " different numbers, so their attributions cannot compete. Name games of one"
+                " scale; link='logit' brings probabilities to the log-odds that the trees of a"
+                " boosted classifier give."
             )

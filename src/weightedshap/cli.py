@@ -31,11 +31,24 @@ for command in (*COMMANDS, reproduce):
 
 @main.command()
 @click.option("--output", default="demo.png", show_default=True, type=WRITTEN)
-@click.option("--rows", default=171, show_default=True, type=click.IntRange(1, 171), help="Held-out rows to explain.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of split, model and sampling.")
+@click.option(
+    "--rows",
+    default=171,
+    show_default=True,
+    type=click.IntRange(1, 171),
+    help="Held-out rows to explain.",
+)
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Seed of split, model and sampling.",
+)
 @click.option("--quiet", is_flag=True, help="Only write the figure.")
 def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
-    """Train a small model on the breast cancer data of scikit-learn, explain rows, and draw a figure."""
+    """Train a small model on the breast cancer data of scikit-learn, explain rows, and draw a
+    figure."""
     from matplotlib.figure import Figure  # figures, here and below: no other command waits for them
 
     from weightedshap.plots import recovery, weights
@@ -44,10 +57,14 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
     _check_output(output, figure.canvas.get_supported_filetypes())
     started = time.monotonic()
     model, background, X = _trained_model(rows, seed)
-    explainer = ws.Explainer(model, background, random_state=seed, progress=False if quiet else "auto")
+    explainer = ws.Explainer(
+        model, background, random_state=seed, progress=False if quiet else "auto"
+    )
     explanation = explainer(X)
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
-    recovery(explanation, ax=left).set_title("How fast the prediction is recovered", fontsize="medium")
+    recovery(explanation, ax=left).set_title(
+        "How fast the prediction is recovered", fontsize="medium"
+    )
     weights(explanation, ax=right).set_title("Which weights were chosen", fontsize="medium")
     figure.savefig(output, dpi=150)
     if not quiet:
@@ -60,32 +77,44 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
 def _check_output(output: Path, known: Iterable[str]) -> None:
     """Refuse a path that the figure cannot be written to, before any work is done."""
     if output.suffix.removeprefix(".").lower() not in known:
-        raise click.BadParameter(f"{output.name} must end with one of: {', '.join(known)}.", param_hint="--output")
+        raise click.BadParameter(
+            f"{output.name} must end with one of: {', '.join(known)}.", param_hint="--output"
+        )
     if not output.parent.is_dir():
-        raise click.BadParameter(f"the folder {output.parent} does not exist.", param_hint="--output")
+        raise click.BadParameter(
+            f"the folder {output.parent} does not exist.", param_hint="--output"
+        )
 
 
 def _trained_model(rows: int, seed: int) -> tuple[object, Data, Data]:
-    """A LightGBM classifier of the breast cancer table, background rows, and held-out rows to explain."""
+    """A LightGBM classifier of the breast cancer table, background rows, and held-out rows to
+    explain."""
     from lightgbm import LGBMClassifier
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
 
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    X_train, X_test, y_train, _ = train_test_split(X, y, test_size=171, random_state=seed, stratify=y)
-    model = LGBMClassifier(n_estimators=60, n_jobs=1, random_state=seed, verbose=-1).fit(X_train, y_train)
+    X_train, X_test, y_train, _ = train_test_split(
+        X, y, test_size=171, random_state=seed, stratify=y
+    )
+    model = LGBMClassifier(n_estimators=60, n_jobs=1, random_state=seed, verbose=-1).fit(
+        X_train, y_train
+    )
     return model, X_train, X_test.iloc[:rows]
 
 
 def shares(explanation: ws.Explanation) -> str:
-    """The share of the rows that chose each weight as bars, with a part for each game where several compete."""
+    """The share of the rows that chose each weight as bars, with a part for each game where several
+    compete."""
     from weightedshap.plots.reading import chosen_shares, scored_on, shares_by_game
 
     games, family, parts = shares_by_game(explanation.family, chosen_shares(explanation))  # (G, M)
     title = f"Rows that chose each weight, from small coalitions to large; {scored_on(explanation)}"
     legend = zip(cycle(BLOCKS), games, percents(parts.sum(axis=1)))
     told = [f"  {block} {game} {share}" for block, game, share in legend]
-    for label, of_games, share in zip(family.labels, parts.T, percents(parts.sum(axis=0)), strict=True):
+    for label, of_games, share in zip(
+        family.labels, parts.T, percents(parts.sum(axis=0)), strict=True
+    ):
         name = f"{label} = Shapley" if label == "Beta(1,1)" else label
         bar = "".join(block * round(40 * part) for block, part in zip(cycle(BLOCKS), of_games))
         told.append(f"  {name:<20}{share:>6}  {bar}".rstrip())
@@ -93,13 +122,24 @@ def shares(explanation: ws.Explanation) -> str:
 
 
 def _one_row(explanation: ws.Explanation) -> str:
-    """The row whose areas differ most: WeightedSHAP's ranking beside Shapley's, and the few features that suffice."""
+    """The row whose areas differ most: WeightedSHAP's ranking beside Shapley's, and the few
+    features that suffice."""
     from weightedshap.plots.reading import predicted
 
     row = int((area(explanation.reference_curves["shapley"]) - area(explanation.curves)).argmax())
-    f_x = ", ".join(f"{scale} {number(value)}" for scale, value in predicted(explanation, row).items())
-    one, other = (_ranked(explanation, phi[row]) for phi in (explanation.values, explanation.shapley))
-    lines = list(zip((f"WeightedSHAP, {explanation.weight_labels[row]}", *one), ("Shapley", *other), strict=True))
+    f_x = ", ".join(
+        f"{scale} {number(value)}" for scale, value in predicted(explanation, row).items()
+    )
+    one, other = (
+        _ranked(explanation, phi[row]) for phi in (explanation.values, explanation.shapley)
+    )
+    lines = list(
+        zip(
+            (f"WeightedSHAP, {explanation.weight_labels[row]}", *one),
+            ("Shapley", *other),
+            strict=True,
+        )
+    )
     width = max(len(left) for left, _ in lines) + 4
     ranked = [f"  {left:<{width}}{right}" for left, right in lines]
     title = f"Top features of row {row}, where the areas differ most: {f_x}"

@@ -1,4 +1,5 @@
-"""The commands for model files and files of rows: fit, explain, evaluate, report, show and verify."""
+"""The commands for model files and files of rows: fit, explain, evaluate, report, show and
+verify."""
 
 import json
 import shlex
@@ -43,16 +44,22 @@ if TYPE_CHECKING:
     from weightedshap.jobs import folder as kept
     from weightedshap.jobs import verify as verification
 else:  # they load pyarrow, which not every command needs
-    streaming, kept = Lazily("weightedshap.streaming"), Lazily("weightedshap.jobs.folder")
-    inputs, run, summary = (Lazily(f"weightedshap.jobs.{name}") for name in ("inputs", "run", "summary"))
-    csv_files, records = Lazily("weightedshap.jobs.csv_files"), Lazily("weightedshap.jobs.records")
+    streaming = Lazily("weightedshap.streaming")
+    kept = Lazily("weightedshap.jobs.folder")
+    inputs, run, summary = (
+        Lazily(f"weightedshap.jobs.{name}") for name in ("inputs", "run", "summary")
+    )
+    csv_files = Lazily("weightedshap.jobs.csv_files")
+    records = Lazily("weightedshap.jobs.records")
     verification = Lazily("weightedshap.jobs.verify")
 
 THERE = click.Path(exists=True, path_type=Path)
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 TOLD_FLAWS = 20  # by `verify`, one line each
-CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+CODES = "\b\nExit codes:\n" + "\n".join(
+    f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()
+)
 
 
 def _from_toml(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
@@ -60,7 +67,10 @@ def _from_toml(context: click.Context, parameter: click.Parameter, path: Path | 
     if path is None:
         return
     try:
-        found = {name.replace("-", "_"): value for name, value in tomllib.loads(path.read_text("utf-8")).items()}
+        found = {
+            name.replace("-", "_"): value
+            for name, value in tomllib.loads(path.read_text("utf-8")).items()
+        }
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"{path} cannot be read: {error}") from error
     known = [str(one.name) for one in context.command.params]
@@ -69,11 +79,17 @@ def _from_toml(context: click.Context, parameter: click.Parameter, path: Path | 
     context.default_map = {**found, **(context.default_map or {})}
 
 
-def _listed(context: click.Context, parameter: click.Parameter, text: str | list[str] | None) -> tuple[str, ...] | None:
+def _listed(
+    context: click.Context, parameter: click.Parameter, text: str | list[str] | None
+) -> tuple[str, ...] | None:
     """Names with commas between them, or a list of a TOML file."""
     if text is None:
         return None
-    names = tuple(text) if isinstance(text, (list, tuple)) else tuple(name.strip() for name in text.split(","))
+    names = (
+        tuple(text)
+        if isinstance(text, (list, tuple))
+        else tuple(name.strip() for name in text.split(","))
+    )
     if parameter.name in COLUMNS and (twice := [name for name in names if names.count(name) > 1]):
         raise click.BadParameter(f"names {twice[0]!r} more than once.")
     return names
@@ -88,7 +104,10 @@ COLUMNS = {
     "key": "Columns that identify a row; sampled games need them.",
     "columns": "The features. By default all columns of the background but target and key.",
 }
-LISTED = {"game": "Whose contributions are weighted; several compete.", "outputs": "Of a model with several outputs."}
+LISTED = {
+    "game": "Whose contributions are weighted; several compete.",
+    "outputs": "Of a model with several outputs.",
+}
 NAMED = {
     "judge": "The game that chooses the weights.",
     "estimator": "How a game is sampled.",
@@ -98,11 +117,20 @@ NAMED = {
     "link": "identity or logit.",
 }
 COUNTED = {"evaluations": "Budget for each row of a sampled game.", "random-state": "Seed."}
-NULLS = {"null-values": "Texts in CSV files that stand for a missing value, beside nothing at all; not in keys."}
-RECORDS = {"record-lines": "Lines that one record of a CSV file may take; 100, as a quote may be missing."}
+NULLS = {
+    "null-values": (
+        "Texts in CSV files that stand for a missing value, beside nothing at all; not in keys."
+    )
+}
+RECORDS = {
+    "record-lines": "Lines that one record of a CSV file may take; 100, as a quote may be missing."
+}
 CHOICES = (*LISTED, *NAMED, "evaluations", "random_state")
 KINDS = "LightGBM .txt, XGBoost .json or .ubj, CatBoost .cbm, .onnx, .skops, or module:function."
-PICKLE = "Open a .pkl, .pickle or .joblib file. It can run any code of whoever wrote it: only for files of your own."
+PICKLE = (
+    "Open a .pkl, .pickle or .joblib file. It can run any code of whoever wrote it: only for files"
+    " of your own."
+)
 
 
 def _each(told: Mapping[str, str], **look: Any) -> list[click.Option]:
@@ -110,33 +138,72 @@ def _each(told: Mapping[str, str], **look: Any) -> list[click.Option]:
 
 
 FITTING = [
-    *_each({"config": "Options as TOML."}, type=THERE, is_eager=True, expose_value=False, callback=_from_toml),
+    *_each(
+        {"config": "Options as TOML."},
+        type=THERE,
+        is_eager=True,
+        expose_value=False,
+        callback=_from_toml,
+    ),
     click.Option(["--model"], required=True, help=KINDS),
     click.Option(["--trust-pickle"], is_flag=True, help=PICKLE),
-    click.Option(["--trust-type"], multiple=True, metavar="TYPE", help="A type that a .skops file may hold."),
+    click.Option(
+        ["--trust-type"], multiple=True, metavar="TYPE", help="A type that a .skops file may hold."
+    ),
     *_each(FILES, type=THERE),
-    click.Option(["--target"], metavar="COLUMN", help="The column of the answers, which is no feature."),
+    click.Option(
+        ["--target"], metavar="COLUMN", help="The column of the answers, which is no feature."
+    ),
     *_each({**COLUMNS, **LISTED}, callback=_listed, type=click.UNPROCESSED, metavar="NAME[,…]"),
     *_each(NAMED),
     *_each(COUNTED, type=click.IntRange(0)),
     *_each(NULLS, callback=_listed, type=click.UNPROCESSED, metavar="TEXT[,…]"),
     *_each(RECORDS, type=click.IntRange(1)),
     click.Option(["--quiet"], is_flag=True, help="Say nothing but errors."),
-    click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line on standard output, and no bar."),
+    click.Option(
+        ["--json", "as_json"],
+        is_flag=True,
+        help="One JSON object per line on standard output, and no bar.",
+    ),
 ]
 ROWS = {"rows": "Rows to explain: CSV or Parquet, a file or a folder, Hive partitions."}
 EXPLAINING = [
     *_each(ROWS, type=THERE, required=True),
     *_each({"out": "A folder for parts, manifest and summary."}, type=FOLDER, required=True),
-    *_each({"include": "More columns: shapley, errors, contributions."}, callback=_listed, type=click.UNPROCESSED),
-    *_each({"layout": "φ as columns, or as lists."}, type=click.Choice(["columns", "lists"]), default="columns"),
-    *_each({"unseen": "Categories not in the background."}, type=click.Choice(["error", "pass"]), default="error"),
-    *_each({"on-error": "Rows that cannot be explained."}, type=click.Choice(["stop", "skip"]), default="stop"),
-    *_each({"part-rows": "Rows of a part; 10,000, or 100 where a game is sampled."}, type=click.IntRange(1)),
-    *_each({"engine": "Who works."}, type=click.Choice(["local", "dask", "ray", "spark"]), default="local"),
+    *_each(
+        {"include": "More columns: shapley, errors, contributions."},
+        callback=_listed,
+        type=click.UNPROCESSED,
+    ),
+    *_each(
+        {"layout": "φ as columns, or as lists."},
+        type=click.Choice(["columns", "lists"]),
+        default="columns",
+    ),
+    *_each(
+        {"unseen": "Categories not in the background."},
+        type=click.Choice(["error", "pass"]),
+        default="error",
+    ),
+    *_each(
+        {"on-error": "Rows that cannot be explained."},
+        type=click.Choice(["stop", "skip"]),
+        default="stop",
+    ),
+    *_each(
+        {"part-rows": "Rows of a part; 10,000, or 100 where a game is sampled."},
+        type=click.IntRange(1),
+    ),
+    *_each(
+        {"engine": "Who works."},
+        type=click.Choice(["local", "dask", "ray", "spark"]),
+        default="local",
+    ),
     *_each({"address": "Of a running cluster; without it one is started here."}),
     *_each({"jobs": "Processes, where no cluster is running."}, type=click.IntRange(1), default=1),
-    click.Option(["--resume"], is_flag=True, help="Go on with what is in --out; on a new folder, begin."),
+    click.Option(
+        ["--resume"], is_flag=True, help="Go on with what is in --out; on a new folder, begin."
+    ),
 ]
 
 
@@ -151,14 +218,20 @@ class Teller:
     """Tells how far a run is: a bar with rows/s and time left, lines of JSON, or nothing."""
 
     def __init__(self, quiet: bool, as_json: bool, out: TextIO) -> None:
-        self.quiet, self.as_json, self.new = quiet, as_json, 0
+        self.quiet = quiet
+        self.as_json = as_json
+        self.new = 0
         self.out = out  # standard output, which code of the model does not have
-        self.bar, self.started = bar(0, "", False), time.monotonic()
+        self.bar = bar(0, "", False)
+        self.started = time.monotonic()
 
     def __call__(self, event: str, **facts: Any) -> None:
         if event == "started":
-            self.bar = bar(facts["rows"], "explaining", False if self.quiet or self.as_json else "auto")
-            self.done, self.started = 0, time.monotonic()
+            self.bar = bar(
+                facts["rows"], "explaining", False if self.quiet or self.as_json else "auto"
+            )
+            self.done = 0
+            self.started = time.monotonic()
         if event == "part":
             self.done += facts["rows"]
             self.new += facts["rows"] * facts["new"]
@@ -182,7 +255,8 @@ class Teller:
 
 @contextmanager
 def _guarded(quiet: bool = False, as_json: bool = False) -> Iterator[Teller]:
-    """Errors as sentences with exit codes; an end that is asked for (Ctrl-C, SIGTERM) says how to go on."""
+    """Errors as sentences with exit codes; an end that is asked for (Ctrl-C, SIGTERM) says how to
+    go on."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with own_output() as out, no_exit():
@@ -198,8 +272,13 @@ def _guarded(quiet: bool = False, as_json: bool = False) -> Iterator[Teller]:
 
 
 def _command_line() -> list[str]:
-    """Return what was typed, as far as it is known: of ``python -m`` only the file that it runs is."""
-    program = ["python", "-m", "weightedshap"] if Path(sys.argv[0]).name == "__main__.py" else sys.argv[:1]
+    """Return what was typed, as far as it is known: of ``python -m`` only the file that it runs
+    is."""
+    program = (
+        ["python", "-m", "weightedshap"]
+        if Path(sys.argv[0]).name == "__main__.py"
+        else sys.argv[:1]
+    )
     return [*program, *sys.argv[1:]]
 
 
@@ -215,9 +294,13 @@ def _sentences() -> Iterator[None]:
     except KeyboardInterrupt as error:
         words = _command_line()
         again = words if "--resume" in words else [*words, "--resume"]
-        raise Stop(f"Stopped. Finished parts are kept; go on with: {shlex.join(again)}", INTERRUPTED) from error
+        raise Stop(
+            f"Stopped. Finished parts are kept; go on with: {shlex.join(again)}", INTERRUPTED
+        ) from error
     except SystemExit as error:
-        raise Stop(f"Code of the model, or of what it imports, {ended(error.code)}.", INPUT) from error
+        raise Stop(
+            f"Code of the model, or of what it imports, {ended(error.code)}.", INPUT
+        ) from error
     except OSError as error:
         said = f"{error.filename} cannot be read or written: {error.strerror}."
         said = said if error.filename is not None else f"{type(error).__name__}: {error}."
@@ -236,9 +319,16 @@ def _fit_of(options: dict[str, Any]) -> Any:
         outputs = [int(name) if str(name).isdecimal() else name for name in given["outputs"]]
         given["outputs"] = outputs[0] if len(outputs) == 1 else outputs
     rest = {name: options[name] for name in ("background", "explainer", "target", "columns")}
-    nulls, lines = options["null_values"] or (), options["record_lines"] or records.MOST_LINES
+    nulls = options["null_values"] or ()
+    lines = options["record_lines"] or records.MOST_LINES
     rest["rules"] = csv_files.CsvRules(tuple(map(str, nulls)), lines)
-    return run.Fit(model=model, choices=given, groups=_groups(options["groups"]), key=options["key"] or (), **rest)
+    return run.Fit(
+        model=model,
+        choices=given,
+        groups=_groups(options["groups"]),
+        key=options["key"] or (),
+        **rest,
+    )
 
 
 def _groups(path: Path | None) -> dict[str, list[str]] | None:
@@ -264,7 +354,10 @@ def fit(out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
         with writing(out, then="Nothing was kept."):
             explainer.save(out)
         tell("finished", folder=str(out))
-        tell.say(f"Explainer: {out}    explains {', '.join(explainer.fits.names)}, {explainer.background.d} features")
+        tell.say(
+            f"Explainer: {out}    explains {', '.join(explainer.fits.names)},"
+            f" {explainer.background.d} features"
+        )
 
 
 @click.command(epilog=CODES, params=[*FITTING, *EXPLAINING])
@@ -279,29 +372,48 @@ def explain(quiet: bool, as_json: bool, **options: Any) -> None:
     with _guarded(quiet, as_json) as tell:
         made = _fit_of(options)
         look = {name: options[name] for name in ("layout", "unseen")}
-        asked = streaming.Asked.of(options["columns"], options["key"], options["include"] or (), **look)
-        rest = {name: options[name] for name in ("rows", "out", "part_rows", "resume", "engine", "address", "jobs")}
-        facts = run.run(run.Job(fit=made, asked=asked, skip=options["on_error"] == "skip", **rest), tell)
+        asked = streaming.Asked.of(
+            options["columns"], options["key"], options["include"] or (), **look
+        )
+        rest = {
+            name: options[name]
+            for name in ("rows", "out", "part_rows", "resume", "engine", "address", "jobs")
+        }
+        facts = run.run(
+            run.Job(fit=made, asked=asked, skip=options["on_error"] == "skip", **rest), tell
+        )
         tell("finished", **{name: value for name, value in facts.items() if name != "outputs"})
         tell.say(*summary.in_words(facts), f"Parts: {options['out']}")
     if facts["skipped"]:
-        told = f"{plural(facts['skipped'], 'row was', 'rows were')} skipped; see {options['out'] / 'skipped'}."
+        told = (
+            f"{plural(facts['skipped'], 'row was', 'rows were')} skipped; see"
+            f" {options['out'] / 'skipped'}."
+        )
         if facts["malformed_lines"]:
             told += f" {plural(facts['malformed_lines'], 'line')} of CSV files made no row."
         raise _failure(told, SKIPPED)
 
 
 @click.command(epilog=CODES, params=[*FITTING])
-@click.option("--rows", type=THERE, required=True, help="Rows to compare rankings on: CSV or Parquet.")
 @click.option(
-    "--sample", type=click.IntRange(2), default=200, show_default=True, help="How many of them, evenly spread."
+    "--rows", type=THERE, required=True, help="Rows to compare rankings on: CSV or Parquet."
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(2),
+    default=200,
+    show_default=True,
+    help="How many of them, evenly spread.",
 )
 @click.option("--out", type=WRITTEN, help="Keep the evaluation, for `report --evaluation`.")
-def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bool, **options: Any) -> None:
+def evaluate(
+    rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bool, **options: Any
+) -> None:
     """Compare WeightedSHAP with Shapley and others on games that did not choose the weights.
 
     \b
-    weightedshap evaluate --model model.txt --background train.parquet --rows test.parquet --target price
+    weightedshap evaluate --model model.txt --background train.parquet --rows test.parquet --target
+    price
     """
     with _guarded(quiet, as_json) as tell:
         made = _fit_of(options)
@@ -326,14 +438,21 @@ def evaluate(rows: Path, sample: int, out: Path | None, quiet: bool, as_json: bo
 @click.option("--output", "-o", default="report.html", show_default=True, type=WRITTEN)
 @click.option("--evaluation", type=THERE, help="What Evaluation.save wrote.")
 def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
-    """Turn an EXPLANATION, a file that its `save` wrote or a folder of `explain`, into one HTML page.
+    """Turn an EXPLANATION, a file that its `save` wrote or a folder of `explain`, into one HTML
+    page.
 
-    Of a folder the page tells what all rows sum up to; its pictures show rows that were kept on the way, evenly spread.
+    Of a folder the page tells what all rows sum up to; its pictures show rows that were kept on the
+    way, evenly spread.
     """
-    from weightedshap.report import Whole, write  # draws, and so loads much that no other command wants
+    # Draws, and so loads much that no other command wants.
+    from weightedshap.report import (
+        Whole,
+        write,
+    )
 
     with _guarded():
-        judged, whole = None if evaluation is None else ws.Evaluation.load(evaluation), None
+        judged = None if evaluation is None else ws.Evaluation.load(evaluation)
+        whole = None
         if explanation.is_dir():
             shown, sums = run.sample_of(explanation)
             whole = Whole(sums, shown.data.index.tolist())
@@ -341,7 +460,9 @@ def report(explanation: Path, output: Path, evaluation: Path | None) -> None:
             shown = ws.Explanation.load(explanation)
         write(shown, output, judged, whole)
     click.echo(f"Explained: {named(shown.game_info)}    judged by: {judge_named(shown)}")
-    click.echo(f"Report: {output}    ({number(output.stat().st_size / 1e6, 2)} MB, opens in any browser)")
+    click.echo(
+        f"Report: {output}    ({number(output.stat().st_size / 1e6, 2)} MB, opens in any browser)"
+    )
 
 
 @click.command()
@@ -358,7 +479,10 @@ def _shown(path: Path) -> list[str]:
         return _shown_run(path) if is_run else _shown_explainer(path)
     if path.suffix == ".parquet":
         told = kept.told_by(path)
-        rows = f"{plural(told['facts']['rows'], 'row')} of {told['file']}, from row {told['first']:,} on"
+        rows = (
+            f"{plural(told['facts']['rows'], 'row')} of {told['file']}, from row"
+            f" {told['first']:,} on"
+        )
         return [f"Part of a run: {rows}"]
     try:
         return [repr(ws.Explanation.load(path))]
@@ -371,7 +495,9 @@ def _shown_run(folder: Path) -> list[str]:
     if manifest is None:
         raise Stop(f"{folder} holds no run.", INPUT)
     state = "finished" if (folder / kept.SUMMARY).exists() else "unfinished: go on with --resume"
-    identity = {name: value for name, value in manifest["run"].items() if value not in (None, {}, [])}
+    identity = {
+        name: value for name, value in manifest["run"].items() if value not in (None, {}, [])
+    }
     return [
         f"Run over {manifest['rows']}, {plural(len(kept.parts_of(folder)), 'part')}, {state}",
         *summary.in_words(run.summary_of(folder)),
@@ -382,9 +508,19 @@ def _shown_run(folder: Path) -> list[str]:
 def _shown_explainer(folder: Path) -> list[str]:
     content = archive.read(folder / explainers.MAIN, "explainer", explainers.VERSION)
     table = content["background"]
-    told = plural(len(table["player_names"]), "feature"), plural(len(table["weights"]), "background row")
+    told = (
+        plural(len(table["player_names"]), "feature"),
+        plural(len(table["weights"]), "background row"),
+    )
     head = f"Explainer of {', '.join(told)}"
-    return [head, *(f"  {name}: {value}" for name, value in content["choices"].items() if not isinstance(value, dict))]
+    return [
+        head,
+        *(
+            f"  {name}: {value}"
+            for name, value in content["choices"].items()
+            if not isinstance(value, dict)
+        ),
+    ]
 
 
 @click.command()

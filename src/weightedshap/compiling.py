@@ -1,4 +1,5 @@
-"""How loops are compiled: when first called, without the lock of the interpreter, and kept for later sessions."""
+"""How loops are compiled: when first called, without the lock of the interpreter, and kept for
+later sessions."""
 
 import gc
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from numba.core.compiler import Compiler
 
 
 class Uncollected(Compiler):  # type: ignore[misc]  # numba has no types
-    """Compiles while no garbage is collected: what a compiler makes is kept, and looking through it takes a tenth."""
+    """Compiles while no garbage is collected: what a compiler makes is kept, and looking through it
+    takes a tenth."""
 
     def compile_extra(self, func: Any) -> Any:
         collects = gc.isenabled()
@@ -22,7 +24,12 @@ class Uncollected(Compiler):  # type: ignore[misc]  # numba has no types
                 gc.enable()
 
 
-OPTIONS = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy", "pipeline_class": Uncollected}
+OPTIONS = {
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+    "error_model": "numpy",
+    "pipeline_class": Uncollected,
+}
 
 
 def compiled(loop: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -36,5 +43,5 @@ def compiled(loop: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 inlined = njit(inline="always")
-"""A loop that becomes a part of every loop that calls it, and is compiled with those alone: a loop that is compiled by
-itself is compiled once more within each that calls it."""
+"""A loop that becomes a part of every loop that calls it, and is compiled with those alone: a loop
+that is compiled by itself is compiled once more within each that calls it."""

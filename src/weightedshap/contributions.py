@@ -1,7 +1,8 @@
 """Δ[j, i]: the marginal contribution of every feature at every coalition size (Equation 2).
 
-``delta[j - 1, i]`` = Δ_j(x_i): the row is the number of features known before x_i is added (0 … d−1), the column the
-feature. Rows of a data table stand in front of these two axes, outputs of a model behind them.
+``delta[j - 1, i]`` = Δ_j(x_i): the row is the number of features known before x_i is added (0 …
+d−1), the column the feature. Rows of a data table stand in front of these two axes, outputs of a
+model behind them.
 """
 
 from dataclasses import dataclass
@@ -34,21 +35,30 @@ class Chains:
         counts = np.bincount(cells, minlength=n_chains * d * d).astype(np.float64)
         mean = summed(draws, cells, len(counts)) / with_outputs(np.maximum(counts, 1), draws)
         squares = summed((draws - mean[cells]) ** 2, cells, len(counts))
-        return cls(*(array.reshape(n_chains, d, d, *array.shape[1:]) for array in (counts, mean, squares)))
+        return cls(
+            *(array.reshape(n_chains, d, d, *array.shape[1:]) for array in (counts, mean, squares))
+        )
 
     def __add__(self, other: Self) -> Self:
         """Both sets of draws, chain by chain (Chan's pairwise update)."""
         counts = self.counts + other.counts
-        share = with_outputs(np.divide(other.counts, counts, out=np.zeros_like(counts), where=counts > 0), self.mean)
+        share = with_outputs(
+            np.divide(other.counts, counts, out=np.zeros_like(counts), where=counts > 0), self.mean
+        )
         gap = other.mean - self.mean
-        squares = self.squares + other.squares + gap**2 * share * with_outputs(self.counts, self.mean)
+        squares = (
+            self.squares + other.squares + gap**2 * share * with_outputs(self.counts, self.mean)
+        )
         return type(self)(counts, self.mean + gap * share, squares)
 
     def pooled(self, axis: int = 0) -> Self:
-        """All draws along an axis as one: of the chains (1, d, d[, k]), or of the sizes (c, 1, d[, k])."""
+        """All draws along an axis as one: of the chains (1, d, d[, k]), or of the sizes (c, 1, d[,
+        k])."""
         counts = self.counts.sum(axis, keepdims=True)
         weights = with_outputs(self.counts, self.mean)
-        mean = (weights * self.mean).sum(axis, keepdims=True) / with_outputs(np.maximum(counts, 1), self.mean)
+        mean = (weights * self.mean).sum(axis, keepdims=True) / with_outputs(
+            np.maximum(counts, 1), self.mean
+        )
         between = (weights * (self.mean - mean) ** 2).sum(axis, keepdims=True)
         return type(self)(counts, mean, self.squares.sum(axis, keepdims=True) + between)
 
@@ -59,22 +69,31 @@ class Contributions:
 
     >>> from weightedshap.estimators import exact
     >>> from weightedshap.games import FunctionGame
-    >>> exact(FunctionGame(lambda coalitions: coalitions.prod(axis=1), d=2)).mean  # together or not at all
+    >>> together = FunctionGame(lambda coalitions: coalitions.prod(axis=1), d=2)
+    >>> exact(together).mean
     array([[0., 0.],
            [1., 1.]])
     """
 
-    mean: FloatArray  # (d, d[, k]) ``mean[j - 1, i]`` = Δ_j(x_i); NaN where the cell was never visited
-    counts: FloatArray  # (d, d[, k]) draws that a cell averages: 0 where unvisited, infinity where Δ is exact
+    # (d, d[, k]) ``mean[j - 1, i]`` = Δ_j(x_i); NaN where the cell was never visited
+    mean: FloatArray
+    # (d, d[, k]) draws that a cell averages: 0 where unvisited, infinity where Δ is exact
+    counts: FloatArray
     evaluations: int = 0  # coalitions on which the game was called; by `walks`, calls of the model
     stopped: str = "exact"  # why no more were asked for
-    chains: Chains | None = None  # the independent chains of draws behind the mean; None for an exact table
-    draws: frozenset[str] = frozenset()  # a fingerprint of each random stream, so that `+` can refuse one twice
-    cell_errors: FloatArray | None = None  # (d, d[, k]) where the sampler knows them better than the chains tell
+    chains: Chains | None = (
+        None  # the independent chains of draws behind the mean; None for an exact table
+    )
+    # A fingerprint of each random stream, so that `+` can refuse one twice.
+    draws: frozenset[str] = frozenset()
+    cell_errors: FloatArray | None = (
+        None  # (d, d[, k]) where the sampler knows them better than the chains tell
+    )
 
     @property
     def adjusted(self) -> bool:
-        """Whether a model fitted to the draws helped to read them: then the table is not linear in the game."""
+        """Whether a model fitted to the draws helped to read them: then the table is not linear in
+        the game."""
         return self.cell_errors is not None
 
     @classmethod
@@ -92,8 +111,10 @@ class Contributions:
         draws: frozenset[str] = frozenset(),
         cell_errors: FloatArray | None = None,
     ) -> Self:
-        """The table behind `chains`; `exact` (d, d[, k]) holds the cells that are known without error, else NaN."""
-        pool, known = chains.pooled(), ~np.isnan(exact)
+        """The table behind `chains`; `exact` (d, d[, k]) holds the cells that are known without
+        error, else NaN."""
+        pool = chains.pooled()
+        known = ~np.isnan(exact)
         counts = np.where(known, np.inf, with_outputs(pool.counts[0], exact))
         mean = np.where(known, exact, np.where(counts > 0, pool.mean[0], np.nan))
         errors = None if cell_errors is None else np.where(known, 0.0, cell_errors)
@@ -116,15 +137,19 @@ class Contributions:
 
     @property
     def replicates(self) -> FloatArray | None:
-        """(c, d, d[, k]) Δ from each chain by itself, NaN where it has no draws; None for an exact table."""
+        """(c, d, d[, k]) Δ from each chain by itself, NaN where it has no draws; None for an exact
+        table."""
         if self.chains is None:
             return None
-        drawn = np.where(with_outputs(self.chains.counts, self.chains.mean) > 0, self.chains.mean, np.nan)
+        drawn = np.where(
+            with_outputs(self.chains.counts, self.chains.mean) > 0, self.chains.mean, np.nan
+        )
         return np.where(np.isinf(self.counts), self.mean, drawn)
 
     @property
     def standard_error(self) -> FloatArray:
-        """(d, d[, k]) standard error of every cell: 0 where exact, NaN with fewer than two draws."""
+        """(d, d[, k]) standard error of every cell: 0 where exact, NaN with fewer than two
+        draws."""
         if self.cell_errors is not None:
             return self.cell_errors
         if self.chains is None:
@@ -136,12 +161,16 @@ class Contributions:
         return np.where(np.isinf(self.counts), 0.0, sampled)
 
     def standard_error_of(self, w: npt.ArrayLike) -> FloatArray:
-        """(d[, k]) standard error of φ_w = Σ_j w_j Δ_j, by its spread over c chains: c − 1 degrees of freedom.
+        """(d[, k]) standard error of φ_w = Σ_j w_j Δ_j, by its spread over c chains: c − 1 degrees
+        of freedom.
 
-        Cells are not independent, as one walk fills many; chains are. NaN where fewer than two visited all that w uses.
+        Cells are not independent, as one walk fills many; chains are. NaN where fewer than two
+        visited all that w uses.
         """
         if (w := as_numbers_of("w", w)).shape != (self.d,):
-            raise ValueError(f"`w` must hold one weight for each of {self.d} sizes; got shape {w.shape}.")
+            raise ValueError(
+                f"`w` must hold one weight for each of {self.d} sizes; got shape {w.shape}."
+            )
         sampled = ~np.isinf(self.counts.reshape(self.d, -1)).all(axis=1) & (w > 0)
         if self.chains is None or not sampled.any():
             return np.zeros(self.mean.shape[1:])
@@ -152,37 +181,60 @@ class Contributions:
         draws = self.chains.counts[full][:, sampled].mean(axis=(1, 2))
         share = draws / draws.sum()
         mean = np.einsum("c,c...->...", share, phi)
-        spread = np.einsum("c,c...->...", share, (phi - mean) ** 2)  # E Σ share (φ − mean)² = σ² (c − 1), share ∝ draws
+        # E Σ share (φ − mean)² = σ² (c − 1), share ∝ draws.
+        spread = np.einsum("c,c...->...", share, (phi - mean) ** 2)
         return np.asarray(np.sqrt(spread / (len(share) - 1)))
 
     def __add__(self, other: Self) -> Self:
         """The pooled table of two independent sets of draws on the same game."""
         if not isinstance(other, Contributions):
             return NotImplemented
-        chains, errors = self._chains_of_both(other), None
-        stopped = self.stopped if self.stopped == other.stopped else f"{self.stopped}; {other.stopped}"
-        exact = np.where(np.isinf(self.counts), self.mean, np.where(np.isinf(other.counts), other.mean, np.nan))
+        chains = self._chains_of_both(other)
+        errors = None
+        stopped = (
+            self.stopped if self.stopped == other.stopped else f"{self.stopped}; {other.stopped}"
+        )
+        exact = np.where(
+            np.isinf(self.counts), self.mean, np.where(np.isinf(other.counts), other.mean, np.nan)
+        )
         if self.adjusted or other.adjusted:
             n, m = (np.where(np.isnan(exact), table.counts, 1.0) for table in (self, other))
             errors = np.hypot(n * self.standard_error, m * other.standard_error) / (n + m)
-        evaluations, draws = self.evaluations + other.evaluations, self.draws | other.draws
+        evaluations = self.evaluations + other.evaluations
+        draws = self.draws | other.draws
         return self.sampled(chains, exact, evaluations, stopped, draws, errors)
 
     def _chains_of_both(self, other: Self) -> Chains:
         """The chains of two tables, or an error that says why they must not be pooled."""
         if self.mean.shape != other.mean.shape:
             shapes = f"{self.mean.shape} with {other.mean.shape}"
-            raise ValueError(f"Cannot pool contributions of shape {shapes}: both must come from the same game.")
+            raise ValueError(
+                f"Cannot pool contributions of shape {shapes}: both must come from the same game."
+            )
         if self.chains is None or other.chains is None:
-            raise ValueError("Cannot pool an exact table: it has no sampling error, so there is nothing to add.")
+            raise ValueError(
+                "Cannot pool an exact table: it has no sampling error, so there is nothing to add."
+            )
         if self.draws & other.draws:
-            same = "they hold the same random draws, and counting them twice would understate the error"
-            raise ValueError(f"Cannot pool these tables: {same}. Draw the second one with another seed.")
-        known = np.isinf(self.counts) & np.isinf(other.counts)  # of a sampler that takes Δ_1 and Δ_d exactly, these
+            same = (
+                "they hold the same random draws, and counting them twice would understate the"
+                " error"
+            )
+            raise ValueError(
+                f"Cannot pool these tables: {same}. Draw the second one with another seed."
+            )
+        # Of a sampler that takes Δ_1 and Δ_d exactly, these.
+        known = np.isinf(self.counts) & np.isinf(other.counts)
         ends = np.stack([self.mean[known], other.mean[known]])
-        if not np.allclose(ends[0], ends[1], rtol=1e-6, atol=1e-9 * (1 + np.abs(ends).max(initial=0))):
-            raise ValueError("Cannot pool these tables: their exact Δ_1 and Δ_d differ, so the games differ.")
-        pairs = zip(field_values(self.chains).values(), field_values(other.chains).values(), strict=True)
+        if not np.allclose(
+            ends[0], ends[1], rtol=1e-6, atol=1e-9 * (1 + np.abs(ends).max(initial=0))
+        ):
+            raise ValueError(
+                "Cannot pool these tables: their exact Δ_1 and Δ_d differ, so the games differ."
+            )
+        pairs = zip(
+            field_values(self.chains).values(), field_values(other.chains).values(), strict=True
+        )
         return Chains(*map(np.concatenate, pairs))  # side by side
 
 

@@ -1,8 +1,8 @@
 """Rows where they are: the engines that people already run, each handed one Arrow function.
 
-An explainer is loaded once in every worker, from the folder that `Explainer.save` wrote and a model: a file without
-pickle (see `weightedshap.model_files`), ``module:function``, or an object that the engine ships. Loss of workers,
-retries and spilling are the engine's.
+An explainer is loaded once in every worker, from the folder that `Explainer.save` wrote and a
+model: a file without pickle (see `weightedshap.model_files`), ``module:function``, or an object
+that the engine ships. Loss of workers, retries and spilling are the engine's.
 """
 
 from __future__ import annotations
@@ -30,16 +30,23 @@ Key = str | Sequence[str] | None
 
 @dataclass(frozen=True)
 class Worker:
-    """What a worker needs: an explainer's folder, a model, and what is asked for; both are loaded at first use."""
+    """What a worker needs: an explainer's folder, a model, and what is asked for; both are loaded
+    at first use."""
 
     folder: str = field(compare=False)
     model: UserModel = field(compare=False)
     asked: Any = field(compare=False)  # an `Asked` of `weightedshap.streaming`
-    token: str = field(default_factory=lambda: uuid4().hex)  # two are the same if one is a copy of the other
+    # Two are the same if one is a copy of the other.
+    token: str = field(default_factory=lambda: uuid4().hex)
 
     @classmethod
     def of(
-        cls, folder: Folder, model: UserModel, key: Key, columns: Sequence[str] | None = None, **asked: Any
+        cls,
+        folder: Folder,
+        model: UserModel,
+        key: Key,
+        columns: Sequence[str] | None = None,
+        **asked: Any,
     ) -> Worker:
         """From what people pass; a weight that rows share is chosen here, once."""
         found = as_model_file(model) if isinstance(model, (str, os.PathLike)) else model
@@ -61,7 +68,8 @@ class Worker:
         return pa.Table.from_batches(self(rows.to_batches()), self.stream().schema(rows.schema))
 
     def frame(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The same for a frame of pandas, whose index stays; every column keeps its type of Arrow."""
+        """The same for a frame of pandas, whose index stays; every column keeps its type of
+        Arrow."""
         pa = require("pyarrow", "stream")
         told = self.table(pa.Table.from_pandas(rows, preserve_index=False))
         return pd.DataFrame(told.to_pandas(types_mapper=pd.ArrowDtype)).set_index(rows.index)
@@ -70,11 +78,14 @@ class Worker:
 @lru_cache(maxsize=2)
 def _loaded(worker: Worker) -> Any:
     model = worker.model.load() if isinstance(worker.model, ModelFile) else worker.model
-    return streaming.Stream.of(Explainer.load(worker.folder, model, n_jobs=1, progress=False), worker.asked)
+    return streaming.Stream.of(
+        Explainer.load(worker.folder, model, n_jobs=1, progress=False), worker.asked
+    )
 
 
 def spark(df: Data, folder: Folder, model: UserModel, key: Key = None, **asked: Any) -> Data:
-    """A Spark DataFrame of the explained rows, by `mapInArrow`; the folder must be where every executor finds it."""
+    """A Spark DataFrame of the explained rows, by `mapInArrow`; the folder must be where every
+    executor finds it."""
     types = require("pyspark.sql.pandas.types", "spark")
     worker = Worker.of(folder, model, key, **asked)
     schema = worker.stream().schema(types.to_arrow_schema(df.schema))
@@ -82,7 +93,8 @@ def spark(df: Data, folder: Folder, model: UserModel, key: Key = None, **asked: 
 
 
 def dask(ddf: Data, folder: Folder, model: UserModel, key: Key = None, **asked: Any) -> Data:
-    """A lazy Dask DataFrame of the explained rows, partition by partition, with the index that the rows had."""
+    """A lazy Dask DataFrame of the explained rows, partition by partition, with the index that the
+    rows had."""
     require("dask.dataframe", "dask")
     worker = Worker.of(folder, model, key, **asked)
     return ddf.map_partitions(worker.frame, meta=worker.frame(ddf._meta))
@@ -91,11 +103,16 @@ def dask(ddf: Data, folder: Folder, model: UserModel, key: Key = None, **asked: 
 def ray(dataset: Data, folder: Folder, model: UserModel, key: Key = None, **asked: Any) -> Data:
     """A Ray Dataset of the explained rows, by `map_batches`."""
     require("ray.data", "ray")
-    return dataset.map_batches(Worker.of(folder, model, key, **asked).table, batch_format="pyarrow", batch_size=None)
+    return dataset.map_batches(
+        Worker.of(folder, model, key, **asked).table, batch_format="pyarrow", batch_size=None
+    )
 
 
-def polars(lazyframe: Data, folder: Folder, model: UserModel, key: Key = None, **asked: Any) -> Data:
-    """A polars LazyFrame of the explained rows; ``collect(engine="streaming")`` goes through it in batches."""
+def polars(
+    lazyframe: Data, folder: Folder, model: UserModel, key: Key = None, **asked: Any
+) -> Data:
+    """A polars LazyFrame of the explained rows; ``collect(engine="streaming")`` goes through it in
+    batches."""
     pl = require("polars", "polars")
     worker = Worker.of(folder, model, key, **asked)
 

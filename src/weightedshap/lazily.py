@@ -1,4 +1,5 @@
-"""Modules that are loaded when something of them is first asked for, so that importing the package stays light."""
+"""Modules that are loaded when something of them is first asked for, so that importing the package
+stays light."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -24,5 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from scipy import linalg, optimize, special
 else:
-    pd, special = Lazily("pandas"), Lazily("scipy.special")
-    linalg, optimize = Lazily("scipy.linalg"), Lazily("scipy.optimize")
+    pd = Lazily("pandas")
+    special = Lazily("scipy.special")
+    linalg = Lazily("scipy.linalg")
+    optimize = Lazily("scipy.optimize")

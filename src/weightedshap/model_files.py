@@ -1,8 +1,10 @@
-"""Models from files that cannot run code: LightGBM text, XGBoost JSON and UBJ, CatBoost, ONNX, skops; module:function.
+"""Models from files that cannot run code: LightGBM text, XGBoost JSON and UBJ, CatBoost, ONNX,
+skops; module:function.
 
-A pickle runs whatever its author wrote into it the moment it is opened. So pickles are read only when that is asked
-for by name. Every other file must look like what its name says before a library is handed it. And as libraries trust
-what they read, texts and documents are checked first, and binary models are tried in a process of their own.
+A pickle runs whatever its author wrote into it the moment it is opened. So pickles are read only
+when that is asked for by name. Every other file must look like what its name says before a library
+is handed it. And as libraries trust what they read, texts and documents are checked first, and
+binary models are tried in a process of their own.
 """
 
 import hashlib
@@ -56,10 +58,15 @@ class ModelFile:
         kind = path.suffix.lower()
         if kind in PICKLES and not self.trust_pickle:
             said = f"{self.path!r} is a pickle, which can run any code when it is opened."
-            raise Refused(f"{said} If you made it yourself, pass --trust-pickle (trust_pickle=True).")
+            raise Refused(
+                f"{said} If you made it yourself, pass --trust-pickle (trust_pickle=True)."
+            )
         if kind not in (*KINDS, *PICKLES):
             known = ", ".join((*KINDS, *PICKLES))
-            raise ValueError(f"{self.path!r} is no kind of model that is known. Known: {known}, or module:function.")
+            raise ValueError(
+                f"{self.path!r} is no kind of model that is known. Known: {known}, or"
+                " module:function."
+            )
         begin, read = (b"", _pickle) if kind in PICKLES else KINDS[kind]
         with path.open("rb") as file:
             start = file.read(8)
@@ -92,16 +99,22 @@ class Refused(ValueError):
     """A model that could run code, and was not allowed to."""
 
 
-def as_model_file(model: str | os.PathLike[str], trust_pickle: bool = False, trusted: Iterable[str] = ()) -> ModelFile:
+def as_model_file(
+    model: str | os.PathLike[str], trust_pickle: bool = False, trusted: Iterable[str] = ()
+) -> ModelFile:
     """Where a model is, checked to be there; workers in other folders find it too."""
     found = ModelFile(os.fspath(model), trust_pickle, tuple(trusted))
     if found.is_function:
         return found
     path = Path(found.path)
     if not path.exists():
-        raise FileNotFoundError(2, "there is no such model; name a file, or module:function", found.path)
+        raise FileNotFoundError(
+            2, "there is no such model; name a file, or module:function", found.path
+        )
     if not path.is_file():  # a pipe would be waited for without end
-        raise ValueError(f"{found.path!r} is no file but a folder, a pipe or a device. Name the file of a model.")
+        raise ValueError(
+            f"{found.path!r} is no file but a folder, a pipe or a device. Name the file of a model."
+        )
     return replace(found, path=str(path.resolve()))
 
 
@@ -136,14 +149,19 @@ def _xgboost(file: ModelFile) -> UserModel:
         content = b"{" + content[1:].lstrip()  # XGBoost tells formats apart by the second letter
 
     xgboost = require("xgboost", "xgboost")
-    estimators = {"classifier": xgboost.XGBClassifier, "regressor": xgboost.XGBRegressor, "ranker": xgboost.XGBRanker}
+    estimators = {
+        "classifier": xgboost.XGBClassifier,
+        "regressor": xgboost.XGBRegressor,
+        "ranker": xgboost.XGBRanker,
+    }
     model = estimators.get(facts.estimator, xgboost.Booster)()
     model.load_model(bytearray(content))
     return model
 
 
 def _catboost(file: ModelFile) -> UserModel:
-    """A classifier where the model has classes, which is explained by its probabilities; else a regressor."""
+    """A classifier where the model has classes, which is explained by its probabilities; else a
+    regressor."""
     catboost = require("catboost", "catboost")
     _try_out(file.path, file.fingerprint())
     has_classes = len(catboost.CatBoost().load_model(file.path, format="cbm").classes_) > 0
@@ -159,7 +177,8 @@ def _onnx(file: ModelFile) -> UserModel:
 
 @lru_cache(maxsize=8)
 def _try_out(path: str, fingerprint: str) -> None:
-    """Load a binary model in a fresh interpreter and let it predict; a ValueError where that ends or hangs.
+    """Load a binary model in a fresh interpreter and let it predict; a ValueError where that ends
+    or hangs.
 
     What is at `path` is known by its hash, so that one process tries no model twice.
     """
@@ -168,14 +187,20 @@ def _try_out(path: str, fingerprint: str) -> None:
     packages = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=TRIAL_SECONDS, env=os.environ | packages, check=False
+            command,
+            capture_output=True,
+            timeout=TRIAL_SECONDS,
+            env=os.environ | packages,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise ValueError(f"it did not load and predict a row of zeros within {TRIAL_SECONDS} s.") from error
+        raise ValueError(
+            f"it did not load and predict a row of zeros within {TRIAL_SECONDS} s."
+        ) from error
     if done.returncode == 0:
         return
 
-    (*_, words) = done.stderr.decode("utf-8", "replace").strip().splitlines() or [""]
+    *_, words = done.stderr.decode("utf-8", "replace").strip().splitlines() or [""]
     if done.returncode == 1:  # the library said why
         raise ValueError(words)
     raise ValueError(f"its library ended a process that tried it ({done.returncode}). {words}")
@@ -187,8 +212,13 @@ def _skops(file: ModelFile) -> UserModel:
         unpacked = sum(member.file_size for member in archive.infolist())
     most = UNPACKED + UNPACKED_OF_BYTE * Path(file.path).stat().st_size
     if unpacked > most:
-        raise ValueError(f"it unpacks to {unpacked:,} bytes, where up to {most:,} are read of a file of its size.")
-    if unknown := [name for name in skops.get_untrusted_types(file=file.path) if name not in file.trusted]:
+        raise ValueError(
+            f"it unpacks to {unpacked:,} bytes, where up to {most:,} are read of a file of its"
+            " size."
+        )
+    if unknown := [
+        name for name in skops.get_untrusted_types(file=file.path) if name not in file.trusted
+    ]:
         said = f"{file.path!r} holds types that skops does not trust: {', '.join(unknown)}."
         raise Refused(f"{said} If you know them, allow each by name: --trust-type {unknown[0]}.")
     return skops.load(file.path, trusted=list(file.trusted))
@@ -202,4 +232,5 @@ KINDS: Mapping[str, tuple[bytes, Callable[[ModelFile], UserModel]]] = {
     ".onnx": (b"\x08", _onnx),
     ".skops": (b"PK\x03\x04", _skops),
 }
-"""What the files of each kind begin with, ONNX with its first field, the version of the format; and who reads them."""
+"""What the files of each kind begin with, ONNX with its first field, the version of the format; and
+who reads them."""

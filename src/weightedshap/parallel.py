@@ -1,4 +1,5 @@
-"""Map over blocks of rows. Results never depend on how: row r always draws from its own child generator."""
+"""Map over blocks of rows. Results never depend on how: row r always draws from its own child
+generator."""
 
 import hashlib
 import sys
@@ -14,7 +15,8 @@ Result = TypeVar("Result")
 
 
 def row_generator(seed: int, row: int | str) -> np.random.Generator:
-    """The generator of a row, by its position or id: the same whatever the order, batch size or number of workers."""
+    """The generator of a row, by its position or id: the same whatever the order, batch size or
+    number of workers."""
     if isinstance(row, str) or row < 0:  # a child is numbered from 0 on
         row = int.from_bytes(hashlib.blake2b(str(row).encode(), digest_size=16).digest())
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(row,)))
@@ -32,7 +34,8 @@ class Workers(Protocol):
 def each_block(
     work: Callable[[slice], Result], parts: Sequence[slice], workers: Workers, description: str
 ) -> Iterator[Result]:
-    """``work(part)`` for every block in order, with a bar; several workers keep BLAS to one thread each."""
+    """``work(part)`` for every block in order, with a bar; several workers keep BLAS to one thread
+    each."""
     alone = workers.n_jobs in (None, 1) or len(parts) == 1
     sizes = [part.stop - part.start for part in parts]
     with bar(sum(sizes), description, workers.progress) as shown:
@@ -42,8 +45,11 @@ def each_block(
             yield result
 
 
-def _by_several(work: Callable[[slice], Result], parts: Sequence[slice], n_jobs: int | None) -> Iterator[Result]:
-    """Threads of our own, joined before this ends; or what the user asks joblib for by `parallel_config`."""
+def _by_several(
+    work: Callable[[slice], Result], parts: Sequence[slice], n_jobs: int | None
+) -> Iterator[Result]:
+    """Threads of our own, joined before this ends; or what the user asks joblib for by
+    `parallel_config`."""
     import joblib
     from joblib.parallel import ThreadingBackend, get_active_backend
 
@@ -57,24 +63,34 @@ def _by_several(work: Callable[[slice], Result], parts: Sequence[slice], n_jobs:
 
 
 def one_blas_thread() -> Any:
-    """A context in which BLAS keeps to one thread: that is fastest for small ones, and workers share the rows."""
+    """A context in which BLAS keeps to one thread: that is fastest for small ones, and workers
+    share the rows."""
     return _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
 
 
 @lru_cache(maxsize=1)
 def _libraries(n_modules: int) -> Any:
-    """The loaded libraries that have threads of their own: finding them takes as long as twenty rows."""
+    """The loaded libraries that have threads of their own: finding them takes as long as twenty
+    rows."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 def bar(total: int | None, description: str, progress: bool | str, unit: str = "row") -> Any:
-    """A progress bar on stderr, or in a notebook: ``"auto"`` shows it after a second to who can see it, False never."""
-    with warnings.catch_warnings():  # it warns of notebooks without ipywidgets, which get the bar as text
+    """A progress bar on stderr, or in a notebook: ``"auto"`` shows it after a second to who can see
+    it, False never."""
+    # It warns of notebooks without ipywidgets, which get the bar as text.
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm
 
     seen = sys.stderr.isatty() or "ipykernel" in sys.modules
     hidden = progress is False or (progress == "auto" and not seen)
-    return tqdm(total=total, desc=description, unit=unit, disable=hidden, delay=1.0 if progress == "auto" else 0.0)
+    return tqdm(
+        total=total,
+        desc=description,
+        unit=unit,
+        disable=hidden,
+        delay=1.0 if progress == "auto" else 0.0,
+    )

@@ -14,7 +14,8 @@ from weightedshap.weights import WeightFamily
 
 @dataclass(frozen=True)
 class Candidates:
-    """Steps 1 and 2 on n rows: the m weights of the family, then those that references need beside them, M in all."""
+    """Steps 1 and 2 on n rows: the m weights of the family, then those that references need beside
+    them, M in all."""
 
     phi: FloatArray  # (n, M, d, k)
     orders: IntArray  # (n, M, d, k)
@@ -40,41 +41,64 @@ class Selection:
 
 
 def candidates(
-    judge: View, scorer: View, phi: FloatArray, errors: FloatArray | None, family: WeightFamily, utility: Utility
+    judge: View,
+    scorer: View,
+    phi: FloatArray,
+    errors: FloatArray | None,
+    family: WeightFamily,
+    utility: Utility,
 ) -> Candidates:
     """Attributions φ_w of every weight, their rankings and recovery curves, and T(φ_w).
 
-    `phi` and `errors` (n, M, d, k) are those under `family.with_references`. Curves are drawn on `judge`; `scorer` is
-    the same, unless the utility asks for a game of its own.
+    `phi` and `errors` (n, M, d, k) are those under `family.with_references`. Curves are drawn on
+    `judge`; `scorer` is the same, unless the utility asks for a game of its own.
     """
-    unknown, m, read_off = np.isnan(phi).any(axis=2, keepdims=True), len(family), utility.of_recovery
+    unknown = np.isnan(phi).any(axis=2, keepdims=True)
+    m = len(family)
+    read_off = utility.of_recovery
     orders = order_of(np.nan_to_num(phi) if unknown.any() else phi, axis=2)
-    curves = np.where(unknown, np.nan, recovery(judge, orders)) if unknown.any() else recovery(judge, orders)
+    curves = (
+        np.where(unknown, np.nan, recovery(judge, orders))
+        if unknown.any()
+        else recovery(judge, orders)
+    )
     scores = scored(utility, scorer, phi[:, :m]) if read_off is None else read_off(curves[:, :m])
     return Candidates(phi, orders, curves, scores, errors)
 
 
 def paired(of_games: Sequence[FloatArray], m: int) -> FloatArray:
-    """(n, M, …) of each game → (n, G·m + M − m, …): the m weights of every game, then the references of the first."""
+    """(n, M, …) of each game → (n, G·m + M − m, …): the m weights of every game, then the
+    references of the first."""
     if len(of_games) == 1:
         return of_games[0]
     return np.concatenate([*(one[:, :m] for one in of_games), of_games[0][:, m:]], axis=1)
 
 
 def select(found: Candidates, family: WeightFamily, index: IntArray | None = None) -> Selection:
-    """The weight w* ∈ W whose attribution φ_w has the highest utility T (Algorithm 1), at every row and output.
+    """The weight w* ∈ W whose attribution φ_w has the highest utility T (Algorithm 1), at every row
+    and output.
 
     1. φ_w(x_i) = Σ_j w_j Δ_j(x_i) for every w ∈ W: `Candidates.phi`.
     2. T(φ_w) for every w: `Candidates.scores`.
-    3. w* = argmax; see `best_weight` for ties. A weight that all rows share comes as `index` (n, k).
+    3. w* = argmax; see `best_weight` for ties. A weight that all rows share comes as `index` (n,
+       k).
     """
     if index is None:
         index = best_weight(np.moveaxis(found.scores, 1, -1), family)
-    weights, references = np.moveaxis(family.vectors[index], -1, 1), list(family.reference_positions)
-    values, orders, curves = (_at(array, index) for array in (found.phi, found.orders, found.recovery))
-    shapley, of_three, errors = found.phi[:, references[0]], found.recovery[:, references], found.errors
-    own, shapleys = (None, None) if errors is None else (_at(errors, index), errors[:, references[0]])
-    return Selection(index, weights, found.scores, values, orders, curves, own, shapley, shapleys, of_three)
+    weights = np.moveaxis(family.vectors[index], -1, 1)
+    references = list(family.reference_positions)
+    values, orders, curves = (
+        _at(array, index) for array in (found.phi, found.orders, found.recovery)
+    )
+    shapley = found.phi[:, references[0]]
+    of_three = found.recovery[:, references]
+    errors = found.errors
+    own, shapleys = (
+        (None, None) if errors is None else (_at(errors, index), errors[:, references[0]])
+    )
+    return Selection(
+        index, weights, found.scores, values, orders, curves, own, shapley, shapleys, of_three
+    )
 
 
 def _at(array: Array, index: IntArray) -> Array:
@@ -85,14 +109,18 @@ def _at(array: Array, index: IntArray) -> Array:
 def best_weight(scores: FloatArray, family: WeightFamily) -> IntArray:
     """Index of the chosen weight for scores (…, m).
 
-    Equal scores are common, as AUP sees the ranking alone. Of weights within 1e-12·|best| of the best the one nearest
-    to uniform in L2 is taken, then the lowest index (the paper's Algorithm 1 keeps the last, the authors' program the
-    first). A weight without a score (NaN: it uses a size that was never visited) cannot be chosen.
+    Equal scores are common, as AUP sees the ranking alone. Of weights within 1e-12·|best| of the
+    best the one nearest to uniform in L2 is taken, then the lowest index (the paper's Algorithm 1
+    keeps the last, the authors' program the first). A weight without a score (NaN: it uses a size
+    that was never visited) cannot be chosen.
     """
     usable = np.where(np.isnan(scores), -np.inf, scores)
     best = usable.max(axis=-1, keepdims=True)
     if np.isneginf(best).any():
-        raise ValueError("No weight of the family has a score. Raise `evaluations` so that every size is visited.")
+        raise ValueError(
+            "No weight of the family has a score. Raise `evaluations` so that every size is"
+            " visited."
+        )
     tied = usable >= best - 1e-12 * np.abs(best)
     return np.asarray(np.where(tied, family.nearness, len(family)).argmin(axis=-1))
 
@@ -103,8 +131,10 @@ def shared_weight(scores: FloatArray, family: WeightFamily) -> int:
 
 
 def careful_weight(scores: FloatArray, family: WeightFamily) -> int:
-    """Index of the weight nearest to uniform whose mean score is within one standard error of the best, paired."""
-    n, behind = len(scores), scores[:, [shared_weight(scores, family)]] - scores  # (n, m)
+    """Index of the weight nearest to uniform whose mean score is within one standard error of the
+    best, paired."""
+    n = len(scores)
+    behind = scores[:, [shared_weight(scores, family)]] - scores  # (n, m)
     error = behind.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.inf
     near = behind.mean(axis=0) <= error  # never where a score is NaN
     return int(np.where(near, family.nearness, len(family)).argmin())
@@ -121,4 +151,6 @@ SELECTIONS = ("per_row", *SHARED)
 
 def shared_index(scores: FloatArray, family: WeightFamily, how: str) -> IntArray:
     """(k,) the weight that all rows share, for scores (n, m, k) of all rows."""
-    return np.array([SHARED[how](scores[..., o], family) for o in range(scores.shape[-1])], dtype=np.intp)
+    return np.array(
+        [SHARED[how](scores[..., o], family) for o in range(scores.shape[-1])], dtype=np.intp
+    )

@@ -1,4 +1,5 @@
-"""T: how good an attribution is, larger is better: to people a function ``(game, f_x) → (phi[m, d] → score[m])``."""
+"""T: how good an attribution is, larger is better: to people a function ``(game, f_x) → (phi[m, d]
+→ score[m])``."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,9 +33,12 @@ class Utility:
     """
 
     name: str
-    score: Callable[[View, FloatArray], FloatArray]  # (view of a block of n rows, phi (n, m, d, k)) → (n, m, k)
+    # (view of a block of n rows, phi (n, m, d, k)) → (n, m, k).
+    score: Callable[[View, FloatArray], FloatArray]
     game: str | None = None  # that it asks for; None for the one that judges
-    of_recovery: Callable[[FloatArray], FloatArray] | None = None  # (n, m, d + 1, k) → (n, m, k), where curves suffice
+    of_recovery: Callable[[FloatArray], FloatArray] | None = (
+        None  # (n, m, d + 1, k) → (n, m, k), where curves suffice
+    )
     one_row: bool = False  # a user's function, which sees one row at a time
 
     def __call__(self, game: Game, f_x: float) -> Score:
@@ -42,9 +46,13 @@ class Utility:
         view = View(GivenBlock.of(game), np.array([[number_above("f_x", f_x, -np.inf)]]), (0,))
 
         def score(phi: FloatArray) -> FloatArray:
-            given, d = as_numbers_of("phi", phi), view.block.d
+            given = as_numbers_of("phi", phi)
+            d = view.block.d
             if given.ndim != 2 or given.shape[1] != d:
-                raise ValueError(f"`phi` must have shape (m, {d}), a row for each attribution; got {given.shape}.")
+                raise ValueError(
+                    f"`phi` must have shape (m, {d}), a row for each attribution; got"
+                    f" {given.shape}."
+                )
             return self.score(view, given[None, ..., None])[0, :, 0]
 
         return score
@@ -74,21 +82,32 @@ masked_inclusion = Utility("masked_inclusion", _by_recovery, game="baseline")
 The paper prints this sum without the minus; its text asks for it to be small.
 """
 
-UTILITIES: Mapping[str, Utility] = {"aup": aup, "exclusion": exclusion, "masked_inclusion": masked_inclusion}
+UTILITIES: Mapping[str, Utility] = {
+    "aup": aup,
+    "exclusion": exclusion,
+    "masked_inclusion": masked_inclusion,
+}
 """Utilities by name, as `weightedshap.Explainer` takes them."""
 
 
 def as_utility(utility: Any) -> Utility:
-    """A utility from a name, a utility, or a function; a function may ask for a game by its attribute `game`."""
+    """A utility from a name, a utility, or a function; a function may ask for a game by its
+    attribute `game`."""
     if isinstance(utility, str):
         return look_up("utility", utility, UTILITIES)
     if isinstance(utility, Utility):
         return utility
     if not callable(utility) or not _takes_two(utility):
         wanted = "a name or a function (game, f_x) → (phi[m, d] → score[m])"
-        got = f"{name_of(utility)}, which takes other arguments" if callable(utility) else type(utility).__name__
+        got = (
+            f"{name_of(utility)}, which takes other arguments"
+            if callable(utility)
+            else type(utility).__name__
+        )
         raise TypeError(f"`utility` must be {wanted}; got {got}.")
-    return Utility(name_of(utility), partial(_by_function, utility), **offered(utility, "game"), one_row=True)
+    return Utility(
+        name_of(utility), partial(_by_function, utility), **offered(utility, "game"), one_row=True
+    )
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:
@@ -102,7 +121,9 @@ def _takes_two(function: Callable[..., Any]) -> bool:
     return True
 
 
-def _by_function(utility: Callable[[Game, float], Score], view: View, phi: FloatArray) -> FloatArray:
+def _by_function(
+    utility: Callable[[Game, float], Score], view: View, phi: FloatArray
+) -> FloatArray:
     """(1, m, k) by a user's function of one row and output."""
     scorers = [utility(WalkingGame(block, axis=False), float(f_x[0])) for block, f_x in view.each()]
     if not all(map(callable, scorers)):
@@ -120,5 +141,7 @@ def scored(utility: Utility, view: View, phi: FloatArray) -> FloatArray:
         raise ValueError(f"The utility must return one score for each attribution, {shapes}.")
     if not np.isfinite(values[usable]).all():
         wanted = "a finite number, larger for a better attribution"
-        raise ValueError(f"The utility returned NaN or an infinite score. A score must be {wanted}.")
+        raise ValueError(
+            f"The utility returned NaN or an infinite score. A score must be {wanted}."
+        )
     return np.where(usable, values, np.nan)

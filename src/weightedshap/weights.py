@@ -12,20 +12,52 @@ from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, as_numbers_of, look_up, number_above, positive_integer
+from weightedshap.checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_numbers_of,
+    look_up,
+    number_above,
+    positive_integer,
+)
 from weightedshap.inputs.columns import equal_arrays
 from weightedshap.lazily import special
 
-__all__ = ["FAMILIES", "PAPER_PAIRS", "WeightFamily", "banzhaf", "beta", "beta_grid", "first", "last", "paper"]
+__all__ = [
+    "FAMILIES",
+    "PAPER_PAIRS",
+    "WeightFamily",
+    "banzhaf",
+    "beta",
+    "beta_grid",
+    "first",
+    "last",
+    "paper",
+]
 __all__ += ["shapley", "sizes", "wide"]
 
-PAPER_PAIRS = ((32, 1), (16, 1), (8, 1), (4, 1), (2, 1), (1, 1), (1, 2), (1, 4), (1, 8), (1, 16), (1, 32))
-"""(α, β) of the paper's Beta weights. The paper says 13 weights and prints 12; Beta(32, 1) is the 13th."""
+PAPER_PAIRS = (
+    (32, 1),
+    (16, 1),
+    (8, 1),
+    (4, 1),
+    (2, 1),
+    (1, 1),
+    (1, 2),
+    (1, 4),
+    (1, 8),
+    (1, 16),
+    (1, 32),
+)
+"""(α, β) of the paper's Beta weights. The paper says 13 weights and prints 12; Beta(32, 1) is the
+13th."""
 
 
 @dataclass(frozen=True, eq=False)
 class WeightFamily:
-    """m labels and vectors (m, d), non-negative rows that sum to one. Two families are compared with `equals`.
+    """m labels and vectors (m, d), non-negative rows that sum to one. Two families are compared
+    with `equals`.
 
     >>> (shapley(3) | WeightFamily("mine", [0.5, 0.25, 0.25])).labels
     ('Shapley', 'mine')
@@ -39,12 +71,21 @@ class WeightFamily:
         if not isinstance(self.labels, (str, list, tuple)):
             raise TypeError(f"`labels` must be a list of names; got {self.labels!r}.")
         labels = (self.labels,) if isinstance(self.labels, str) else tuple(map(str, self.labels))
-        if vectors.ndim != 2 or vectors.shape[1] < 1 or len(labels) != len(vectors) or not len(labels):
+        if (
+            vectors.ndim != 2
+            or vectors.shape[1] < 1
+            or len(labels) != len(vectors)
+            or not len(labels)
+        ):
             got = f"{len(labels)} labels and shape {vectors.shape}"
-            raise ValueError(f"A family needs one label for each row of `vectors` (m, d); got {got}.")
+            raise ValueError(
+                f"A family needs one label for each row of `vectors` (m, d); got {got}."
+            )
         fit = (np.isfinite(vectors) & (vectors >= 0)).all(axis=1)
         if not fit.all():
-            raise ValueError(f"Weights must be finite and not negative; {labels[fit.argmin()]!r} is not.")
+            raise ValueError(
+                f"Weights must be finite and not negative; {labels[fit.argmin()]!r} is not."
+            )
         totals = vectors.sum(axis=1)
         worst = np.abs(totals - 1).argmax()
         if np.abs(totals[worst] - 1) > 1e-9:
@@ -65,16 +106,27 @@ class WeightFamily:
     def equals(self, other: object) -> bool:
         """Whether labels and vectors are the same, to the bit."""
         mine = self.vectors
-        return isinstance(other, WeightFamily) and self.labels == other.labels and equal_arrays(mine, other.vectors)
+        return (
+            isinstance(other, WeightFamily)
+            and self.labels == other.labels
+            and equal_arrays(mine, other.vectors)
+        )
 
     def __or__(self, other: "WeightFamily") -> "WeightFamily":
         """Both families; of equal vectors the first label stays."""
         if not isinstance(other, WeightFamily):
             return NotImplemented
         if other.d != self.d:
-            raise ValueError(f"Cannot join weights for d = {self.d} with weights for d = {other.d}.")
-        labels, vectors = self.labels + other.labels, np.concatenate([self.vectors, other.vectors])
-        kept = [m for m in range(len(labels)) if m < len(self) or not _equal(vectors[m], vectors[:m]).any()]
+            raise ValueError(
+                f"Cannot join weights for d = {self.d} with weights for d = {other.d}."
+            )
+        labels = self.labels + other.labels
+        vectors = np.concatenate([self.vectors, other.vectors])
+        kept = [
+            m
+            for m in range(len(labels))
+            if m < len(self) or not _equal(vectors[m], vectors[:m]).any()
+        ]
         return WeightFamily(tuple(labels[m] for m in kept), vectors[kept])
 
     @cached_property
@@ -84,19 +136,23 @@ class WeightFamily:
 
     @cached_property
     def with_sizes(self) -> FloatArray:
-        """(M + d, d) the vectors of `with_references`, and all weight on each size: what φ and Δ are read off under."""
+        """(M + d, d) the vectors of `with_references`, and all weight on each size: what φ and Δ
+        are read off under."""
         return np.concatenate([self.with_references.vectors, np.eye(self.d)])
 
     @cached_property
     def reference_positions(self) -> tuple[int, int, int]:
         """Where the Shapley, first and last weights stand in `with_references`."""
         vectors = self.with_references.vectors
-        uniform, alone, left_out = (_equal(make(self.d).vectors[0], vectors).argmax() for make in REFERENCES.values())
+        uniform, alone, left_out = (
+            _equal(make(self.d).vectors[0], vectors).argmax() for make in REFERENCES.values()
+        )
         return int(uniform), int(alone), int(left_out)
 
     @cached_property
     def nearness(self) -> IntArray:
-        """(m,) rank of each weight by its L2 distance from uniform, of equals the lower index first."""
+        """(m,) rank of each weight by its L2 distance from uniform, of equals the lower index
+        first."""
         distance = np.sqrt(((self.vectors - 1 / self.d) ** 2).sum(axis=1)).round(12)
         return np.argsort(np.argsort(distance, kind="stable"))
 
@@ -116,7 +172,8 @@ class WeightFamily:
         return int(found[0]) if len(found) else None
 
     def phi(self, delta: FloatArray) -> FloatArray:
-        """φ_w(x_i) = Σ_j w_j Δ_j(x_i) for every w (Equation 5): (…, d, d) → (…, m, d); NaN where w uses a NaN."""
+        """φ_w(x_i) = Σ_j w_j Δ_j(x_i) for every w (Equation 5): (…, d, d) → (…, m, d); NaN where w
+        uses a NaN."""
         if not np.isnan(delta).any():
             return np.asarray(self.vectors @ delta)
         used = np.asarray(self.vectors @ np.nan_to_num(delta))
@@ -136,8 +193,9 @@ def _equal(vector: FloatArray, vectors: FloatArray) -> BoolArray:
 def beta(d: int, alpha: float, beta: float) -> WeightFamily:
     """w_j = C(d−1, j−1) · B(j+β−1, d−j+α) / B(α, β), the paper's Beta weight.
 
-    Beta(16, 1) favours small coalitions, Beta(1, 16) large ones, Beta(1, 1) is uniform and gives the Shapley value. By
-    the ratios ``w_{j+1}/w_j = (d−j)/j · (j+β−1)/(d−j+α−1)`` in log space, so nothing overflows at any d.
+    Beta(16, 1) favours small coalitions, Beta(1, 16) large ones, Beta(1, 1) is uniform and gives
+    the Shapley value. By the ratios ``w_{j+1}/w_j = (d−j)/j · (j+β−1)/(d−j+α−1)`` in log space, so
+    nothing overflows at any d.
 
     Examples
     --------
@@ -145,7 +203,8 @@ def beta(d: int, alpha: float, beta: float) -> WeightFamily:
     array([[0.333, 0.333, 0.333]])
     """
     d = positive_integer("d", d)
-    alpha, beta = number_above("alpha", alpha, 0), number_above("beta", beta, 0)
+    alpha = number_above("alpha", alpha, 0)
+    beta = number_above("beta", beta, 0)
     j = np.arange(1, d, dtype=np.float64)
     steps = np.log((d - j) / j) + np.log((j + beta - 1) / (d - j + alpha - 1))
     return WeightFamily((f"Beta({alpha:g},{beta:g})",), _from_log(np.cumsum([0.0, *steps])))
@@ -161,12 +220,15 @@ def beta_grid(d: int, values: Sequence[float] = (1, 2, 4, 8, 16, 32)) -> WeightF
     """Beta(α, β) for all pairs of `values`, from small coalitions to large ones."""
     if not np.size(given := as_numbers_of("values", values)) or (given <= 0).any():
         raise ValueError(f"`values` must be positive numbers; got {values!r}.")
-    pairs = sorted(product(given.ravel(), repeat=2), key=lambda pair: (pair[1] / pair[0], sum(pair)))
+    pairs = sorted(
+        product(given.ravel(), repeat=2), key=lambda pair: (pair[1] / pair[0], sum(pair))
+    )
     return reduce(or_, (beta(d, *pair) for pair in pairs))
 
 
 def banzhaf(d: int, p: float = 0.5) -> WeightFamily:
-    """w_j = C(d−1, j−1) p^{j−1} (1−p)^{d−j}: others are known with probability p; 1/2 gives the Banzhaf value."""
+    """w_j = C(d−1, j−1) p^{j−1} (1−p)^{d−j}: others are known with probability p; 1/2 gives the
+    Banzhaf value."""
     d = positive_integer("d", d)
     if isinstance(p, bool) or not isinstance(p, (int, float, np.floating)) or not 0 <= p <= 1:
         raise ValueError(f"Banzhaf weights need a probability 0 ≤ p ≤ 1; got {p!r}.")
@@ -198,16 +260,25 @@ def shapley(d: int) -> WeightFamily:
 
 
 def paper(d: int) -> WeightFamily:
-    """The paper's 13 weights: first, Beta(32,1) … Beta(1,1) … Beta(1,32), last. For d = 1 they are one vector."""
+    """The paper's 13 weights: first, Beta(32,1) … Beta(1,1) … Beta(1,32), last. For d = 1 they are
+    one vector."""
     return first(d) | reduce(or_, (beta(d, *pair) for pair in PAPER_PAIRS)) | last(d)
 
 
 def wide(d: int) -> WeightFamily:
     """The paper's 13, a grid of two-sided Beta weights, and weighted Banzhaf for p = 0.1 … 0.9."""
-    return paper(d) | beta_grid(d) | reduce(or_, (banzhaf(d, p) for p in np.linspace(0.1, 0.9, 9).round(1)))
+    return (
+        paper(d)
+        | beta_grid(d)
+        | reduce(or_, (banzhaf(d, p) for p in np.linspace(0.1, 0.9, 9).round(1)))
+    )
 
 
-REFERENCES: Mapping[str, Callable[[int], WeightFamily]] = {"shapley": shapley, "first": first, "last": last}
+REFERENCES: Mapping[str, Callable[[int], WeightFamily]] = {
+    "shapley": shapley,
+    "first": first,
+    "last": last,
+}
 """The weights whose curves are always told beside the chosen ones."""
 
 FAMILIES: Mapping[str, Callable[[int], WeightFamily]] = {
@@ -223,7 +294,11 @@ def as_family(family: Any, d: int) -> WeightFamily:
     made = family if isinstance(family, WeightFamily) else family(d) if callable(family) else None
     if not isinstance(made, WeightFamily):
         got = type(family if made is None else made).__name__
-        raise TypeError(f"`family` must be a name, a WeightFamily, or a function d → WeightFamily; got {got}.")
+        raise TypeError(
+            f"`family` must be a name, a WeightFamily, or a function d → WeightFamily; got {got}."
+        )
     if made.d != d:
-        raise ValueError(f"The weight family is made for d = {made.d} players but the game has {d}.")
+        raise ValueError(
+            f"The weight family is made for d = {made.d} players but the game has {d}."
+        )
     return made

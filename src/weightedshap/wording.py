@@ -1,15 +1,18 @@
-"""Numbers as people write them, in prints, figures, report and command line: 207,327 · 13.6 % smaller · 1 row."""
+"""Numbers as people write them, in prints, figures, report and command line: 207,327 · 13.6 %
+smaller · 1 row."""
 
 import math
 
 import numpy as np
 import numpy.typing as npt
 
-SMALLEST, LARGEST = 1e-4, 1e15  # sizes outside are written with a power of ten
+SMALLEST = 1e-4
+LARGEST = 1e15  # sizes outside are written with a power of ten
 
 
 def number(value: float, digits: int = 4, sign: bool = False) -> str:
-    """A number to so many digits, the whole ones in full: 0.0432, 207,327, −3; a power of ten if tiny or huge."""
+    """A number to so many digits, the whole ones in full: 0.0432, 207,327, −3; a power of ten if
+    tiny or huge."""
     if not math.isfinite(value):
         return "?" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if value and not SMALLEST <= abs(value) < LARGEST:
@@ -34,7 +37,8 @@ def _at(value: float, places: int) -> str:
 
 
 def with_margin(value: float, margin: float, digits: int = 4) -> str:
-    """``0.123 ± 0.004``, to the first two digits of the margin; ``0.1234 ± ?`` where that is unknown."""
+    """``0.123 ± 0.004``, to the first two digits of the margin; ``0.1234 ± ?`` where that is
+    unknown."""
     if not math.isfinite(margin) or margin <= 0 or not math.isfinite(value):
         return number(value, digits) + ("" if margin == 0 else f" ± {number(margin, 2)}")
     if not SMALLEST <= margin < LARGEST:
@@ -50,21 +54,27 @@ def percent(share: float, digits: int = 0) -> str:
     least = 10.0**-digits
     text = _at(100 * share, digits)
     if 0 < share < 1 and float(text) in (0.0, 100.0):
-        return f"< {_at(least, digits)} %" if float(text) == 0 else f"> {_at(100 - least, digits)} %"
+        return (
+            f"< {_at(least, digits)} %" if float(text) == 0 else f"> {_at(100 - least, digits)} %"
+        )
     return f"{text} %"
 
 
 def percents(shares: npt.ArrayLike) -> list[str]:
-    """Whole percentages of shares that make up 1, and add up to 100: those cut most are rounded up."""
+    """Whole percentages of shares that make up 1, and add up to 100: those cut most are rounded
+    up."""
     exact = 100 * np.asarray(shares, dtype=np.float64)
     whole = np.floor(exact + 1e-9)
-    up = np.argsort(-(exact - whole), kind="stable")[: max(0, round(float(exact.sum() - whole.sum())))]
+    up = np.argsort(-(exact - whole), kind="stable")[
+        : max(0, round(float(exact.sum() - whole.sum())))
+    ]
     whole[up] += 1
     return [f"{part:.0f} %" for part in whole]
 
 
 def compared(change: float, less: str = "smaller", more: str = "larger", digits: int = 1) -> str:
-    """A relative change in words: −0.136 is ``13.6 % smaller``; ``the same`` where rounding leaves nothing."""
+    """A relative change in words: −0.136 is ``13.6 % smaller``; ``the same`` where rounding leaves
+    nothing."""
     if not math.isfinite(change):
         return "not comparable"
     if round(100 * change, digits) == 0:

@@ -1,1 +1,2 @@
-"""The paper's experiments: its datasets, its prediction models, and one function per figure and table."""
+"""The paper's experiments: its datasets, its prediction models, and one function per figure and
+table."""

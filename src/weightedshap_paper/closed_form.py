@@ -1,4 +1,5 @@
-"""The paper's Section 3 and its example: two features, a hundred features, and the errors of estimates."""
+"""The paper's Section 3 and its example: two features, a hundred features, and the errors of
+estimates."""
 
 from __future__ import annotations
 
@@ -23,13 +24,18 @@ ORDERS = 1400  # of the features, walked for each row: about where the paper's s
 SWEEP = tuple(round(0.1 * k, 1) for k in range(10))
 TWO_MODELS = {"1.5x1+x2": (1.5, 1.0), "0.5x1+x2": (0.5, 1.0)}
 ENDS = {"first": "Δ_1", "Shapley": "Shapley", "last": "Δ_d"}
-WHERE = {"learned": "on the learned game", "true": "same orders on the true game", "exact": "with exact Δ"}
+WHERE = {
+    "learned": "on the learned game",
+    "true": "same orders on the true game",
+    "exact": "with exact Δ",
+}
 PAPER_AREAS = {"last": "1.49 ± 0.06", "Shapley": "1.65 ± 0.08", "WeightedSHAP": "0.77 ± 0.03"}
 PAPER_ERRORS = {"last": "9.23 ± 0.02", "Shapley": "6.16 ± 0.04", "WeightedSHAP": "7.90 ± 0.11"}
 
 
 def wrong_choice(beta: FloatArray, rho: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """ℰ(1) − ℰ(2) at points x (n, 2), ℰ(k) = |f(x) − E[f(X) | x_k]|, and whether Shapley ranks the wrong one first."""
+    """ℰ(1) − ℰ(2) at points x (n, 2), ℰ(k) = |f(x) − E[f(X) | x_k]|, and whether Shapley ranks the
+    wrong one first."""
     delta = contributions(x, beta, rho)  # (n, 2, 2)
     left = np.abs((x @ beta)[:, None] - delta[:, 0])  # v({k}) = Δ_1(x_k)
     shapley = np.abs(delta.mean(axis=1))
@@ -44,14 +50,17 @@ def square(cells: int, half: float = 2.0) -> FloatArray:
 
 def run_two(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
     """The share of the square where Shapley picks the wrong feature, for ρ = 0, 0.1, … 0.9."""
-    points, beta = square(200 if settings.quick else 800), np.array(TWO_MODELS[case.name])
+    points = square(200 if settings.quick else 800)
+    beta = np.array(TWO_MODELS[case.name])
     return {"rho": SWEEP, "share": [wrong_choice(beta, rho, points)[1].mean() for rho in SWEEP]}
 
 
 def claims_two(runs: Runs) -> list[Claim]:
     share = {case.words: dict(zip(of[0]["rho"], of[0]["share"])) for case, of in runs.items()}
     text = "Two features: there is a region where Shapley picks the less influential feature"
-    shown = "; ".join(f"{case}: {of[0.2]:.1%} at ρ = 0.2, {of[0.6]:.1%} at 0.6" for case, of in share.items())
+    shown = "; ".join(
+        f"{case}: {of[0.2]:.1%} at ρ = 0.2, {of[0.6]:.1%} at 0.6" for case, of in share.items()
+    )
     present = [of[rho] > 0.001 for of in share.values() for rho in CORRELATIONS]
     claims = [Claim(text, "in all four panels", shown, present)]
     text = "Two features: that region grows with the correlation"
@@ -66,7 +75,9 @@ def draw_two(runs: Runs) -> Figure:
         for name, beta in TWO_MODELS.items()
         for rho in CORRELATIONS
     }
-    return figures.two_features(panels, {case.words: (of[0]["rho"], of[0]["share"]) for case, of in runs.items()})
+    return figures.two_features(
+        panels, {case.words: (of[0]["rho"], of[0]["share"]) for case, of in runs.items()}
+    )
 
 
 def run_hundred(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
@@ -82,7 +93,9 @@ def run_hundred(case: Case, settings: Settings, rng: np.random.Generator) -> Num
 
 
 def claims_hundred(runs: Runs) -> list[Claim]:
-    areas = {case: {name: across(of, "area", name).mean() for name in ENDS} for case, of in runs.items()}
+    areas = {
+        case: {name: across(of, "area", name).mean() for name in ENDS} for case, of in runs.items()
+    }
     every = [run["area"] for of in runs.values() for run in of]
     ordered = [of["last"] < of["Shapley"] < of["first"] for of in every]
     shown = "; ".join(
@@ -90,7 +103,14 @@ def claims_hundred(runs: Runs) -> list[Claim]:
         for case, of in areas.items()
     )
     text = "d = 100: area of Δ_d < Shapley < Δ_1 (areas divided by d)"
-    claims = [Claim(text, "order in both settings", f"{shown}; in {sum(ordered)} of {len(every)} runs", ordered)]
+    claims = [
+        Claim(
+            text,
+            "order in both settings",
+            f"{shown}; in {sum(ordered)} of {len(every)} runs",
+            ordered,
+        )
+    ]
     gaps = {case: of["Shapley"] - of["last"] for case, of in areas.items()}
     if len(gaps) == len(CORRELATIONS):
         text = "d = 100: the gap between Shapley and Δ_d is larger at ρ = 0.6"
@@ -99,9 +119,13 @@ def claims_hundred(runs: Runs) -> list[Claim]:
     return claims
 
 
-def estimated(case: Case, settings: Settings, rng: np.random.Generator) -> tuple[LinearGaussian, ws.Explanation]:
+def estimated(
+    case: Case, settings: Settings, rng: np.random.Generator
+) -> tuple[LinearGaussian, ws.Explanation]:
     """The same setting, and an explanation by a learned game in the place of the known one."""
-    problem = LinearGaussian.drawn(case.rho, settings.rows, rng, n=3000 if settings.quick else 10_000)
+    problem = LinearGaussian.drawn(
+        case.rho, settings.rows, rng, n=3000 if settings.quick else 10_000
+    )
     walks = partial(ws.estimators.permutation, evaluations=ORDERS * (len(problem.beta) + 1))
     explainer = ws.Explainer(
         problem.predict,
@@ -124,46 +148,67 @@ def relative_difference(a: FloatArray, b: FloatArray) -> FloatArray:
 def run_example(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
     """Areas (divided by d) and estimation errors of Δ_d, Shapley and WeightedSHAP.
 
-    Weights are chosen on the learned game. Areas are measured on the learned and on the true game; errors are √Σ_i of
-    squared relative differences between φ̂_w and the true φ_w of the same w.
+    Weights are chosen on the learned game. Areas are measured on the learned and on the true game;
+    errors are √Σ_i of squared relative differences between φ̂_w and the true φ_w of the same w.
     """
     problem, explanation = estimated(case, settings, rng)
-    d, family = len(problem.beta), explanation.family
-    true, learned = (family.phi(delta) for delta in (problem.contributions(), np.asarray(explanation.contributions)))
+    d = len(problem.beta)
+    family = explanation.family
+    true, learned = (
+        family.phi(delta)
+        for delta in (problem.contributions(), np.asarray(explanation.contributions))
+    )
     areas = {
         "learned": -explanation.scores / d,
         "true": area(problem.recovery(order_of(learned))) / d,
         "exact": area(problem.recovery(order_of(true))) / d,
     }
     uniform, _, last = family.reference_positions
-    chosen = {"last": last, "Shapley": uniform, "WeightedSHAP": best_weight(explanation.scores, family)}
+    chosen = {
+        "last": last,
+        "Shapley": uniform,
+        "WeightedSHAP": best_weight(explanation.scores, family),
+    }
     exact = chosen | {"WeightedSHAP": best_weight(-areas["exact"], family)}
     return {
-        "area": {where: _picked(of, exact if where == "exact" else chosen) for where, of in areas.items()},
+        "area": {
+            where: _picked(of, exact if where == "exact" else chosen) for where, of in areas.items()
+        },
         "error": _picked(np.sqrt((relative_difference(learned, true) ** 2).sum(axis=-1)), chosen),
         "distance": _picked(np.sqrt(((learned - true) ** 2).sum(axis=-1)), chosen),
-        "twelve_weights": areas["learned"][:, [label != MISSING for label in family.labels]].min(axis=1).mean(),
+        "twelve_weights": (
+            areas["learned"][:, [label != MISSING for label in family.labels]].min(axis=1).mean()
+        ),
         "relative_error": explanation.game_info.get("relative_error"),
     }
 
 
 def _picked(values: FloatArray, chosen: Numbers) -> dict[str, tuple[float, float]]:
-    """Mean and standard error over rows of a table (rows, weights), at the weight that each row chose."""
+    """Mean and standard error over rows of a table (rows, weights), at the weight that each row
+    chose."""
     columns = {name: values[np.arange(len(values)), at] for name, at in chosen.items()}
-    return {name: (column.mean(), column.std() / np.sqrt(len(column))) for name, column in columns.items()}
+    return {
+        name: (column.mean(), column.std() / np.sqrt(len(column)))
+        for name, column in columns.items()
+    }
 
 
 def _claims_of_example(case: Case, runs: Sequence[Numbers]) -> list[Claim]:
     title = f"Example, {case.words}"
     areas = {where: _means(runs, "area", where) for where in WHERE}
-    error, distance = _means(runs, "error"), _means(runs, "distance")
+    error = _means(runs, "error")
+    distance = _means(runs, "distance")
     ratios = {where: of["WeightedSHAP"] / of["last"] for where, of in areas.items()}
     shown = "; ".join(f"{WHERE[where]} {_three(of)}" for where, of in areas.items())
-    twelve = f"with 12 weights, without Beta(32,1), {across(runs, 'twelve_weights').mean():.2f} on the learned game"
+    twelve = (
+        f"with 12 weights, without Beta(32,1), {across(runs, 'twelve_weights').mean():.2f} on the"
+        " learned game"
+    )
     measured = [areas[where] for where in ("learned", "true")]
     return [
         Claim(
-            f"{title}: WeightedSHAP has the smallest area of Δ_d, Shapley, WeightedSHAP (divided by d)",
+            f"{title}: WeightedSHAP has the smallest area of Δ_d, Shapley, WeightedSHAP (divided"
+            " by d)",
             ", ".join(PAPER_AREAS.values()),
             f"{shown}; {twelve}",
             [all(of["WeightedSHAP"] < of[name] for of in measured) for name in ("last", "Shapley")],
@@ -184,7 +229,8 @@ def _claims_of_example(case: Case, runs: Sequence[Numbers]) -> list[Claim]:
 
 
 def _means(runs: Sequence[Numbers], *keys: str) -> dict[str, float]:
-    """Means over the runs of Δ_d, Shapley and WeightedSHAP, each of which stands there with a standard error."""
+    """Means over the runs of Δ_d, Shapley and WeightedSHAP, each of which stands there with a
+    standard error."""
     return {name: float(across(runs, *keys, name, 0).mean()) for name in PAPER_AREAS}
 
 
@@ -195,14 +241,20 @@ def _three(values: Numbers) -> str:
 def run_relative(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
     """The relative difference of Δ̂_j and Δ_j, a mean over features and rows, for every size j."""
     problem, explanation = estimated(case, settings, rng)
-    difference = relative_difference(np.asarray(explanation.contributions), problem.contributions())  # (m, d, d)
+    # (m, d, d).
+    difference = relative_difference(np.asarray(explanation.contributions), problem.contributions())
     mean, margin = mean_interval(difference.mean(axis=-1))
-    return {"difference": mean, "margin": margin, "relative_error": explanation.game_info.get("relative_error")}
+    return {
+        "difference": mean,
+        "margin": margin,
+        "relative_error": explanation.game_info.get("relative_error"),
+    }
 
 
 def _largest_at_last(case: Case, curves: FloatArray) -> Claim:
     """The claim from curves (runs, d) over the sizes."""
-    curve, d = curves.mean(axis=0), curves.shape[1]
+    curve = curves.mean(axis=0)
+    d = curves.shape[1]
     return Claim(
         f"Estimates, {case.words}: the relative difference is largest at j = d",
         "at j = 100",
@@ -228,26 +280,40 @@ HUNDRED = Experiment(
     lambda runs: figures.recovery({case.words: of[0] for case, of in runs.items()}, ENDS),
     claims_hundred,
     depends=("seed", "rows"),
-    notes=("The figure shows the first run, and 95 % intervals over its rows; the areas above are means of all runs.",),
+    notes=(
+        (
+            "The figure shows the first run, and 95 % intervals over its rows; the areas above are"
+            " means of all runs."
+        ),
+    ),
 )
 EXAMPLE = Experiment(
     "the example: areas and estimation errors of Δ_d, Shapley and WeightedSHAP at ρ = 0.6",
     lambda settings: [Case(game=settings.game, rho=0.6)],
     run_example,
-    claims=lambda runs: [claim for case, of in runs.items() for claim in _claims_of_example(case, of)],
+    claims=lambda runs: [
+        claim for case, of in runs.items() for claim in _claims_of_example(case, of)
+    ],
     game="neural_surrogate",
     notes=(
-        "The paper's areas are sums over k divided by d; with exact Δ its Shapley area is met and its Δ_d area is not, "
-        "so its example is read as one of estimates.",
-        "The paper does not say what its estimation error is. Here it is √Σ_i of squared relative differences, the "
-        "norm that gives numbers of the printed size (10 if every difference is 1).",
+        (
+            "The paper's areas are sums over k divided by d; with exact Δ its Shapley area is met"
+            " and its Δ_d area is not, so its example is read as one of estimates."
+        ),
+        (
+            "The paper does not say what its estimation error is. Here it is √Σ_i of squared"
+            " relative differences, the norm that gives numbers of the printed size (10 if every"
+            " difference is 1)."
+        ),
     ),
 )
 RELATIVE = Experiment(
     "the relative difference of estimated and true contributions, by size",
     lambda settings: [Case(game=settings.game, rho=rho) for rho in reversed(CORRELATIONS)],
     run_relative,
-    lambda runs: figures.by_size({case.words: across(of, "difference").mean(axis=0) for case, of in runs.items()}),
+    lambda runs: figures.by_size(
+        {case.words: across(of, "difference").mean(axis=0) for case, of in runs.items()}
+    ),
     lambda runs: [_largest_at_last(case, across(of, "difference")) for case, of in runs.items()],
     game="neural_surrogate",
 )

@@ -12,14 +12,33 @@ from weightedshap.checks import UnknownName, look_up
 @click.command()
 @click.argument("name", required=False)
 @click.option("--list", "show", is_flag=True, help="Name the experiments and stop.")
-@click.option("--runs", type=click.IntRange(1), help="Independent runs.  [default: 10, or 2 with --quick]")
-@click.option("--rows", type=click.IntRange(2), help="Rows explained in a run.  [default: 100, or 20 with --quick]")
+@click.option(
+    "--runs", type=click.IntRange(1), help="Independent runs.  [default: 10, or 2 with --quick]"
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(2),
+    help="Rows explained in a run.  [default: 100, or 20 with --quick]",
+)
 @click.option("--game", help="The conditional game.  [default: the experiment's own]")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 @click.option("--quick", is_flag=True, help="Fewer runs, rows and data: to see that it works.")
-@click.option("--results", default="results", show_default=True, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--authors-order", is_flag=True, help="Balance fraud before the split, as the authors' program does.")
-@click.option("--authors-stop", is_flag=True, help="Stop boosting when the loss or the error stalls, as theirs does.")
+@click.option(
+    "--results",
+    default="results",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+)
+@click.option(
+    "--authors-order",
+    is_flag=True,
+    help="Balance fraud before the split, as the authors' program does.",
+)
+@click.option(
+    "--authors-stop",
+    is_flag=True,
+    help="Stop boosting when the loss or the error stalls, as theirs does.",
+)
 @click.option("--quiet", is_flag=True, help="No progress bars and no text.")
 def reproduce(
     name: str | None,
@@ -36,7 +55,8 @@ def reproduce(
 ) -> None:
     """Redo the experiment NAME of the paper, or all of them, and write RESULTS.md.
 
-    Every finished run is kept in the folder of results: after an interruption, the same command goes on.
+    Every finished run is kept in the folder of results: after an interruption, the same command
+    goes on.
     """
     from weightedshap.games import GAMES
     from weightedshap_paper.experiment import Settings
@@ -46,16 +66,29 @@ def reproduce(
 
     if show or name is None:
         width = max(map(len, EXPERIMENTS))
-        click.echo("\n".join(f"{key:<{width}}  {experiment.title}" for key, experiment in EXPERIMENTS.items()))
+        click.echo(
+            "\n".join(
+                f"{key:<{width}}  {experiment.title}" for key, experiment in EXPERIMENTS.items()
+            )
+        )
         return
     try:
-        chosen = dict(EXPERIMENTS) if name == "all" else {name: look_up("experiment", name, EXPERIMENTS)}
+        chosen = (
+            dict(EXPERIMENTS) if name == "all" else {name: look_up("experiment", name, EXPERIMENTS)}
+        )
         if game is not None:
             look_up("game", game, GAMES)
-        runs, rows = runs or (2 if quick else 10), rows or (20 if quick else 100)
+        runs = runs or (2 if quick else 10)
+        rows = rows or (20 if quick else 100)
         settings = Settings(runs, rows, game or "", seed, quick, authors_order, authors_stop)
-        for key, experiment in EXPERIMENTS.items():  # RESULTS.md needs them all: refuse before hours of work
-            stored(results / f"{key}.json", experiment.configuration(settings) if key in chosen else None)
+        for (
+            key,
+            experiment,
+        ) in EXPERIMENTS.items():  # RESULTS.md needs them all: refuse before hours of work
+            stored(
+                results / f"{key}.json",
+                experiment.configuration(settings) if key in chosen else None,
+            )
         for key, experiment in chosen.items():
             run_experiment(results / f"{key}.json", experiment, settings, progress=not quiet)
             draw_figure(results, key, experiment)

@@ -1,8 +1,9 @@
 """The paper's datasets, prepared as its appendix describes: twelve tables and the MNIST images.
 
-Files are read from the directory named by the environment variable ``WEIGHTEDSHAP_DATA``, which also holds
-``MANIFEST.json`` with the SHA-256, the task and the columns of every file. Without the variable they are downloaded
-from OpenML (`weightedshap_paper.downloads`). ``gaussian`` is drawn, not read.
+Files are read from the directory named by the environment variable ``WEIGHTEDSHAP_DATA``, which
+also holds ``MANIFEST.json`` with the SHA-256, the task and the columns of every file. Without the
+variable they are downloaded from OpenML (`weightedshap_paper.downloads`). ``gaussian`` is drawn,
+not read.
 """
 
 from __future__ import annotations
@@ -70,18 +71,24 @@ class Images:
 def load(name: str) -> RawTable:
     """The dataset `name` from ``WEIGHTEDSHAP_DATA``, or from OpenML where the variable is not set.
 
-    The paper keeps "only the continuous features" and drops rows with a missing value: a column of words (``sex`` of
-    abalone) is left out, and so is a row where one of the numbers is missing. Raises `UnknownName`, `MissingData`, or a
-    ValueError if a file is not the one listed in ``MANIFEST.json``.
+    The paper keeps "only the continuous features" and drops rows with a missing value: a column of
+    words (``sex`` of abalone) is left out, and so is a row where one of the numbers is missing.
+    Raises `UnknownName`, `MissingData`, or a ValueError if a file is not the one listed in
+    ``MANIFEST.json``.
     """
     one_of("dataset", name, DATASETS)
     if name == "gaussian":
-        raise ValueError("'gaussian' is drawn, not stored. Call `gaussian(n, rng)` or `prepare('gaussian', rng)`.")
+        raise ValueError(
+            "'gaussian' is drawn, not stored. Call `gaussian(n, rng)` or `prepare('gaussian',"
+            " rng)`."
+        )
     task = "regression" if name in REGRESSION else "classification"
     features, y = _stored(name) if VARIABLE in os.environ else downloads.table(name)
     X = features.to_numpy(dtype=np.float64)
     complete = ~np.isnan(X).any(axis=1)
-    return RawTable(task, tuple(str(column) for column in features.columns), X[complete], y[complete])
+    return RawTable(
+        task, tuple(str(column) for column in features.columns), X[complete], y[complete]
+    )
 
 
 def mnist() -> Images:
@@ -98,8 +105,8 @@ def mnist() -> Images:
 def gaussian(n: int, rng: np.random.Generator, d: int = 30, rho: float = 0.25) -> RawTable:
     """Equicorrelated Gaussian features, and a label drawn from a logistic model of the first ten.
 
-    ``X ~ N(0, Σ)`` with ones on the diagonal of Σ and `rho` elsewhere, ``Y ~ Bern(1 / (1 + exp(−Xᵀβ)))``,
-    ``β = (1, 0.98, …, 0.82, 0, …, 0)``.
+    ``X ~ N(0, Σ)`` with ones on the diagonal of Σ and `rho` elsewhere, ``Y ~ Bern(1 / (1 +
+    exp(−Xᵀβ)))``, ``β = (1, 0.98, …, 0.82, 0, …, 0)``.
     """
     beta = np.zeros(d)
     beta[:10] = 1 - 0.02 * np.arange(10)
@@ -113,24 +120,28 @@ def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False)
     """The dataset `name` as the paper's experiments use it.
 
     1. At most 10,000 rows, at random, in random order.
-    2. Every column with mean 0 and variance 1, and the target of a regression too: the paper speaks of features
-       only, but its mean squared errors (0.53 on airfoil, where the target's variance is 47) are in such units.
-    3. Spurious columns until the table is three times as wide (`add_spurious`); not for ``gaussian``.
-    4. Parts of 70 % (training), 10 % (validation), 10 % (estimation: the paper's surrogate) and 10 % (test). The
-       test part has at least 100 rows, taken from validation and estimation if the table is small.
-    5. For ``fraud``, rows of the rare class are drawn again until the classes are even, in the training part
-       only: after the cut, so that no copy of a training row is in another part.
+    2. Every column with mean 0 and variance 1, and the target of a regression too: the paper speaks
+       of features only, but its mean squared errors (0.53 on airfoil, where the target's variance
+       is 47) are in such units.
+    3. Spurious columns until the table is three times as wide (`add_spurious`); not for
+       ``gaussian``.
+    4. Parts of 70 % (training), 10 % (validation), 10 % (estimation: the paper's surrogate) and 10
+       % (test). The test part has at least 100 rows, taken from validation and estimation if the
+       table is small.
+    5. For ``fraud``, rows of the rare class are drawn again until the classes are even, in the
+       training part only: after the cut, so that no copy of a training row is in another part.
 
     Parameters
     ----------
-    authors_order : take step 5 before step 2, as the authors' program does: copies of one card then stand in
-        several parts, and the test part is even too
+    authors_order : take step 5 before step 2, as the authors' program does: copies of one card then
+        stand in several parts, and the test part is even too
     """
     raw = gaussian(MAX_ROWS, rng) if name == "gaussian" else load(name)
     rows = rng.permutation(len(raw.X))[:MAX_ROWS]
     if authors_order and name in OVERSAMPLED:
         rows = rows[balanced_rows(raw.y[rows], rng)]
-    X, y = standardise(raw.X[rows]), raw.y[rows]
+    X = standardise(raw.X[rows])
+    y = raw.y[rows]
     if raw.task == "regression":
         y = standardise(y)
     names = raw.feature_names
@@ -138,30 +149,36 @@ def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False)
         X = add_spurious(X, rng)
         names += tuple(f"spurious_{i + 1}" for i in range(X.shape[1] - len(names)))
     train, val, est, test = _parts(len(X))
-    X_train, y_train = X[train], y[train]
+    X_train = X[train]
+    y_train = y[train]
     if name in OVERSAMPLED and not authors_order:
         drawn = balanced_rows(y_train, rng)
-        X_train, y_train = X_train[drawn], y_train[drawn]
-    return Prepared(raw.task, names, X_train, y_train, X[val], y[val], X[est], y[est], X[test], y[test])
+        X_train = X_train[drawn]
+        y_train = y_train[drawn]
+    return Prepared(
+        raw.task, names, X_train, y_train, X[val], y[val], X[est], y[est], X[test], y[test]
+    )
 
 
 def standardise(X: FloatArray) -> FloatArray:
-    """The columns of X (n, d), or one column (n,), with mean 0 and variance 1; a constant column becomes 0."""
+    """The columns of X (n, d), or one column (n,), with mean 0 and variance 1; a constant column
+    becomes 0."""
     deviation = X.std(axis=0)
     return np.asarray((X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
 
 
 def add_spurious(X: FloatArray, rng: np.random.Generator, times: int = 3) -> FloatArray:
-    """X (n, d) and columns that follow its own but tell nothing more about the target: (n, `times`·d).
+    """X (n, d) and columns that follow its own but tell nothing more about the target: (n,
+    `times`·d).
 
     One column at a time, p being the width reached so far::
 
         X_new = ρ / (1 + ρ(p−1)) · X 1_p + sqrt(1 − ρ² p / (1 + ρ(p−1))) · ε,    ε ~ N(0, 1)
 
-    with ρ the mean correlation between two different columns of the *original* X. The argument of the root is
-    ``(1 − ρ)(1 + ρp) / (1 + ρ(p−1))``: a negative ρ allows the construction only while 1 + ρp > 0. Where it
-    would fail before the last column, ρ = 0 is used throughout and the spurious columns are pure noise; the
-    paper does not say what it does then.
+    with ρ the mean correlation between two different columns of the *original* X. The argument of
+    the root is ``(1 − ρ)(1 + ρp) / (1 + ρ(p−1))``: a negative ρ allows the construction only while
+    1 + ρp > 0. Where it would fail before the last column, ρ = 0 is used throughout and the
+    spurious columns are pure noise; the paper does not say what it does then.
     """
     n, d = X.shape
     width = times * d
@@ -180,7 +197,8 @@ def add_spurious(X: FloatArray, rng: np.random.Generator, times: int = 3) -> Flo
 
 
 def mean_correlation(X: FloatArray) -> float:
-    """The mean off-diagonal correlation of the columns of X (n, d), constant columns left out; 0 if d < 2."""
+    """The mean off-diagonal correlation of the columns of X (n, d), constant columns left out; 0 if
+    d < 2."""
     varying = X[:, X.std(axis=0) > 0]
     d = varying.shape[1]
     if d < 2:
@@ -189,15 +207,18 @@ def mean_correlation(X: FloatArray) -> float:
 
 
 def balanced_rows(y: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Row numbers in random order: every row once, and rows of the rarer class again until both are even."""
-    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    """Row numbers in random order: every row once, and rows of the rarer class again until both are
+    even."""
+    positive = np.flatnonzero(y == 1)
+    negative = np.flatnonzero(y == 0)
     rare, common = sorted((positive, negative), key=len)
     again = rng.choice(rare, size=len(common) - len(rare))
     return rng.permutation(np.concatenate([common, rare, again]))
 
 
 def _parts(n: int) -> tuple[slice, slice, slice, slice]:
-    """Training, validation, estimation and test rows of a table of n rows already in random order."""
+    """Training, validation, estimation and test rows of a table of n rows already in random
+    order."""
     train = int(0.7 * n)
     test = n - max(int(0.1 * n), 100)
     val = (train + test) // 2
@@ -209,7 +230,9 @@ def _stored(name: str) -> tuple[pd.DataFrame, FloatArray]:
     path, entry = _checked_file(name)
     frame = pd.read_csv(path)
     _check_columns(path, expected=[*entry["features"], "target"], found=list(frame.columns))
-    return frame[entry["features"]].select_dtypes("number"), frame["target"].to_numpy(dtype=np.float64)
+    return frame[entry["features"]].select_dtypes("number"), frame["target"].to_numpy(
+        dtype=np.float64
+    )
 
 
 def _checked_file(name: str) -> tuple[Path, dict[str, Any]]:
@@ -218,16 +241,20 @@ def _checked_file(name: str) -> tuple[Path, dict[str, Any]]:
     manifest = directory / "MANIFEST.json"
     if not manifest.is_file():
         raise MissingData(
-            f"{manifest} is missing. Point {VARIABLE} at the directory that holds MANIFEST.json and the files, "
-            "or unset it to download the datasets from OpenML."
+            f"{manifest} is missing. Point {VARIABLE} at the directory that holds MANIFEST.json and"
+            " the files, or unset it to download the datasets from OpenML."
         )
     entries = json.loads(manifest.read_text(encoding="utf-8"))["datasets"]
     if name not in entries:
-        raise MissingData(f"{manifest} does not list {name!r}. It lists: {', '.join(sorted(entries))}.")
+        raise MissingData(
+            f"{manifest} does not list {name!r}. It lists: {', '.join(sorted(entries))}."
+        )
     entry: dict[str, Any] = entries[name]
     path = directory / entry["file"]
     if not path.is_file():
-        raise MissingData(f"{path} is missing. Copy it there, or unset {VARIABLE} to download it from OpenML.")
+        raise MissingData(
+            f"{path} is missing. Copy it there, or unset {VARIABLE} to download it from OpenML."
+        )
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != entry["sha256"]:
         raise ValueError(

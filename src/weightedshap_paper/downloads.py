@@ -1,4 +1,5 @@
-"""The paper's datasets from OpenML, cached by scikit-learn; numbers of rows, columns and positive rows are checked."""
+"""The paper's datasets from OpenML, cached by scikit-learn; numbers of rows, columns and positive
+rows are checked."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Source:
     features: int  # columns of numbers
     positive: tuple[str, ...] = ()  # labels of class 1; none for a regression
     positives: int | None = None  # rows of class 1, where known
-    subset: str = ""  # "rare": all of class 1, others up to 10,000 rows, as the authors' fraud; "even": 5,000 of each
+    # "rare": all of class 1, others up to 10,000 rows, as the authors' fraud; "even": 5,000 of each
+    subset: str = ""
 
 
 SOURCES = {
@@ -66,7 +68,9 @@ def table(name: str) -> tuple[pd.DataFrame, FloatArray]:
 def mnist() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Images (70000, 28, 28) and digits (70000,), the 60,000 for training first."""
     features, labels = _fetched("mnist", MNIST)
-    return features.to_numpy().reshape(-1, 28, 28).astype(np.uint8), labels.astype(str).to_numpy().astype(np.uint8)
+    return features.to_numpy().reshape(-1, 28, 28).astype(np.uint8), labels.astype(
+        str
+    ).to_numpy().astype(np.uint8)
 
 
 def _fetched(name: str, source: Source) -> tuple[pd.DataFrame, pd.Series[Any]]:
@@ -75,8 +79,9 @@ def _fetched(name: str, source: Source) -> tuple[pd.DataFrame, pd.Series[Any]]:
     target = [column for column in frame if str(column).lower() == source.target.lower()]
     if not target:
         raise ValueError(
-            f"OpenML dataset {source.openml} ({name}) lacks the column {source.target!r}; "
-            f"it has {', '.join(map(str, frame))}. Set WEIGHTEDSHAP_DATA to a directory with the stored files instead."
+            f"OpenML dataset {source.openml} ({name}) lacks the column {source.target!r}; it has"
+            f" {', '.join(map(str, frame))}. Set WEIGHTEDSHAP_DATA to a directory with the stored"
+            " files instead."
         )
     features = frame.drop(columns=target).select_dtypes("number")
     _check_number(name, source, "rows", len(frame), source.rows)
@@ -85,19 +90,26 @@ def _fetched(name: str, source: Source) -> tuple[pd.DataFrame, pd.Series[Any]]:
 
 
 def _frame(name: str, source: Source) -> pd.DataFrame:
-    """The whole dataset. Types are left to pandas, as scikit-learn stumbles over categories that are numbers."""
+    """The whole dataset. Types are left to pandas, as scikit-learn stumbles over categories that
+    are numbers."""
     from sklearn.datasets import fetch_openml
 
-    options = {"target_column": None, "as_frame": True, "parser": "pandas", "read_csv_kwargs": {"dtype": None}}
+    options = {
+        "target_column": None,
+        "as_frame": True,
+        "parser": "pandas",
+        "read_csv_kwargs": {"dtype": None},
+    }
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about retries; the last failure is raised
             return pd.DataFrame(fetch_openml(data_id=source.openml, **options).frame)
     except OSError as error:
         raise MissingData(
-            f"The dataset {name!r} could not be downloaded from OpenML ({source.openml}): {error}. "
-            "There are two ways to get it: set WEIGHTEDSHAP_DATA to a directory that holds MANIFEST.json and the data "
-            "files, or connect to the network and start again; downloads are kept in scikit-learn's data home."
+            f"The dataset {name!r} could not be downloaded from OpenML ({source.openml}): {error}."
+            " There are two ways to get it: set WEIGHTEDSHAP_DATA to a directory that holds"
+            " MANIFEST.json and the data files, or connect to the network and start again;"
+            " downloads are kept in scikit-learn's data home."
         ) from error
 
 
@@ -106,15 +118,20 @@ def _subset(y: FloatArray, subset: str) -> IntArray:
     if not subset:
         return np.arange(len(y))
     rng = np.random.default_rng(0)
-    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    positive = np.flatnonzero(y == 1)
+    negative = np.flatnonzero(y == 0)
     n = len(positive) if subset == "rare" else SUBSET // 2
-    drawn = [rng.choice(positive, n, replace=False), rng.choice(negative, SUBSET - n, replace=False)]
+    drawn = [
+        rng.choice(positive, n, replace=False),
+        rng.choice(negative, SUBSET - n, replace=False),
+    ]
     return np.sort(np.concatenate(drawn))
 
 
 def _check_number(name: str, source: Source, what: str, found: int, expected: int) -> None:
     if found != expected:
         raise ValueError(
-            f"OpenML dataset {source.openml} ({name}) has {found:,} {what}, not the {expected:,} that are known. "
-            "It was changed there: set WEIGHTEDSHAP_DATA to a directory with the stored files instead."
+            f"OpenML dataset {source.openml} ({name}) has {found:,} {what}, not the {expected:,}"
+            " that are known. It was changed there: set WEIGHTEDSHAP_DATA to a directory with the"
+            " stored files instead."
         )

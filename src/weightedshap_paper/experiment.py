@@ -29,7 +29,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class Case:
-    """A dataset or model by its name, else the linear-Gaussian setting; and the game that explains it, "" for none."""
+    """A dataset or model by its name, else the linear-Gaussian setting; and the game that explains
+    it, "" for none."""
 
     name: str = ""
     game: str = ""
@@ -54,7 +55,11 @@ class Case:
     def words(self) -> str:
         """The case for readers; the tree surrogate goes without saying."""
         setting = self.name or f"ρ = {self.rho}"
-        return setting if self.game in ("", "tree_surrogate") else f"{setting} ({self.game.replace('_', ' ')})"
+        return (
+            setting
+            if self.game in ("", "tree_surrogate")
+            else f"{setting} ({self.game.replace('_', ' ')})"
+        )
 
 
 Numbers = Mapping[str, Any]
@@ -88,22 +93,30 @@ class Claim:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure, table or number of the paper; `draw`, `claims`, `table` and `headline` are made of all runs."""
+    """One figure, table or number of the paper; `draw`, `claims`, `table` and `headline` are made
+    of all runs."""
 
     title: str
     cases: Callable[[Settings], Sequence[Case]]
     run: Callable[[Case, Settings, np.random.Generator], Numbers]
     draw: Callable[[Runs], Figure] | None = None
-    claims: Callable[[Runs], list[Claim]] = lambda runs: []  # lines of RESULTS.md; none where the paper says nothing
+    # Lines of RESULTS.md; none where the paper says nothing.
+    claims: Callable[[Runs], list[Claim]] = lambda runs: []
     table: Callable[[Runs], list[str]] = lambda runs: []  # further lines of RESULTS.md
     headline: Callable[[Runs], str] = lambda runs: ""  # what the summary says of it in a few words
-    depends: tuple[str, ...] = ("seed", "rows", "quick")  # the settings that change the numbers of a run
+    # The settings that change the numbers of a run.
+    depends: tuple[str, ...] = (
+        "seed",
+        "rows",
+        "quick",
+    )
     game: str = ""  # where none is asked for
     most_runs: int | None = None  # runs beyond these are not made, whatever is asked for
     notes: tuple[str, ...] = ()  # what the paper leaves open and what was chosen here
 
     def resolved(self, settings: Settings) -> Settings:
-        """The settings with the experiment's own game and number of runs: one if nothing is drawn at random."""
+        """The settings with the experiment's own game and number of runs: one if nothing is drawn
+        at random."""
         most = 1 if "seed" not in self.depends else self.most_runs or settings.runs
         return replace(settings, game=settings.game or self.game, runs=min(settings.runs, most))
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weightedshap_paper import closed_form, costs, default, family, mnist, stopping, summary, tabular
+from weightedshap_paper import (
+    closed_form,
+    costs,
+    default,
+    family,
+    mnist,
+    stopping,
+    summary,
+    tabular,
+)
 from weightedshap_paper.experiment import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {

@@ -1,4 +1,5 @@
-"""Twelve weights or thirteen: the paper speaks of 13 and prints 12. What the one that is missing changes."""
+"""Twelve weights or thirteen: the paper speaks of 13 and prints 12. What the one that is missing
+changes."""
 
 from __future__ import annotations
 
@@ -34,15 +35,24 @@ def run_weights(case: Case, settings: Settings, rng: np.random.Generator) -> Num
     numbers = {}
     for size, family in FAMILIES.items():
         evaluation = ws.evaluate(
-            setting.but(family=family), rows, judges="independent", methods=["WeightedSHAP"], metrics=[]
+            setting.but(family=family),
+            rows,
+            judges="independent",
+            methods=["WeightedSHAP"],
+            metrics=[],
         )
-        numbers[size] = {judge: evaluation.areas(judge).mean() / rows.shape[1] for judge in evaluation.judges}
+        numbers[size] = {
+            judge: evaluation.areas(judge).mean() / rows.shape[1] for judge in evaluation.judges
+        }
     return numbers
 
 
 def table_weights(runs: Runs) -> list[str]:
     """The change by the 13th weight, in percent, with 95 % intervals over the runs."""
-    lines = ["| | own game: 12 | 13 | change | independent game: 12 | 13 | change |", "|---|" + "---:|" * 6]
+    lines = [
+        "| | own game: 12 | 13 | change | independent game: 12 | 13 | change |",
+        "|---|" + "---:|" * 6,
+    ]
     for case, of in runs.items():
         cells = [cell for judge in JUDGES for cell in _cells(of, judge)]
         lines.append(f"| {case.words} | {' | '.join(cells)} |")

@@ -1,4 +1,5 @@
-"""The paper's figures, from numbers, in its colours: Δ_1 and WeightedSHAP red, Shapley green, Δ_d and MCI blue."""
+"""The paper's figures, from numbers, in its colours: Δ_1 and WeightedSHAP red, Shapley green, Δ_d
+and MCI blue."""
 
 from __future__ import annotations
 
@@ -12,26 +13,35 @@ from numpy.typing import ArrayLike
 
 from weightedshap.checks import FloatArray
 
-RED, GREEN, BLUE = "#C23B22", "#2E8B57", "#2F5DA8"
+RED = "#C23B22"
+GREEN = "#2E8B57"
+BLUE = "#2F5DA8"
 COLOURS = {"first": RED, "WeightedSHAP": RED, "Shapley": GREEN, "last": BLUE, "MCI": BLUE}
 DASHES = {"Shapley": "--", "last": "-.", "MCI": "-."}
 
 
-def two_features(panels: Mapping[str, tuple[FloatArray, FloatArray]], shares: Mapping[str, Any]) -> Figure:
-    """ℰ(1) − ℰ(2) over the square for each panel, black where Shapley is wrong; and the share of black by ρ."""
+def two_features(
+    panels: Mapping[str, tuple[FloatArray, FloatArray]], shares: Mapping[str, Any]
+) -> Figure:
+    """ℰ(1) − ℰ(2) over the square for each panel, black where Shapley is wrong; and the share of
+    black by ρ."""
     figure = Figure(figsize=(13, 2.9), layout="constrained")
     axes = figure.subplots(1, len(panels) + 1, width_ratios=[1] * len(panels) + [1.15])
     limit = max(float(np.abs(difference).max()) for difference, _ in panels.values())
     for ax, (title, (difference, wrong)) in zip(axes, panels.items()):
         cells = round(len(difference) ** 0.5)
         place = {"origin": "lower", "extent": (-2, 2, -2, 2), "interpolation": "nearest"}
-        image = ax.imshow(difference.reshape(cells, cells), cmap="RdBu_r", vmin=-limit, vmax=limit, **place)
+        image = ax.imshow(
+            difference.reshape(cells, cells), cmap="RdBu_r", vmin=-limit, vmax=limit, **place
+        )
         black = np.ma.masked_equal(wrong.reshape(cells, cells), False)
         ax.imshow(black, cmap="gray", vmin=0, vmax=2e9, **place)
         ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
     figure.colorbar(image, ax=list(axes[:-1]), label="ℰ(1) − ℰ(2)", shrink=0.9)
     for (name, (rho, share)), style in zip(shares.items(), ("o-", "s--")):
-        axes[-1].plot(rho, 100 * np.asarray(share), style, label=f"f = {name}", color="black", markersize=4)
+        axes[-1].plot(
+            rho, 100 * np.asarray(share), style, label=f"f = {name}", color="black", markersize=4
+        )
     axes[-1].set(xlabel="correlation ρ", ylabel="% of the square", title="black area")
     axes[-1].legend(frameon=False)
     return figure
@@ -42,11 +52,17 @@ def recovery(cases: Mapping[str, Any], names: Mapping[str, str]) -> Figure:
     figure = Figure(figsize=(6.4 * len(cases), 3), layout="constrained")
     axes = figure.subplots(1, 2 * len(cases), width_ratios=[2.2, 1] * len(cases))
     for (case, numbers), left, right in zip(cases.items(), axes[::2], axes[1::2]):
-        for method, mean, margin in zip(numbers["methods"], numbers["curve"], numbers["curve_margin"]):
+        for method, mean, margin in zip(
+            numbers["methods"], numbers["curve"], numbers["curve_margin"]
+        ):
             _band(left, method, mean, margin, names[method])
         left.set(xlabel="number of features added", ylabel="prediction recovery error", title=case)
         left.legend(frameon=False)
-        _bars(right, names, *([numbers[key][method] for method in names] for key in ("area", "area_margin")))
+        _bars(
+            right,
+            names,
+            *([numbers[key][method] for method in names] for key in ("area", "area_margin")),
+        )
         right.set(ylabel="area / d")
     return figure
 
@@ -54,14 +70,19 @@ def recovery(cases: Mapping[str, Any], names: Mapping[str, str]) -> Figure:
 def by_size(cases: Mapping[str, FloatArray]) -> Figure:
     """The relative difference as a function of the coalition size j = 1..d."""
     figure = Figure(figsize=(3.6 * len(cases), 2.8), layout="constrained")
-    for ax, (case, curve) in zip(np.ravel(figure.subplots(1, len(cases), sharey=True)), cases.items()):
+    for ax, (case, curve) in zip(
+        np.ravel(figure.subplots(1, len(cases), sharey=True)), cases.items()
+    ):
         ax.plot(np.arange(1, len(curve) + 1), curve, color="black")
         ax.set(xlabel="coalition size j", ylabel="relative difference", title=case)
     return figure
 
 
-def curves(panels: Mapping[str, Mapping[str, Any]], methods: Sequence[str], columns: int = 4) -> Figure:
-    """One panel for each dataset: mean curves over runs with 95 % intervals, from one feature on."""
+def curves(
+    panels: Mapping[str, Mapping[str, Any]], methods: Sequence[str], columns: int = 4
+) -> Figure:
+    """One panel for each dataset: mean curves over runs with 95 % intervals, from one feature
+    on."""
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(3 * min(columns, len(panels)), 2.4 * rows), layout="constrained")
     axes = np.ravel(figure.subplots(rows, min(columns, len(panels)), squeeze=False))
@@ -70,7 +91,8 @@ def curves(panels: Mapping[str, Mapping[str, Any]], methods: Sequence[str], colu
             mean, margin = of[method]
             _band(ax, method, mean[1:], margin[1:], method, start=1)
         heights = np.concatenate([of[method][0][1:] for method in methods])
-        room = 0.25 * max(float(np.ptp(heights)), 1e-9)  # intervals of few runs are wide, and cut off
+        # Intervals of few runs are wide, and cut off.
+        room = 0.25 * max(float(np.ptp(heights)), 1e-9)
         ax.set_ylim(heights.min() - room, heights.max() + room)
         ax.set_title(title, fontsize="small")
     for ax in axes[len(panels) :]:
@@ -80,25 +102,47 @@ def curves(panels: Mapping[str, Mapping[str, Any]], methods: Sequence[str], colu
     return figure
 
 
-def _band(ax: Axes, method: str, mean: ArrayLike, margin: ArrayLike, label: str, start: int = 0) -> None:
+def _band(
+    ax: Axes, method: str, mean: ArrayLike, margin: ArrayLike, label: str, start: int = 0
+) -> None:
     """A curve over k = start, start + 1, … with its interval."""
-    mean, margin = np.asarray(mean), np.nan_to_num(np.asarray(margin, dtype=np.float64))
-    k, colour = np.arange(start, start + len(mean)), COLOURS[method]
+    mean = np.asarray(mean)
+    margin = np.nan_to_num(np.asarray(margin, dtype=np.float64))
+    k = np.arange(start, start + len(mean))
+    colour = COLOURS[method]
     ax.plot(k, mean, color=colour, linestyle=DASHES.get(method, "-"), label=label)
     ax.fill_between(k, mean - margin, mean + margin, color=colour, alpha=0.13, linewidth=0)
 
 
-def _bars(ax: Axes, names: Mapping[str, str], values: Sequence[float], margins: Sequence[float]) -> None:
+def _bars(
+    ax: Axes, names: Mapping[str, str], values: Sequence[float], margins: Sequence[float]
+) -> None:
     """A bar with an interval for each method, by its name."""
-    ax.bar(list(names.values()), values, yerr=margins, color=[COLOURS[name] for name in names], capsize=3, width=0.6)
+    ax.bar(
+        list(names.values()),
+        values,
+        yerr=margins,
+        color=[COLOURS[name] for name in names],
+        capsize=3,
+        width=0.6,
+    )
     ax.spines[["top", "right"]].set_visible(False)
     for position, (value, margin) in enumerate(zip(values, margins)):
-        ax.annotate(f"{value:.2f}", (position, value + margin), (0, 3), textcoords="offset points", ha="center")
+        ax.annotate(
+            f"{value:.2f}",
+            (position, value + margin),
+            (0, 3),
+            textcoords="offset points",
+            ha="center",
+        )
     ax.margins(y=0.15)
 
 
-def attribution_maps(gallery: Sequence[Mapping[str, Any]], names: Sequence[str], top: int) -> Figure:
-    """A row for each image: the image, and for each attribution its `top` superpixels, red for and blue against."""
+def attribution_maps(
+    gallery: Sequence[Mapping[str, Any]], names: Sequence[str], top: int
+) -> Figure:
+    """A row for each image: the image, and for each attribution its `top` superpixels, red for and
+    blue against."""
     figure = Figure(figsize=(1.7 * (len(names) + 1), 1.8 * len(gallery)), layout="constrained")
     axes = figure.subplots(len(gallery), len(names) + 1, squeeze=False)
     for line, one in zip(axes, gallery):
@@ -107,7 +151,12 @@ def attribution_maps(gallery: Sequence[Mapping[str, Any]], names: Sequence[str],
         line[0].set_ylabel(f"seen as {one['digit']}", fontsize="small")
         for ax, name in zip(line[1:], names):
             ax.imshow(image, cmap="gray_r", alpha=0.25)
-            ax.imshow(_top_map(np.asarray(one["phi"][name]), top, len(image)), cmap="RdBu_r", vmin=-1, vmax=1)
+            ax.imshow(
+                _top_map(np.asarray(one["phi"][name]), top, len(image)),
+                cmap="RdBu_r",
+                vmin=-1,
+                vmax=1,
+            )
     for ax, title in zip(axes[0], ["image", *names]):
         ax.set_title(title, fontsize="small")
     for ax in axes.ravel():

@@ -1,4 +1,5 @@
-"""The paper's linear-Gaussian setting, where contributions and recovery curves are known in closed form."""
+"""The paper's linear-Gaussian setting, where contributions and recovery curves are known in closed
+form."""
 
 from __future__ import annotations
 
@@ -21,11 +22,16 @@ class LinearGaussian:
     X: FloatArray  # (m, d) held-out rows to explain
 
     @classmethod
-    def drawn(cls, rho: float, rows: int, rng: np.random.Generator, *, n: int = 10_000, d: int = 100) -> LinearGaussian:
-        """Y = Xᵀβ* + 2ε with β* = (1, 0.99, …, 0.81, 0, …, 0), the model fitted by least squares to n rows."""
+    def drawn(
+        cls, rho: float, rows: int, rng: np.random.Generator, *, n: int = 10_000, d: int = 100
+    ) -> LinearGaussian:
+        """Y = Xᵀβ* + 2ε with β* = (1, 0.99, …, 0.81, 0, …, 0), the model fitted by least squares to
+        n rows."""
         truth = np.zeros(d)
         truth[:20] = (1 - 0.01 * np.arange(20))[:d]
-        X = np.sqrt(rho) * rng.standard_normal((n + rows, 1)) + np.sqrt(1 - rho) * rng.standard_normal((n + rows, d))
+        X = np.sqrt(rho) * rng.standard_normal((n + rows, 1)) + np.sqrt(
+            1 - rho
+        ) * rng.standard_normal((n + rows, d))
         y = X[:n] @ truth + 2 * rng.standard_normal(n)
         fitted = np.linalg.lstsq(np.column_stack([np.ones(n), X[:n]]), y, rcond=None)[0]
         return cls(rho, float(fitted[0]), fitted[1:], X[:n], X[n:])
@@ -53,9 +59,12 @@ class LinearGaussian:
 
 
 def contributions(X: FloatArray, beta: FloatArray, rho: float) -> FloatArray:
-    """(m, d, d) Δ of rows X (m, d) by Theorem 1, asked for unit vectors in the place of x: Δ is bilinear in x and β."""
+    """(m, d, d) Δ of rows X (m, d) by Theorem 1, asked for unit vectors in the place of x: Δ is
+    bilinear in x and β."""
     d = len(beta)
-    of_unit = np.stack([block_exchangeable_contributions(unit, beta, [range(d)], rho).mean for unit in np.eye(d)])
+    of_unit = np.stack(
+        [block_exchangeable_contributions(unit, beta, [range(d)], rho).mean for unit in np.eye(d)]
+    )
     return np.asarray(np.tensordot(X, of_unit, axes=1))
 
 

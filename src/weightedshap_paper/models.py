@@ -20,30 +20,49 @@ if TYPE_CHECKING:
     Loss = Callable[[Module, Tensor], Tensor]
 
 OBJECTIVES = {"regression": ("regression", "l2"), "classification": ("binary", "binary_logloss")}
-FIXED = {"num_leaves": 15, "num_threads": 0, "deterministic": True, "force_row_wise": True, "verbose": -1}
+FIXED = {
+    "num_leaves": 15,
+    "num_threads": 0,
+    "deterministic": True,
+    "force_row_wise": True,
+    "verbose": -1,
+}
 PATIENCE = 25
 BATCH = 1_000  # images at once
 
 
 def boosting(
-    data: Prepared, *, seed: int, learning_rate: float = 0.005, max_trees: int = 1000, authors_stop: bool = False
+    data: Prepared,
+    *,
+    seed: int,
+    learning_rate: float = 0.005,
+    max_trees: int = 1000,
+    authors_stop: bool = False,
 ) -> lgb.Booster:
     """Boosted trees fitted to the training part, stopped by the loss on the validation part.
 
-    `predict` gives the probability of class 1, or the value. Training ends after 25 trees without a lower loss (log
-    loss, or squared error, and no other metric), and the best number of trees is kept. The paper gives the rate, the
-    leaves and the patience; `max_trees` is the authors'.
+    `predict` gives the probability of class 1, or the value. Training ends after 25 trees without a
+    lower loss (log loss, or squared error, and no other metric), and the best number of trees is
+    kept. The paper gives the rate, the leaves and the patience; `max_trees` is the authors'.
 
-    With `authors_stop` a classifier's training ends as soon as the loss *or* the share of errors stalls, as in the
-    authors' program. The share of errors moves in steps, so that few trees are left.
+    With `authors_stop` a classifier's training ends as soon as the loss *or* the share of errors
+    stalls, as in the authors' program. The share of errors moves in steps, so that few trees are
+    left.
     """
     objective, metric = OBJECTIVES[data.task]
     errors = ["binary_error"] if authors_stop and data.task == "classification" else []
-    chosen = {"objective": objective, "metric": [metric, *errors], "learning_rate": learning_rate, "seed": seed}
+    chosen = {
+        "objective": objective,
+        "metric": [metric, *errors],
+        "learning_rate": learning_rate,
+        "seed": seed,
+    }
     train = lgb.Dataset(data.X_train, data.y_train, feature_name=list(data.feature_names))
     validation = lgb.Dataset(data.X_val, data.y_val, reference=train)
     stop = lgb.early_stopping(PATIENCE, verbose=False)
-    return lgb.train(chosen | FIXED, train, num_boost_round=max_trees, valid_sets=[validation], callbacks=[stop])
+    return lgb.train(
+        chosen | FIXED, train, num_boost_round=max_trees, valid_sets=[validation], callbacks=[stop]
+    )
 
 
 def rate(quick: bool) -> float:
@@ -63,9 +82,11 @@ def linear(data: Prepared) -> LinearRegression | LogisticRegression:
 
 
 def mnist_network(images: Images, *, seed: int, epochs: int = 3) -> Module:
-    """A convolutional network of the digits: a torch module from images (n, 1, 28, 28) in 0..1 to logits (n, 10)."""
+    """A convolutional network of the digits: a torch module from images (n, 1, 28, 28) in 0..1 to
+    logits (n, 10)."""
     torch = require("torch", "neural")
-    X, y = pixels(images.X_train), torch.as_tensor(images.y_train.astype(np.int64))
+    X = pixels(images.X_train)
+    y = torch.as_tensor(images.y_train.astype(np.int64))
 
     def loss(network: Module, rows: Tensor) -> Tensor:
         return torch.nn.functional.cross_entropy(network(X[rows]), y[rows])
@@ -74,18 +95,23 @@ def mnist_network(images: Images, *, seed: int, epochs: int = 3) -> Module:
 
 
 def trained(channels: int, loss: Loss, n: int, *, seed: int, epochs: int) -> Module:
-    """A small convolutional network, `loss(network, rows)` made small over batches of 128 of n rows.
+    """A small convolutional network, `loss(network, rows)` made small over batches of 128 of n
+    rows.
 
-    Two convolutions of 3 × 3 with 16 and 32 channels, each halved by max pooling, and a hidden layer of 128. Adam, its
-    rate raised and lowered once. The state of torch's generator is left as it was.
+    Two convolutions of 3 × 3 with 16 and 32 channels, each halved by max pooling, and a hidden
+    layer of 128. Adam, its rate raised and lowered once. The state of torch's generator is left as
+    it was.
     """
     torch = require("torch", "neural")
-    nn, steps = torch.nn, epochs * -(-n // 128)
+    nn = torch.nn
+    steps = epochs * -(-n // 128)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         first = [nn.Conv2d(channels, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
         second = [nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-        network = nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(1568, 128), nn.ReLU(), nn.Linear(128, 10))
+        network = nn.Sequential(
+            *first, *second, nn.Flatten(), nn.Linear(1568, 128), nn.ReLU(), nn.Linear(128, 10)
+        )
         optimiser = torch.optim.Adam(network.parameters(), lr=3e-3)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=steps)
         for _ in range(epochs):
@@ -112,4 +138,6 @@ def accuracy(network: Module, X: ArrayLike, y: ArrayLike) -> float:
 def pixels(X: ArrayLike) -> Tensor:
     """Images (n, 28, 28) or (n, 784) of 0..255 as a float tensor (n, 1, 28, 28) of 0..1."""
     torch = require("torch", "neural")
-    return torch.as_tensor(np.asarray(X).reshape(-1, 1, 28, 28) / np.float32(255), dtype=torch.float32)
+    return torch.as_tensor(
+        np.asarray(X).reshape(-1, 1, 28, 28) / np.float32(255), dtype=torch.float32
+    )

@@ -1,4 +1,5 @@
-"""RESULTS.md: claim by claim the paper's number, ours, and whether it holds; from the runs on disk."""
+"""RESULTS.md: claim by claim the paper's number, ours, and whether it holds; from the runs on
+disk."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ HEAD = """# The paper, redone
 Written by `weightedshap reproduce` from the runs in this folder; edits are lost. One line for each claim of
 Kwon and Zou, "WeightedSHAP: analyzing and improving Shapley based feature attributions" (2022): the paper's number,
 ours, and whether it holds.
-"""
+"""  # noqa: E501
 
 CHOICES = """## What the paper leaves open, and what was chosen
 
@@ -35,7 +36,7 @@ CHOICES = """## What the paper leaves open, and what was chosen
 - **The target of a regression** is in standard units: the paper's mean squared errors make sense in no others.
 - **Fraud is balanced** after the split, in the training part only, and boosting stops on the loss alone. The sections
   `stopping` and `fraud-authors` show what the authors' order and rule change.
-"""
+"""  # noqa: E501
 
 
 @contextmanager
@@ -51,7 +52,8 @@ def made_of(path: Path) -> Iterator[None]:
 
 
 def draw_figure(folder: Path, name: str, experiment: Experiment) -> None:
-    """Draw the figure of all stored runs of an experiment into ``folder/figures``, if it has one."""
+    """Draw the figure of all stored runs of an experiment into ``folder/figures``, if it has
+    one."""
     if experiment.draw is not None:
         path = folder / "figures" / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +64,12 @@ def draw_figure(folder: Path, name: str, experiment: Experiment) -> None:
 
 def write_results(folder: Path, experiments: Mapping[str, Experiment]) -> Path:
     """Write ``folder/RESULTS.md`` with a section for every experiment that has runs on disk."""
-    summary = ["## Summary", "", f"| | runs | {' | '.join(VERDICTS)} | in short |", "|---|---:|---:|---:|---:|---|"]
+    summary = [
+        "## Summary",
+        "",
+        f"| | runs | {' | '.join(VERDICTS)} | in short |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
     sections = []
     for name, experiment in experiments.items():
         found = stored(folder / f"{name}.json")
@@ -81,7 +88,11 @@ def write_results(folder: Path, experiments: Mapping[str, Experiment]) -> Path:
 
 def _summary_line(name: str, experiment: Experiment, runs: Runs, claims: Sequence[Claim]) -> str:
     counts = Counter(claim.verdict for claim in claims)
-    cells = [_count(runs), *(str(counts[verdict] or "") for verdict in VERDICTS), experiment.headline(runs)]
+    cells = [
+        _count(runs),
+        *(str(counts[verdict] or "") for verdict in VERDICTS),
+        experiment.headline(runs),
+    ]
     return f"| [{name}](#{name}) | {' | '.join(cells)} |"
 
 
@@ -96,18 +107,30 @@ def _cases(cases: Iterable[Case]) -> str:
     games: dict[str, list[str]] = {}
     for case in cases:
         games.setdefault(case.game, []).append(case.setting)
-    return "; ".join(", ".join(settings) + (f" ({game})" if game else "") for game, settings in games.items())
+    return "; ".join(
+        ", ".join(settings) + (f" ({game})" if game else "") for game, settings in games.items()
+    )
 
 
-def _section(name: str, experiment: Experiment, found: Stored, claims: Sequence[Claim]) -> list[str]:
+def _section(
+    name: str, experiment: Experiment, found: Stored, claims: Sequence[Claim]
+) -> list[str]:
     """The lines about one experiment, the figure left out."""
     title = experiment.title[0].upper() + experiment.title[1:]
     chosen = [f"{key} {value}" for key, value in found.configuration.items() if value is not False]
     settings = f"; {', '.join(chosen)}" if chosen else ""
-    lines = [f"## {name}", "", f"{title}. Runs: {_cases(found.runs)}, {_count(found.runs)} each{settings}.", ""]
+    lines = [
+        f"## {name}",
+        "",
+        f"{title}. Runs: {_cases(found.runs)}, {_count(found.runs)} each{settings}.",
+        "",
+    ]
     if claims:
         lines += ["| claim | paper | here | |", "|---|---|---|---|"]
-        lines += [f"| {claim.text} | {claim.paper} | {claim.ours} | **{claim.verdict}** |" for claim in claims]
+        lines += [
+            f"| {claim.text} | {claim.paper} | {claim.ours} | **{claim.verdict}** |"
+            for claim in claims
+        ]
         lines += [""]
     lines += [f"{note}\n" for note in experiment.notes]
     table = experiment.table(found.runs)

@@ -15,7 +15,8 @@ RULES = {"loss": False, "loss or error": True}
 
 def run_stopping(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
     """Trees and test score of both rules; for fraud, in both orders, from the same draws."""
-    state, numbers = rng.bit_generator.state, {}
+    state = rng.bit_generator.state
+    numbers = {}
     for order in ("ours", "authors") if case.name in OVERSAMPLED else ("ours",):
         rng.bit_generator.state = state
         data = prepare(case.name, rng, authors_order=order == "authors")
@@ -26,7 +27,9 @@ def run_stopping(case: Case, settings: Settings, rng: np.random.Generator) -> Nu
 
 def _fit(data: Prepared, settings: Settings, authors_stop: bool) -> Numbers:
     rate = models.rate(settings.quick)
-    booster = models.boosting(data, seed=settings.seed, learning_rate=rate, authors_stop=authors_stop)
+    booster = models.boosting(
+        data, seed=settings.seed, learning_rate=rate, authors_stop=authors_stop
+    )
     predictions = booster.predict(data.X_test)
     if data.task == "regression":
         score = 1 - np.mean((data.y_test - predictions) ** 2) / data.y_test.var()
@@ -45,25 +48,40 @@ def copies(data: Prepared) -> float:
 
 def table_stopping(runs: Runs) -> list[str]:
     """Means over the runs of trees and score under either rule, and for fraud in either order."""
-    lines = ["| | trees: loss | loss or error | score: loss | loss or error | copies |", "|---|" + "---:|" * 5]
+    lines = [
+        "| | trees: loss | loss or error | score: loss | loss or error | copies |",
+        "|---|" + "---:|" * 5,
+    ]
     for case, of in runs.items():
         for order in of[0]:
-            trees, scores = ([across(of, order, rule, key).mean() for rule in RULES] for key in ("trees", "score"))
+            trees, scores = (
+                [across(of, order, rule, key).mean() for rule in RULES]
+                for key in ("trees", "score")
+            )
             share = f"{across(of, order, 'copies').mean():.0%}" if case.name in OVERSAMPLED else ""
-            cells = [*(f"{value:.0f}" for value in trees), *(f"{value:.3f}" for value in scores), share]
+            cells = [
+                *(f"{value:.0f}" for value in trees),
+                *(f"{value:.3f}" for value in scores),
+                share,
+            ]
             text = f"{case.words}, balanced before the split" if order == "authors" else case.words
             lines.append(f"| {text} | {' | '.join(cells)} |")
     return lines
 
 
 STOPPING = Experiment(
-    "boosting models: trees left by stopping on the loss, and by the authors' rule; fraud balanced before the split",
-    lambda settings: [Case(name) for name in (("phoneme", "fraud") if settings.quick else DATASETS)],
+    "boosting models: trees left by stopping on the loss, and by the authors' rule; fraud balanced"
+    " before the split",
+    lambda settings: [
+        Case(name) for name in (("phoneme", "fraud") if settings.quick else DATASETS)
+    ],
     run_stopping,
     table=table_stopping,
     depends=("seed", "quick"),
     notes=(
-        "The score is the AUC, or the share of variance explained, on the test part. Copies: the share of test rows of "
-        "class 1 that stand in the training part too.",
+        (
+            "The score is the AUC, or the share of variance explained, on the test part. Copies:"
+            " the share of test rows of class 1 that stand in the training part too."
+        ),
     ),
 )

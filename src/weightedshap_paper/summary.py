@@ -30,7 +30,8 @@ def run_summary(case: Case, settings: Settings, rng: np.random.Generator) -> Num
 
 
 def claims_summary(runs: Runs) -> list[Claim]:
-    """Rows and columns against the paper's, which count the target of a classification among the columns."""
+    """Rows and columns against the paper's, which count the target of a classification among the
+    columns."""
     claims = []
     for case, (of,) in runs.items():
         rows, columns = PAPER[case.name]
@@ -44,13 +45,18 @@ def claims_summary(runs: Runs) -> list[Claim]:
 
 SUMMARY = Experiment(
     "the datasets: rows and columns before they are prepared",
-    lambda settings: [Case(name) for name, (rows, _) in PAPER.items() if not settings.quick or rows < 6000],
+    lambda settings: [
+        Case(name) for name, (rows, _) in PAPER.items() if not settings.quick or rows < 6000
+    ],
     run_summary,
     claims=claims_summary,
     depends=("quick",),
     notes=(
-        "The paper counts the target among the columns of a classification. Only columns of numbers are kept, so that "
-        "abalone lacks its sex and adult its categories. Fraud is the file that the authors' program reads, with all "
-        "492 frauds; click is a subset with even classes. The experiments take 10,000 rows at most in any case.",
+        (
+            "The paper counts the target among the columns of a classification. Only columns of"
+            " numbers are kept, so that abalone lacks its sex and adult its categories. Fraud is"
+            " the file that the authors' program reads, with all 492 frauds; click is a subset with"
+            " even classes. The experiments take 10,000 rows at most in any case."
+        ),
     ),
 )

@@ -1,4 +1,5 @@
-"""The paper's Section 5 and its appendix: rankings compared on the datasets, with boosting and linear models."""
+"""The paper's Section 5 and its appendix: rankings compared on the datasets, with boosting and
+linear models."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ AUC_ROWS = {"fraud": 1000}
 
 def cases_of(datasets: Sequence[str], settings: Settings) -> list[Case]:
     """The datasets, or some of them where it has to be quick, with the game of the settings."""
-    names = ([name for name in datasets if name in QUICK] or datasets[:1]) if settings.quick else datasets
+    names = (
+        ([name for name in datasets if name in QUICK] or datasets[:1])
+        if settings.quick
+        else datasets
+    )
     return [Case(name, settings.game) for name in names]
 
 
@@ -52,12 +57,19 @@ def recipe_of(game: str, settings: Settings) -> Any:
 
 
 def set_up(
-    case: Case, settings: Settings, rng: np.random.Generator, *, kind: str = "boosting", utility: str = "aup"
+    case: Case,
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    kind: str = "boosting",
+    utility: str = "aup",
 ) -> tuple[Prepared, Any, Setting]:
-    """The data of a case, its model, and how it is explained; the comparison fits the game on halves of the background.
+    """The data of a case, its model, and how it is explained; the comparison fits the game on
+    halves of the background.
 
-    A network is sampled as the authors do; contributions of the tree surrogate are exact. The background is the
-    distinct rows of the training part, as in the authors' program; the paper's text says the estimation part.
+    A network is sampled as the authors do; contributions of the tree surrogate are exact. The
+    background is the distinct rows of the training part, as in the authors' program; the paper's
+    text says the estimation part.
     """
     data = prepare(case.name, rng, authors_order=settings.authors_order)
     seed = int(rng.integers(2**31))
@@ -75,48 +87,73 @@ def set_up(
 
 
 def rows_of_test(data: Prepared, rows: int) -> IntArray:
-    """The first `rows` test rows; of classes as many as their share asks for, but two at least, for the AUC."""
+    """The first `rows` test rows; of classes as many as their share asks for, but two at least, for
+    the AUC."""
     n = min(rows, len(data.y_test))
     if data.task == "regression":
         return np.arange(n)
-    positive, negative = np.flatnonzero(data.y_test > 0), np.flatnonzero(data.y_test == 0)
+    positive = np.flatnonzero(data.y_test > 0)
+    negative = np.flatnonzero(data.y_test == 0)
     k = int(np.clip(round(n * len(positive) / len(data.y_test)), 2, n - 2))
     return np.sort(np.concatenate([positive[:k], negative[: n - k]]))
 
 
 def run_tabular(
-    case: Case, settings: Settings, rng: np.random.Generator, *, kind: str, utility: str, as_authors: bool = False
+    case: Case,
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    kind: str,
+    utility: str,
+    as_authors: bool = False,
 ) -> Numbers:
     """Mean curves over the test rows, by judge, metric and method; and facts of the model."""
     if as_authors:
         settings = replace(settings, authors_order=True, authors_stop=True)
     data, model, setting = set_up(case, settings, rng, kind=kind, utility=utility)
     cheap = utility == "aup" and case.game == "tree_surrogate" and not settings.quick
-    chosen = rows_of_test(data, max(settings.rows, AUC_ROWS.get(case.name, 0)) if cheap else settings.rows)
+    chosen = rows_of_test(
+        data, max(settings.rows, AUC_ROWS.get(case.name, 0)) if cheap else settings.rows
+    )
     costly = [] if utility == "aup" else [utility, "performance"]
-    methods = [method for method in METHODS if kind == "boosting" or not method.startswith("TreeSHAP")]
-    rows, answers = data.X_test[chosen], data.y_test[chosen]
-    evaluation = ws.evaluate(setting, rows, answers, judges="independent", methods=methods, metrics=costly)
+    methods = [
+        method for method in METHODS if kind == "boosting" or not method.startswith("TreeSHAP")
+    ]
+    rows = data.X_test[chosen]
+    answers = data.y_test[chosen]
+    evaluation = ws.evaluate(
+        setting, rows, answers, judges="independent", methods=methods, metrics=costly
+    )
     curves = {
         judge: {
-            metric: {method: of.mean(axis=0) for method, of in evaluation.curves(judge, metric).items()}
+            metric: {
+                method: of.mean(axis=0) for method, of in evaluation.curves(judge, metric).items()
+            }
             for metric in evaluation.metrics
             if metric in COMPARED[utility]
         }
         for judge in evaluation.judges
     }
-    return {"trees": models.number_of_trees(model) if kind == "boosting" else None, "curves": curves}
+    return {
+        "trees": models.number_of_trees(model) if kind == "boosting" else None,
+        "curves": curves,
+    }
 
 
 NOTES = (
-    "The three numbers are the MCI's, Shapley's and WeightedSHAP's means over k = 1..d, the rows and the runs; ± is "
-    "half of a 95 % interval over the runs. A claim holds if WeightedSHAP is better than both on both games beyond "
-    "that noise, and in part if somewhere. The figure shows the own game, as the paper's do.",
+    (
+        "The three numbers are the MCI's, Shapley's and WeightedSHAP's means over k = 1..d, the"
+        " rows and the runs; ± is half of a 95 % interval over the runs. A claim holds if"
+        " WeightedSHAP is better than both on both games beyond that noise, and in part if"
+        " somewhere. The figure shows the own game, as the paper's do."
+    ),
 )
-FRAUD_ROWS = "On fraud 1,000 test rows are explained, greedy included: of 100 rows only five are frauds."
+FRAUD_ROWS = (
+    "On fraud 1,000 test rows are explained, greedy included: of 100 rows only five are frauds."
+)
 MASKED_JUDGE = (
-    "Masked rows need no learned game, so that there is one judge: the model itself. It chose the weights too, and "
-    "WeightedSHAP's masked recovery error cannot be above Shapley's."
+    "Masked rows need no learned game, so that there is one judge: the model itself. It chose the"
+    " weights too, and WeightedSHAP's masked recovery error cannot be above Shapley's."
 )
 
 
@@ -129,7 +166,13 @@ def _experiment(
     game: str = "tree_surrogate",
     as_authors: bool = False,
 ) -> Experiment:
-    ways = () if as_authors else ("authors_order", "authors_stop") if kind == "boosting" else ("authors_order",)
+    ways = (
+        ()
+        if as_authors
+        else ("authors_order", "authors_stop")
+        if kind == "boosting"
+        else ("authors_order",)
+    )
     metrics = tuple(COMPARED[utility])
     return Experiment(
         title,
@@ -146,12 +189,17 @@ def _experiment(
 
 
 BOOSTING = _experiment("boosting: recovery error and inclusion curves", MAIN, FRAUD_ROWS)
-LINEAR = _experiment("linear models: recovery error and inclusion curves", MAIN, FRAUD_ROWS, kind="linear")
+LINEAR = _experiment(
+    "linear models: recovery error and inclusion curves", MAIN, FRAUD_ROWS, kind="linear"
+)
 FURTHER = _experiment("boosting, four further datasets", FURTHER_DATASETS)
 EXCLUSION = _experiment("exclusion, with its own utility", MAIN, utility="exclusion")
-MASKED = _experiment("masked inclusion, with its own utility", MAIN, MASKED_JUDGE, utility="masked_inclusion")
+MASKED = _experiment(
+    "masked inclusion, with its own utility", MAIN, MASKED_JUDGE, utility="masked_inclusion"
+)
 AUTHORS = _experiment(
-    "fraud as the authors prepare it: balanced before the split, boosting stopped by the loss or the error",
+    "fraud as the authors prepare it: balanced before the split, boosting stopped by the loss or"
+    " the error",
     ("fraud",),
     FRAUD_ROWS,
     as_authors=True,
@@ -159,7 +207,12 @@ AUTHORS = _experiment(
 _network = partial(_experiment, game="neural_surrogate")
 NETWORK = _network("boosting, the paper's network with the authors' sampling", NETWORK_DATASETS)
 NETWORK_LINEAR = _network("linear models, the paper's network", NETWORK_DATASETS, kind="linear")
-NETWORK_EXCLUSION = _network("exclusion, the paper's network", NETWORK_DATASETS, utility="exclusion")
+NETWORK_EXCLUSION = _network(
+    "exclusion, the paper's network", NETWORK_DATASETS, utility="exclusion"
+)
 NETWORK_MASKED = _network(
-    "masked inclusion, the paper's network", NETWORK_DATASETS, MASKED_JUDGE, utility="masked_inclusion"
+    "masked inclusion, the paper's network",
+    NETWORK_DATASETS,
+    MASKED_JUDGE,
+    utility="masked_inclusion",
 )

@@ -1,1 +1,2 @@
-"""Attacks on purpose: damaged files, hostile calls, killed savers, odd models. `make attack` runs the long ones."""
+"""Attacks on purpose: damaged files, hostile calls, killed savers, odd models. `make attack` runs
+the long ones."""

@@ -1,7 +1,7 @@
 """Damaged and hostile explainer files, tried in a process of their own.
 
-``python -m tests.attacks.damage folder seed n`` prints a line of JSON for each case, before it is tried and after:
-a case without an end took the interpreter with it.
+``python -m tests.attacks.damage folder seed n`` prints a line of JSON for each case, before it is
+tried and after: a case without an end took the interpreter with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,23 @@ from tests.attacks.verdicts import is_ours, told
 from weightedshap.files import archive
 from weightedshap.files.explainers import MAIN, VERSION
 
-STRANGE = (-1, 0, 1, 10**9, -(10**18), 2.5, float("nan"), float("inf"), "x", "", None, [], {}, (), True)
+STRANGE = (
+    -1,
+    0,
+    1,
+    10**9,
+    -(10**18),
+    2.5,
+    float("nan"),
+    float("inf"),
+    "x",
+    "",
+    None,
+    [],
+    {},
+    (),
+    True,
+)
 BITS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -78,7 +94,8 @@ def at(value, path):
 
 def array_changed(array, rng):
     """Another shape, another type, or some other numbers."""
-    kind, changed = rng.integers(5), array.copy()
+    kind = rng.integers(5)
+    changed = array.copy()
     if kind == 0 and array.size:
         return array[:-1]
     if kind == 1:
@@ -89,17 +106,30 @@ def array_changed(array, rng):
         return array.reshape(-1, 1)
     if array.size:
         changed = changed.astype(np.float64) if array.dtype.kind == "f" else changed
-        worse = [np.nan, np.inf, -1e300, -1.0, 1e9] if array.dtype.kind == "f" else [-1, 10**6, 2**31 - 1]
+        worse = (
+            [np.nan, np.inf, -1e300, -1.0, 1e9]
+            if array.dtype.kind == "f"
+            else [-1, 10**6, 2**31 - 1]
+        )
         with np.errstate(all="ignore"):
-            changed.flat[rng.integers(array.size)] = np.array(rng.choice(worse)).astype(changed.dtype)
+            changed.flat[rng.integers(array.size)] = np.array(rng.choice(worse)).astype(
+                changed.dtype
+            )
     return changed
 
 
 def text_changed(text, rng):
-    """A line or a word lost, a number replaced, or the end cut off; of a booster, often its children and columns."""
+    """A line or a word lost, a number replaced, or the end cut off; of a booster, often its
+    children and columns."""
     lines = text.split("\n")
-    named = [n for n, line in enumerate(lines) if line.startswith(("left_", "right_", "split_f", "num_l", "tree_s"))]
-    place = int(rng.choice(named)) if named and rng.random() < 0.7 else int(rng.integers(len(lines)))
+    named = [
+        n
+        for n, line in enumerate(lines)
+        if line.startswith(("left_", "right_", "split_f", "num_l", "tree_s"))
+    ]
+    place = (
+        int(rng.choice(named)) if named and rng.random() < 0.7 else int(rng.integers(len(lines)))
+    )
     kind = rng.integers(4)
     if kind == 0:
         return "\n".join(lines[:place])
@@ -108,7 +138,11 @@ def text_changed(text, rng):
     name, sign, values = lines[place].partition("=")
     words = values.split(" ")
     which = int(rng.integers(len(words)))
-    strange = str(rng.choice(["-1", "0", "1", "99999999", "-99999999", "nan", "inf", "x", "", "1e999", "2147483648"]))
+    strange = str(
+        rng.choice(
+            ["-1", "0", "1", "99999999", "-99999999", "nan", "inf", "x", "", "1e999", "2147483648"]
+        )
+    )
     words = words[:which] + ([] if kind == 2 else [strange]) + words[which + 1 :]
     lines[place] = name + sign + " ".join(words)
     return "\n".join(lines)
@@ -150,7 +184,8 @@ def tell(**what):
 
 
 def main(folder, seed, n, start=0):
-    folder, rows = Path(folder), np.random.default_rng(1).normal(size=(3, 3))
+    folder = Path(folder)
+    rows = np.random.default_rng(1).normal(size=(3, 3))
     original = (folder / MAIN).read_bytes()
     expected = ws.Explainer.load(folder, model, progress=False)(rows)
     content = archive.read(folder / MAIN, "explainer", VERSION)
@@ -170,7 +205,8 @@ def main(folder, seed, n, start=0):
         kind, wrong = outcome(folder, rows)
         if case % 3 == 0 and kind == "loaded" and damaged != original:
             same = ws.Explainer.load(folder, model, progress=False)(rows).equals(expected)
-            kind, wrong = "loaded the same", None if same else "other numbers"
+            kind = "loaded the same"
+            wrong = None if same else "other numbers"
         tell(case=case, kind=kind, wrong=wrong)
     (folder / MAIN).write_bytes(original)
 

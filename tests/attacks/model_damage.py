@@ -1,7 +1,8 @@
 """Damaged and hostile model files, tried in a process of their own.
 
-``python -m tests.attacks.model_damage folder kind seed n start`` prints a line of JSON for each case,
-before it is tried and after: a case without an end took the interpreter with it, or over a minute.
+``python -m tests.attacks.model_damage folder kind seed n start`` prints a line of JSON for each
+case, before it is tried and after: a case without an end took the interpreter with it, or over a
+minute.
 """
 
 from __future__ import annotations
@@ -26,7 +27,16 @@ from tests.attacks.verdicts import is_ours, told
 from weightedshap.model_files import as_model_file
 
 SECONDS = 60
-PLAIN = ("trees", "tree_info", "iteration_indptr", "enc", "weight_drop", "version", "feature_names", "feature_types")
+PLAIN = (
+    "trees",
+    "tree_info",
+    "iteration_indptr",
+    "enc",
+    "weight_drop",
+    "version",
+    "feature_names",
+    "feature_types",
+)
 TYPES = dict.fromkeys(("default_left", "split_type"), "u1") | {"values": "i1"}
 TYPES |= dict.fromkeys(("split_conditions", "base_weights", "loss_changes", "sum_hessian"), "f4")
 TYPES |= dict.fromkeys(("categories_segments", "categories_sizes"), "i8")
@@ -80,7 +90,8 @@ def of_lightgbm():
 
 def of_xgboost():
     """Boosters, and rows that they take."""
-    data, with_set = {"max_depth": 3, "nthread": 1}, frame()
+    data = {"max_depth": 3, "nthread": 1}
+    with_set = frame()
     sets = xgboost.DMatrix(with_set, Y + with_set["e"].cat.codes, enable_categorical=True)
     several = {**data, "objective": "multi:softprob", "num_class": 3}
     return [
@@ -92,7 +103,8 @@ def of_xgboost():
 
 
 def lightgbm_changed(text, rng):
-    """Damaged text; where the sizes of trees are left alone they are put right, so that more is read."""
+    """Damaged text; where the sizes of trees are left alone they are put right, so that more is
+    read."""
     kind = rng.integers(4)
     if kind == 0:
         return bytes_changed(text.encode(), rng)
@@ -129,7 +141,9 @@ def document_changed(content, rng):
         path = paths[rng.integers(len(paths))]
         old = at(content, path)
         if isinstance(old, list) and old and rng.random() < 0.8:
-            new = [old[:-1], old + old, [*old[:-1], STRANGE[rng.integers(len(STRANGE))]]][rng.integers(3)]
+            new = [old[:-1], old + old, [*old[:-1], STRANGE[rng.integers(len(STRANGE))]]][
+                rng.integers(3)
+            ]
         elif isinstance(old, int) and rng.random() < 0.6:
             new = old + int(rng.integers(-3, 4))
         else:
@@ -158,7 +172,8 @@ def ubj_changed(content, rng):
 
 
 def typed(value, name=""):
-    """Nested dicts and lists with arrays where XGBoost writes some, and where their numbers allow for it."""
+    """Nested dicts and lists with arrays where XGBoost writes some, and where their numbers allow
+    for it."""
     if isinstance(value, dict):
         return {key: typed(inner, key) for key, inner in value.items()}
     if not isinstance(value, list):
@@ -204,7 +219,9 @@ def main(folder, kind, seed, n, start=0):
     path = Path(folder) / f"m.{kind}"
     models = of_lightgbm() if kind == "txt" else of_xgboost()
     change = {"txt": lightgbm_changed, "json": json_changed, "ubj": ubj_changed}[kind]
-    originals = [m.model_to_string() if kind == "txt" else json.loads(m.save_raw("json")) for m, _ in models]
+    originals = [
+        m.model_to_string() if kind == "txt" else json.loads(m.save_raw("json")) for m, _ in models
+    ]
     for case in range(int(start), int(n)):
         rng = np.random.default_rng([int(seed), case])
         which = case % len(models)

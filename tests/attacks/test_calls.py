@@ -1,4 +1,5 @@
-"""Random calls of every public name with arguments of the wrong type, shape or size: an answer, or an error of ours."""
+"""Random calls of every public name with arguments of the wrong type, shape or size: an answer, or
+an error of ours."""
 
 import io
 import signal
@@ -42,7 +43,8 @@ EXPLANATION = EXPLAINER(X[:4])
 TWO = SEVERAL(X[:4])
 SAMPLED = ws.explain(GAME, estimator="permutation", evaluations=200)
 FAMILY = weights.paper(D)
-DELTA, POOLED = estimators.exact(GAME), estimators.permutation(GAME, evaluations=200)
+DELTA = estimators.exact(GAME)
+POOLED = estimators.permutation(GAME, evaluations=200)
 
 
 def hostile():
@@ -287,7 +289,10 @@ def targets(folder):
             {"rows": 0, "features": 0, "outputs": 0},
         ),
         "concatenate": (ws.Explanation.concatenate, {"parts": [EXPLANATION, EXPLANATION]}),
-        "reweight": (EXPLANATION.reweight, {"family": "wide", "utility": "aup", "select": "per_row"}),
+        "reweight": (
+            EXPLANATION.reweight,
+            {"family": "wide", "utility": "aup", "select": "per_row"},
+        ),
         "to_frame": (TWO.to_frame, {"kind": "tidy", "to": None}),
         "instability": (SAMPLED.instability, {"k": 3}),
         "to_shap": (EXPLANATION.to_shap, {"normalize": None}),
@@ -300,22 +305,44 @@ def targets(folder):
         "beta": (weights.beta, {"d": 4, "alpha": 2.0, "beta": 3.0}),
         "beta_grid": (weights.beta_grid, {"d": 4, "values": (1, 2)}),
         "banzhaf": (weights.banzhaf, {"d": 4, "p": 0.3}),
-        **{name: (getattr(weights, name), {"d": 4}) for name in ("paper", "sizes", "shapley", "first", "last", "wide")},
+        **{
+            name: (getattr(weights, name), {"d": 4})
+            for name in ("paper", "sizes", "shapley", "first", "last", "wide")
+        },
         "exact": (estimators.exact, {"game": GAME, "rng": 0}),
         "permutation": (
             estimators.permutation,
-            {"game": GAME, "stop": None, "evaluations": 200, "rng": 0, "chains": 4, "orders": "cyclic"},
+            {
+                "game": GAME,
+                "stop": None,
+                "evaluations": 200,
+                "rng": 0,
+                "chains": 4,
+                "orders": "cyclic",
+            },
         ),
-        "stratified": (estimators.stratified, {"game": GAME, "evaluations": 60, "rng": 0, "order": 2}),
-        "proxy": (estimators.proxy, {"game": GAME, "evaluations": 60, "rng": 0, "trees": 3, "leaves": 3, "rate": 0.1}),
+        "stratified": (
+            estimators.stratified,
+            {"game": GAME, "evaluations": 60, "rng": 0, "order": 2},
+        ),
+        "proxy": (
+            estimators.proxy,
+            {"game": GAME, "evaluations": 60, "rng": 0, "trees": 3, "leaves": 3, "rate": 0.1},
+        ),
         "auto": (estimators.auto, {"game": GAME, "evaluations": 60, "rng": 0}),
         "stop at evaluations": (estimators.stopping.evaluations, {"n": 3}),
         "stop at seconds": (estimators.stopping.seconds, {"s": 0.1}),
         "stop at error": (estimators.stopping.standard_error, {"tolerance": 0.1}),
         "gelman_rubin": (estimators.stopping.gelman_rubin, {"threshold": 1.1, "chains": 3}),
         "along": (curves.along, {"game": GAME, "orders": np.array([[0, 1, 2, 3]])}),
-        "recovery_error": (curves.recovery_error, {"game": GAME, "orders": np.array([[0, 1, 2, 3]]), "f_x": 10.0}),
-        "exclusion_error": (curves.exclusion_error, {"game": GAME, "orders": np.array([[0, 1, 2, 3]]), "f_x": 10.0}),
+        "recovery_error": (
+            curves.recovery_error,
+            {"game": GAME, "orders": np.array([[0, 1, 2, 3]]), "f_x": 10.0},
+        ),
+        "exclusion_error": (
+            curves.exclusion_error,
+            {"game": GAME, "orders": np.array([[0, 1, 2, 3]]), "f_x": 10.0},
+        ),
         "order_of": (curves.order_of, {"phi": np.ones((2, 4)), "axis": -1}),
         "area": (curves.area, {"curve": np.ones((2, 5)), "axis": -1}),
         "aup": (
@@ -323,15 +350,27 @@ def targets(folder):
             {"game": GAME, "f_x": 10.0, "phi": np.ones((2, 4))},
         ),
         "standard_error_of": (DELTA.standard_error_of, {"w": np.full(4, 0.25)}),
-        "Contributions + other": (POOLED.__add__, {"other": estimators.permutation(GAME, evaluations=200, rng=1)}),
-        "FunctionGame": (lambda function, d: ws.explain(games.FunctionGame(function, d)), {"function": worth, "d": 4}),
+        "Contributions + other": (
+            POOLED.__add__,
+            {"other": estimators.permutation(GAME, evaluations=200, rng=1)},
+        ),
+        "FunctionGame": (
+            lambda function, d: ws.explain(games.FunctionGame(function, d)),
+            {"function": worth, "d": 4},
+        ),
         "game at coalitions": (FITTED.at(X[0]), {"coalitions": np.eye(3, dtype=bool)}),
         "game at": (FITTED.at, {"row": X[0]}),
         "path at coalitions": (PATH.game.at(X[0]), {"coalitions": np.eye(3, dtype=bool)}),
         "path along": (PATH.game.at(X[0]).along, {"orders": np.array([[0, 1, 2]])}),
-        "Baseline": (lambda background: games.Baseline().fit(model, background, 0), {"background": X}),
+        "Baseline": (
+            lambda background: games.Baseline().fit(model, background, 0),
+            {"background": X},
+        ),
         "Marginal": (recipe(games.Marginal), {"rows": 4}),
-        "Gaussian": (lambda background: games.Gaussian().fit(model, background, 0), {"background": X}),
+        "Gaussian": (
+            lambda background: games.Gaussian().fit(model, background, 0),
+            {"background": X},
+        ),
         "TreeModel": (
             lambda removal, background: games.TreeModel(removal).fit(TREES, background, 0),
             {"removal": "path", "background": X},
@@ -365,7 +404,8 @@ def targets(folder):
             },
         ),
         **{
-            f"plot.{name}": (getattr(EXPLANATION.plot, name), {}) for name in ("beeswarm", "bar", "recovery", "weights")
+            f"plot.{name}": (getattr(EXPLANATION.plot, name), {})
+            for name in ("beeswarm", "bar", "recovery", "weights")
         },
         "plot.waterfall": (EXPLANATION.plot.waterfall, {"row": 0}),
         "plot.sizes": (EXPLANATION.plot.sizes, {"row": 0}),
@@ -394,7 +434,9 @@ def attack(calls, seed):
         return "still working", None  # on a million of something that was asked for
     except Exception as error:
         innocent = (
-            is_ours(error) or "no_such_thing" in str(error) or isinstance(error, (ZeroDivisionError, MemoryError))
+            is_ours(error)
+            or "no_such_thing" in str(error)
+            or isinstance(error, (ZeroDivisionError, MemoryError))
         )
         return "refused", None if innocent else f"{about}: {told(error)}"
     if isinstance(found, ws.Explanation) and not np.isfinite(found.values).all():
@@ -406,7 +448,8 @@ def attack(calls, seed):
 @pytest.mark.parametrize("n", [400, pytest.param(10_000, marks=pytest.mark.attack)])
 def test_hostile_calls_are_answered_or_told(tmp_path, monkeypatch, tally, n):
     monkeypatch.chdir(tmp_path)
-    calls, counted = targets(tmp_path), tally("hostile calls")
+    calls = targets(tmp_path)
+    counted = tally("hostile calls")
     for name, (call, good) in calls.items():
         try:
             call(**good)

@@ -36,9 +36,19 @@ def many(few, long):
 
 def lines_of(folder, seed, n, start):
     """What a child tells of the cases from `start` on, until it ends, of itself or not."""
-    command = [sys.executable, "-m", "tests.attacks.damage", str(folder), str(seed), str(n), str(start)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.attacks.damage",
+        str(folder),
+        str(seed),
+        str(n),
+        str(start),
+    ]
     paths = os.pathsep.join([str(Path(ws.__file__).parents[1]), str(ROOT)])
-    child = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, cwd=ROOT)
+    child = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, cwd=ROOT
+    )
     return [json.loads(line) for line in child.stdout.splitlines()], child
 
 
@@ -47,26 +57,35 @@ def lines_of(folder, seed, n, start):
 def test_damaged_explainers_are_told_and_never_end_the_interpreter(tmp_path, tally, game, n):
     ws.Explainer(model, X, progress=False, **GAMES[game]).save(tmp_path)
     original = (tmp_path / MAIN).read_bytes()
-    counted, start = tally(f"damaged files, {game}"), 0
+    counted = tally(f"damaged files, {game}")
+    start = 0
     while start < n:
         lines, child = lines_of(tmp_path, 0, n, start)
         ended = {line["case"]: line for line in lines if "kind" in line}
         about = {line["case"]: line["about"] for line in lines if "about" in line}
         for case, line in ended.items():
-            counted.count(line["kind"], line["wrong"] and f"case {case} ({about[case]}): {line['wrong']}")
+            counted.count(
+                line["kind"], line["wrong"] and f"case {case} ({about[case]}): {line['wrong']}"
+            )
         (tmp_path / MAIN).write_bytes(original)
         if child.returncode == 0:
             break
         assert about, child.stderr
         last = max(about)
-        counted.count("died", f"case {last} ({about[last]}): exit {child.returncode}: {child.stderr[-300:]}")
+        counted.count(
+            "died", f"case {last} ({about[last]}): exit {child.returncode}: {child.stderr[-300:]}"
+        )
         start = last + 1
 
 
 def explainer_of(number):
     """Two explainers that differ, the second much larger."""
     return ws.Explainer(
-        model, np.repeat(X, 1 + 400 * number, axis=0), game="baseline", random_state=number, progress=False
+        model,
+        np.repeat(X, 1 + 400 * number, axis=0),
+        game="baseline",
+        random_state=number,
+        progress=False,
     )
 
 
@@ -83,7 +102,8 @@ def state(folder):
 
 @many(6, 100)
 def test_a_saver_killed_at_any_moment_leaves_the_old_or_the_new(tmp_path, tally, n):
-    counted, rng = tally("killed savers"), np.random.default_rng(0)
+    counted = tally("killed savers")
+    rng = np.random.default_rng(0)
     explainer_of(0).save(tmp_path)
     context = multiprocessing.get_context("spawn")
     for _ in range(n):
@@ -108,7 +128,8 @@ def test_a_saver_killed_at_any_moment_leaves_the_old_or_the_new(tmp_path, tally,
 
 @many(20, 400)
 def test_threads_that_save_to_one_folder_never_fail_or_mix(tmp_path, tally, n):
-    counted, wrong = tally("savers at once"), []
+    counted = tally("savers at once")
+    wrong = []
     pair = [explainer_of(number) for number in (0, 1)]
     pair[0].save(tmp_path)
 

@@ -51,7 +51,8 @@ def test_between_blocks(monkeypatch, n_jobs):
     expected = explainer(X[:4])
     import weightedshap.explainer as module
 
-    calls, whole = [], module.estimated
+    calls = []
+    whole = module.estimated
 
     def broken(*given):
         calls.append(1)
@@ -86,7 +87,8 @@ def test_while_the_network_learns(monkeypatch):
     """The best state so far is kept, and told."""
     from weightedshap.network.training import CompiledLearner
 
-    whole, calls = CompiledLearner.step, []
+    whole = CompiledLearner.step
+    calls = []
 
     def interrupted(self, *given):
         calls.append(1)
@@ -109,7 +111,8 @@ def test_while_saving(tmp_path, monkeypatch, before):
     expected = explainer(X[:4])
     if before:
         explainer.save(tmp_path / "kept")
-    whole, calls = np.lib.format.write_array, []
+    whole = np.lib.format.write_array
+    calls = []
 
     def interrupted(*given, **more):
         calls.append(1)
@@ -121,6 +124,8 @@ def test_while_saving(tmp_path, monkeypatch, before):
     with pytest.raises(KeyboardInterrupt):
         explainer.save(tmp_path / "kept")
     monkeypatch.undo()
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == (["explainer.npz"] if before else [])
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == (
+        ["explainer.npz"] if before else []
+    )
     explainer.save(tmp_path / "kept")
     assert_usable(ws.Explainer.load(tmp_path / "kept", Interrupting()), expected)

@@ -1,4 +1,5 @@
-"""Damaged and hostile model files: refused, or what their library predicts; never the end of the process."""
+"""Damaged and hostile model files: refused, or what their library predicts; never the end of the
+process."""
 
 import json
 import os
@@ -17,10 +18,21 @@ ROOT = Path(__file__).parents[2]
 
 def lines_of(folder, kind, seed, n, start):
     """What a child tells of the cases from `start` on, until it ends, of itself or not."""
-    command = [sys.executable, "-m", "tests.attacks.model_damage", str(folder), kind, str(seed), str(n), str(start)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.attacks.model_damage",
+        str(folder),
+        kind,
+        str(seed),
+        str(n),
+        str(start),
+    ]
     paths = os.pathsep.join([str(Path(ws.__file__).parents[1]), str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": paths}
-    child = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
+    child = subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False
+    )
     return [json.loads(line) for line in child.stdout.splitlines() if line.startswith("{")], child
 
 
@@ -35,12 +47,16 @@ def test_damaged_models_are_refused_or_predict_what_their_library_does(tmp_path,
         for line in lines:
             if "kind" in line:
                 case = line["case"]
-                counted.count(line["kind"], line["wrong"] and f"case {case} ({about[case]}): {line['wrong']}")
+                counted.count(
+                    line["kind"], line["wrong"] and f"case {case} ({about[case]}): {line['wrong']}"
+                )
         if child.returncode == 0:
             break
 
         assert about, child.stderr
         last = max(about)
         how = "took too long" if "Timeout" in child.stderr else "died"
-        counted.count(how, f"case {last} ({about[last]}): exit {child.returncode}: {child.stderr[-300:]}")
+        counted.count(
+            how, f"case {last} ({about[last]}): exit {child.returncode}: {child.stderr[-300:]}"
+        )
         start = last + 1

@@ -60,7 +60,9 @@ def says_the_same(file, before, after):
 
 
 @many(10, 300)
-def test_flipped_bits_in_parts_and_all_beside_are_noticed_and_repaired(home, whole, tmp_path, tally, n):
+def test_flipped_bits_in_parts_and_all_beside_are_noticed_and_repaired(
+    home, whole, tmp_path, tally, n
+):
     counted = tally("flipped bits in runs")
     intact = night.contents(whole)
     parts = [file for file in intact if file.startswith("part-")]

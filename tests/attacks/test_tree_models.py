@@ -1,4 +1,5 @@
-"""Random tree models of every library: what is explained is what the model predicts, on the scale that is named."""
+"""Random tree models of every library: what is explained is what the model predicts, on the scale
+that is named."""
 
 import catboost
 import lightgbm
@@ -50,9 +51,13 @@ def of_lightgbm(rng):
         ]
     )
     if objective in ("binary", "multiclass", "multiclassova"):
-        return lightgbm.LGBMClassifier(objective=str(objective), **chosen), "two" if objective == "binary" else "three"
+        return lightgbm.LGBMClassifier(
+            objective=str(objective), **chosen
+        ), "two" if objective == "binary" else "three"
     more = {"reg_sqrt": True} if objective == "sqrt" else {"objective": str(objective)}
-    return lightgbm.LGBMRegressor(**more, **chosen), "share" if objective == "cross_entropy" else "positive"
+    return lightgbm.LGBMRegressor(
+        **more, **chosen
+    ), "share" if objective == "cross_entropy" else "positive"
 
 
 def of_xgboost(rng):
@@ -68,22 +73,40 @@ def of_xgboost(rng):
     if chosen["booster"] == "dart":
         chosen |= {"rate_drop": 0.5, "verbosity": 0}
     objective = str(
-        rng.choice(["reg:squarederror", "count:poisson", "reg:gamma", "reg:tweedie", "reg:logistic", "binary", "multi"])
+        rng.choice(
+            [
+                "reg:squarederror",
+                "count:poisson",
+                "reg:gamma",
+                "reg:tweedie",
+                "reg:logistic",
+                "binary",
+                "multi",
+            ]
+        )
     )
     if objective in ("binary", "multi"):
-        return xgboost.XGBClassifier(n_jobs=1, **chosen), "two" if objective == "binary" else "three"
+        return xgboost.XGBClassifier(
+            n_jobs=1, **chosen
+        ), "two" if objective == "binary" else "three"
     target = "share" if objective == "reg:logistic" else "positive"
     return xgboost.XGBRegressor(objective=objective, n_jobs=1, **chosen), target
 
 
 def of_catboost(rng):
     chosen = pick(
-        rng, n_estimators=[1, 8], depth=[1, 4], grow_policy=["SymmetricTree", "Depthwise"], nan_mode=["Min", "Max"]
+        rng,
+        n_estimators=[1, 8],
+        depth=[1, 4],
+        grow_policy=["SymmetricTree", "Depthwise"],
+        nan_mode=["Min", "Max"],
     )
     chosen |= {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
     loss = str(rng.choice(["RMSE", "Poisson", "MAE", "Logloss", "MultiClass"]))
     if loss in ("Logloss", "MultiClass"):
-        return catboost.CatBoostClassifier(loss_function=loss, **chosen), "two" if loss == "Logloss" else "three"
+        return catboost.CatBoostClassifier(
+            loss_function=loss, **chosen
+        ), "two" if loss == "Logloss" else "three"
     return catboost.CatBoostRegressor(loss_function=loss, **chosen), "positive"
 
 
@@ -103,7 +126,12 @@ def of_sklearn(rng):
     return make(max_depth=int(rng.integers(1, 5)), **choices), target
 
 
-MAKERS = {"lightgbm": of_lightgbm, "xgboost": of_xgboost, "catboost": of_catboost, "sklearn": of_sklearn}
+MAKERS = {
+    "lightgbm": of_lightgbm,
+    "xgboost": of_xgboost,
+    "catboost": of_catboost,
+    "sklearn": of_sklearn,
+}
 
 
 def rows_of(rng, library):
@@ -148,25 +176,37 @@ def own_prediction(model, rows):
 
 
 def difference(seed, library):
-    """How far the explained prediction is from the model's own, both on the model's scale; None where it is refused."""
+    """How far the explained prediction is from the model's own, both on the model's scale; None
+    where it is refused."""
     rng = np.random.default_rng([7, seed])
     model, target = MAKERS[library](rng)
     rows = rows_of(rng, library)
     model.fit(rows, targets_of(rows)[target])
     background = part(rows, slice(0, int(rng.choice([1, 2, 30]))))
     game = str(rng.choice(["tree_path", "tree_interventional"]))
-    explanation = ws.Explainer(model, background, game=game, progress=False)(part(rows, slice(40, 60)))
-    f, raw = own_prediction(model, part(rows, slice(40, 60))), explanation.predictions.reshape(20, -1)
-    gap = np.abs(explanation.efficiency_gap.reshape(20, -1)) if explanation.weight_labels.size == 0 else 0.0
+    explanation = ws.Explainer(model, background, game=game, progress=False)(
+        part(rows, slice(40, 60))
+    )
+    f = own_prediction(model, part(rows, slice(40, 60)))
+    raw = explanation.predictions.reshape(20, -1)
+    gap = (
+        np.abs(explanation.efficiency_gap.reshape(20, -1))
+        if explanation.weight_labels.size == 0
+        else 0.0
+    )
     whole = explanation.base_values + explanation.shapley.sum(axis=1)
     gap = np.abs(whole.reshape(20, -1) - raw).max() / (1 + np.abs(raw).max())
     info = explanation.game_info
-    if info["space"] == "margin" and "scale" not in info:  # several classes, or a link without a name
+    if (
+        info["space"] == "margin" and "scale" not in info
+    ):  # several classes, or a link without a name
         rank = np.argsort(raw, axis=0, kind="stable") if raw.shape[1] == 1 else None
         if rank is None:
             shares = np.exp(raw) / np.exp(raw).sum(axis=1, keepdims=True)
             return max(gap, np.abs(shares - f).max())
-        return max(gap, float(-np.diff(np.take_along_axis(f, rank, axis=0), axis=0).min(initial=0.0)))
+        return max(
+            gap, float(-np.diff(np.take_along_axis(f, rank, axis=0), axis=0).min(initial=0.0))
+        )
     given = LINKS[SCALES[info.get("scale")]][1](raw)
     return max(gap, np.abs(given - f).max() / (1 + np.abs(f).max()))
 
@@ -182,4 +222,6 @@ def test_the_explained_prediction_is_the_models_own(tally, library, n):
         except Exception as error:
             counted.count("refused", None if is_ours(error) else f"seed {seed}: {told(error)}")
         else:
-            counted.count("explained", None if apart < 1e-4 else f"seed {seed}: differs by {apart:.3g}")
+            counted.count(
+                "explained", None if apart < 1e-4 else f"seed {seed}: differs by {apart:.3g}"
+            )

@@ -24,7 +24,9 @@ def is_ours(error: BaseException) -> bool:
     if any(frame.name in ASKING for frame in traceback.extract_tb(error.__traceback__)):
         return True  # the model's own words about rows that it does not take
     inside = Path(last.filename).is_relative_to(PACKAGE)
-    if not inside and any(frame.name in CALLING for frame in traceback.extract_tb(error.__traceback__)):
+    if not inside and any(
+        frame.name in CALLING for frame in traceback.extract_tb(error.__traceback__)
+    ):
         return True  # a function's own words
     raised = linecache.getline(last.filename, last.lineno).strip().startswith("raise")
     return isinstance(error, KINDS) and inside and raised
@@ -32,7 +34,11 @@ def is_ours(error: BaseException) -> bool:
 
 def told(error: BaseException) -> str:
     """An error in a line, with the line of the package that it came through."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
+    frames = [
+        f
+        for f in traceback.extract_tb(error.__traceback__)
+        if Path(f.filename).is_relative_to(PACKAGE)
+    ]
     where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "outside"
     return f"{type(error).__name__} at {where}: {str(error)[:200]}"
 

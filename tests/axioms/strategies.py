@@ -1,4 +1,5 @@
-"""Random games for the property tests: smooth ones, and ones with few levels where ties are common."""
+"""Random games for the property tests: smooth ones, and ones with few levels where ties are
+common."""
 
 from hypothesis import strategies as st
 
@@ -21,4 +22,6 @@ def pairs_of_games(least=1, most=5):
 
 def games_and_orders(least=1, most=5):
     """A game and an order of its players."""
-    return st.integers(least, most).flatmap(lambda d: st.tuples(games(d, d), st.permutations(range(d))))
+    return st.integers(least, most).flatmap(
+        lambda d: st.tuples(games(d, d), st.permutations(range(d)))
+    )

@@ -1,9 +1,10 @@
 """The axioms of Δ, for every line of the table ESTIMATORS.
 
-An estimator that gives an exact table on a small game is held to the axioms exactly. One that samples when its
-budget is smaller than the number of coalitions is held to what sampling leaves exact, and for the rest to four
-of its own standard errors. A table that a fitted model helped to read (`Contributions.adjusted`) is not linear in
-the game, and gives players of constant steps their step up to its errors only.
+An estimator that gives an exact table on a small game is held to the axioms exactly. One that
+samples when its budget is smaller than the number of coalitions is held to what sampling leaves
+exact, and for the rest to four of its own standard errors. A table that a fitted model helped to
+read (`Contributions.adjusted`) is not linear in the game, and gives players of constant steps their
+step up to its errors only.
 """
 
 import numpy as np
@@ -21,7 +22,8 @@ from tests.oracles import (
 )
 from weightedshap.estimators import ESTIMATORS, as_estimator
 
-D, BUDGET = 7, 120  # fewer evaluations than the 2^7 coalitions
+D = 7
+BUDGET = 120  # fewer evaluations than the 2^7 coalitions
 
 
 def estimate(name, game, seed=0, evaluations=None):
@@ -29,7 +31,9 @@ def estimate(name, game, seed=0, evaluations=None):
 
 
 EXACT = [name for name in ESTIMATORS if estimate(name, random_game(4)).exact]
-SAMPLERS = [name for name in ESTIMATORS if not estimate(name, random_game(D), evaluations=BUDGET).exact]
+SAMPLERS = [
+    name for name in ESTIMATORS if not estimate(name, random_game(D), evaluations=BUDGET).exact
+]
 
 exactly = pytest.mark.parametrize("name", EXACT)
 sampled = pytest.mark.parametrize("name", SAMPLERS)
@@ -48,7 +52,9 @@ def test_an_exact_table_is_equation_2(name, game):
 @exactly
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_an_exact_table_is_the_oracles(name, oracle):
-    np.testing.assert_allclose(estimate(name, ORACLES[oracle].game).mean, ORACLES[oracle].delta, atol=1e-12)
+    np.testing.assert_allclose(
+        estimate(name, ORACLES[oracle].game).mean, ORACLES[oracle].delta, atol=1e-12
+    )
 
 
 @exactly
@@ -104,7 +110,8 @@ def test_a_sampler_finds_a_constant_player_without_error(name, game, step, seed)
 @settings(max_examples=10)
 @given(game=games(D, D), seed=seeds)
 def test_a_sampler_knows_both_ends_exactly(name, game, seed):
-    found, exact = estimate(name, game, seed, BUDGET), estimate("exact", game).mean
+    found = estimate(name, game, seed, BUDGET)
+    exact = estimate("exact", game).mean
     np.testing.assert_allclose(found.mean[[0, -1]], exact[[0, -1]], atol=1e-12)
     assert np.isinf(found.counts[[0, -1]]).all()
     assert (found.standard_error[[0, -1]] == 0).all()
@@ -117,7 +124,9 @@ def test_a_sampler_is_linear_under_a_common_seed_and_budget(name, pair, a, b, se
     one, other = (estimate(name, game, seed, BUDGET) for game in pair)
     both = estimate(name, combined(a, pair[0], b, pair[1]), seed, BUDGET)
     linear = (not both.adjusted) | np.isinf(both.counts)
-    np.testing.assert_allclose(both.mean[linear], (a * one.mean + b * other.mean)[linear], atol=1e-11)
+    np.testing.assert_allclose(
+        both.mean[linear], (a * one.mean + b * other.mean)[linear], atol=1e-11
+    )
 
 
 @sampled
@@ -167,14 +176,18 @@ def test_a_sampler_explains_several_outputs_with_the_same_draws(name):
     game = random_game(D, outputs=(2,))
     together = estimate(name, game, 0, BUDGET)
     apart = [estimate(name, type(game)(game.values[:, o]), 0, BUDGET) for o in range(2)]
-    np.testing.assert_allclose(together.mean, np.stack([table.mean for table in apart], axis=-1), atol=1e-14)
+    np.testing.assert_allclose(
+        together.mean, np.stack([table.mean for table in apart], axis=-1), atol=1e-14
+    )
     errors = np.stack([table.standard_error for table in apart], axis=-1)
     np.testing.assert_allclose(together.standard_error, errors, atol=1e-14)
 
 
 @sampled
 def test_independent_draws_merge_into_the_count_weighted_mean(name):
-    one, other = (estimate(name, random_game(D), seed, budget) for seed, budget in ((0, 120), (1, 80)))
+    one, other = (
+        estimate(name, random_game(D), seed, budget) for seed, budget in ((0, 120), (1, 80))
+    )
     both = one + other
     inner = np.isfinite(one.counts) & np.isfinite(other.counts)
     counts = one.counts[inner] + other.counts[inner]

@@ -1,4 +1,5 @@
-"""Whole explanations keep what must not change, whatever the game: columns, copies, scales, names, parts, order."""
+"""Whole explanations keep what must not change, whatever the game: columns, copies, scales, names,
+parts, order."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,9 @@ def f(rows):
 
 
 def explained(model, background, rows, **choices):
-    return ws.Explainer(model, background, **{"game": "marginal", "progress": False, **choices})(rows)
+    return ws.Explainer(model, background, **{"game": "marginal", "progress": False, **choices})(
+        rows
+    )
 
 
 @settings(max_examples=15, deadline=None)
@@ -44,11 +47,13 @@ def test_permuting_columns_permutes_results(order, game):
 def test_a_constant_column_changes_nothing(game):
     of_trees = game in TREE_GAMES
     more, new = (np.column_stack([rows, np.full(len(rows), 7.0)]) for rows in (X, NEW))
-    wider = LGBMRegressor(n_estimators=6, num_leaves=6, n_jobs=1, verbose=-1, min_child_samples=5).fit(
-        more, X[:, 0] * X[:, 1] + X[:, 2]
-    )
+    wider = LGBMRegressor(
+        n_estimators=6, num_leaves=6, n_jobs=1, verbose=-1, min_child_samples=5
+    ).fit(more, X[:, 0] * X[:, 1] + X[:, 2])
     one = explained(TREES if of_trees else f, X, NEW, game=game, family="shapley")
-    other = explained(wider if of_trees else lambda rows: f(rows[:, :4]), more, new, game=game, family="shapley")
+    other = explained(
+        wider if of_trees else lambda rows: f(rows[:, :4]), more, new, game=game, family="shapley"
+    )
     np.testing.assert_allclose(other.values[:, :4], one.values, atol=1e-9)
     np.testing.assert_allclose(other.values[:, 4], 0.0, atol=1e-12)
     np.testing.assert_allclose(other.predictions, one.predictions)
@@ -58,7 +63,9 @@ def test_a_constant_column_changes_nothing(game):
 @pytest.mark.parametrize("game", ["marginal", "baseline", *TREE_GAMES])
 def test_copies_of_all_background_rows_change_nothing(game, copies):
     model = TREES if game in TREE_GAMES else f
-    one, other = (explained(model, background, NEW, game=game) for background in (X, np.tile(X, (copies, 1))))
+    one, other = (
+        explained(model, background, NEW, game=game) for background in (X, np.tile(X, (copies, 1)))
+    )
     np.testing.assert_allclose(other.values, one.values, atol=1e-9)
     np.testing.assert_allclose(other.contributions, one.contributions, atol=1e-9)
     assert other.weight_labels.tolist() == one.weight_labels.tolist()
@@ -74,12 +81,18 @@ def test_scaling_f_scales_phi_and_a_constant_moves_only_the_base(factor, shift, 
     one = explained(f, X, NEW, game=game)
     other = explained(lambda rows: factor * f(rows) + shift, X, NEW, game=game)
     size = abs(factor) * np.abs(one.values).max()
-    np.testing.assert_allclose(other.shapley, factor * one.shapley, atol=1e-7 * size + 1e-10 * abs(shift))
-    np.testing.assert_allclose(other.base_values, factor * one.base_values + shift, atol=1e-7 * size + 1e-9)
+    np.testing.assert_allclose(
+        other.shapley, factor * one.shapley, atol=1e-7 * size + 1e-10 * abs(shift)
+    )
+    np.testing.assert_allclose(
+        other.base_values, factor * one.base_values + shift, atol=1e-7 * size + 1e-9
+    )
     np.testing.assert_allclose(other.scores, abs(factor) * one.scores, atol=1e-6 * size + 1e-9)
 
 
-@pytest.mark.parametrize("game", ["marginal", "baseline", ws.games.TreeSurrogate(masks=4, trees=10)])
+@pytest.mark.parametrize(
+    "game", ["marginal", "baseline", ws.games.TreeSurrogate(masks=4, trees=10)]
+)
 def test_a_relabelling_of_categories_that_keeps_their_order_changes_nothing(game):
     rng = np.random.default_rng(3)
     codes = rng.integers(3, size=90)
@@ -89,10 +102,16 @@ def test_a_relabelling_of_categories_that_keeps_their_order_changes_nothing(game
         return pd.DataFrame({"size": np.array(names, dtype=object)[codes], "number": number})
 
     def model(names):
-        return lambda rows: np.array([names.index(name) for name in rows["size"]]) * 2.0 + rows["number"].to_numpy()
+        return lambda rows: (
+            np.array([names.index(name) for name in rows["size"]]) * 2.0 + rows["number"].to_numpy()
+        )
 
-    first, second = ["a", "b", "c"], ["aa", "bbb", "cc"]
-    one, other = (explained(model(names), table(names)[:80], table(names)[80:], game=game) for names in (first, second))
+    first = ["a", "b", "c"]
+    second = ["aa", "bbb", "cc"]
+    one, other = (
+        explained(model(names), table(names)[:80], table(names)[80:], game=game)
+        for names in (first, second)
+    )
     np.testing.assert_array_equal(other.values, one.values)
     assert other.weight_labels.tolist() == one.weight_labels.tolist()
 
@@ -117,7 +136,17 @@ def test_rows_in_any_split_and_order_give_the_same_bits(choices):
     for _ in range(3):
         order = rng.permutation(len(NEW))
         cuts = np.sort(rng.choice(np.arange(1, len(NEW)), size=2, replace=False))
-        parts = [explainer(NEW[rows], row_ids=[ids[r] for r in rows]) for rows in np.split(order, cuts)]
+        parts = [
+            explainer(NEW[rows], row_ids=[ids[r] for r in rows]) for rows in np.split(order, cuts)
+        ]
         again = ws.Explanation.concatenate(parts)[np.argsort(order)]
-        for name in ("values", "shapley", "weights", "scores", "contributions", "curves", "n_evaluations"):
+        for name in (
+            "values",
+            "shapley",
+            "weights",
+            "scores",
+            "contributions",
+            "curves",
+            "n_evaluations",
+        ):
             np.testing.assert_array_equal(getattr(again, name), getattr(whole, name), err_msg=name)

@@ -35,7 +35,9 @@ def test_labels_differ_and_so_do_vectors(name, d):
 def test_a_player_of_constant_steps_gets_that_step_under_every_weight(name, step, game):
     explanation = ws.explain(with_null_player(game, 0, step), family=name)
     np.testing.assert_allclose(explanation.values[0, 0], step, atol=1e-12)
-    np.testing.assert_allclose(explanation.family.phi(explanation.contributions[0])[:, 0], step, atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.family.phi(explanation.contributions[0])[:, 0], step, atol=1e-12
+    )
 
 
 @every_family
@@ -50,16 +52,22 @@ def test_an_additive_game_has_one_attribution_whatever_the_weight(name):
 def test_the_chosen_weight_is_never_worse_than_shapley_where_uniform_weights_compete(name, game):
     family = FAMILIES[name](game.d) | shapley(game.d)
     explanation = ws.explain(game, family=family)
-    chosen, uniform = family.labels.index(explanation.weight_labels[0]), family.index(shapley(game.d).vectors[0])
+    chosen = family.labels.index(explanation.weight_labels[0])
+    uniform = family.index(shapley(game.d).vectors[0])
     assert explanation.scores[0, chosen] >= explanation.scores[0, uniform]
     assert explanation.curves[0, 1:].sum() <= explanation.reference_curves["shapley"][0, 1:].sum()
 
 
 @settings(max_examples=20)
-@given(game=games(2, 5), names=st.tuples(st.sampled_from(sorted(FAMILIES)), st.sampled_from(sorted(FAMILIES))))
+@given(
+    game=games(2, 5),
+    names=st.tuples(st.sampled_from(sorted(FAMILIES)), st.sampled_from(sorted(FAMILIES))),
+)
 def test_a_larger_family_never_does_worse(game, names):
     one, other = (FAMILIES[name](game.d) for name in names)
-    alone, joined = (np.nanmax(ws.explain(game, family=family).scores) for family in (one, one | other))
+    alone, joined = (
+        np.nanmax(ws.explain(game, family=family).scores) for family in (one, one | other)
+    )
     assert joined >= alone
 
 

@@ -1,6 +1,7 @@
 """What every game keeps, for every line of the table GAMES.
 
-The model is a small boosted-tree regressor, so that games made from a model's own trees are examined too.
+The model is a small boosted-tree regressor, so that games made from a model's own trees are
+examined too.
 """
 
 import functools
@@ -29,7 +30,9 @@ def tolerance(name, double):
 @functools.cache
 def boosted_model():
     rows = normal_rows(120)
-    model = LGBMRegressor(n_estimators=10, num_leaves=6, min_child_samples=5, verbose=-1, n_jobs=1, random_state=0)
+    model = LGBMRegressor(
+        n_estimators=10, num_leaves=6, min_child_samples=5, verbose=-1, n_jobs=1, random_state=0
+    )
     return model.fit(rows, product_model(rows))
 
 
@@ -57,13 +60,17 @@ def test_a_game_gives_one_finite_value_for_each_coalition(name):
 def test_a_value_does_not_depend_on_the_coalitions_asked_with_it(name):
     game = fitted(name).at(ROW)
     alone = np.concatenate([game(coalition[None]) for coalition in all_coalitions(4)])
-    np.testing.assert_allclose(game(all_coalitions(4)), alone, rtol=1e-12, atol=tolerance(name, 1e-12))
+    np.testing.assert_allclose(
+        game(all_coalitions(4)), alone, rtol=1e-12, atol=tolerance(name, 1e-12)
+    )
 
 
 @every_game
 def test_the_same_seed_fits_the_same_game(name):
     again = GAMES[name]().fit(boosted_model(), normal_rows(40, seed=1), np.random.default_rng(0))
-    np.testing.assert_array_equal(again.at(ROW)(all_coalitions(4)), fitted(name).at(ROW)(all_coalitions(4)))
+    np.testing.assert_array_equal(
+        again.at(ROW)(all_coalitions(4)), fitted(name).at(ROW)(all_coalitions(4))
+    )
 
 
 @every_game
@@ -83,7 +90,9 @@ def test_a_games_own_walk_agrees_with_the_call_on_prefixes(name):
     game = fitted(name).at(ROW)
     orders = np.array([[0, 1, 2, 3], [3, 1, 0, 2]])
     prefixes = [[order[:k] for k in range(5)] for order in orders.tolist()]
-    one_by_one = [[game(np.isin(np.arange(4), known)[None])[0] for known in row] for row in prefixes]
+    one_by_one = [
+        [game(np.isin(np.arange(4), known)[None])[0] for known in row] for row in prefixes
+    ]
     np.testing.assert_allclose(curves.along(game, orders), one_by_one, atol=tolerance(name, 1e-10))
 
 
@@ -91,12 +100,15 @@ def test_a_games_own_walk_agrees_with_the_call_on_prefixes(name):
 def test_uniform_weights_share_out_the_whole_gain(name):
     game = fitted(name).at(ROW)
     empty, full = game(np.array([[False] * 4, [True] * 4]))
-    assert exact(game).mean.mean(axis=0).sum() == pytest.approx(full - empty, abs=tolerance(name, 1e-10))
+    assert exact(game).mean.mean(axis=0).sum() == pytest.approx(
+        full - empty, abs=tolerance(name, 1e-10)
+    )
 
 
 @every_game
 def test_explaining_leaves_rows_and_background_as_they_were(name):
-    row, background = ROW.copy(), normal_rows(40, seed=1)
+    row = ROW.copy()
+    background = normal_rows(40, seed=1)
     game = GAMES[name]().fit(boosted_model(), background, np.random.default_rng(0)).at(row)
     exact(game)
     np.testing.assert_array_equal(row, ROW)

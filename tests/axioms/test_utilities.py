@@ -39,7 +39,9 @@ def test_a_score_does_not_depend_on_the_attributions_scored_with_it(name, game, 
 
 def explained(utility, family="paper", **choices):
     background = normal_rows(8)
-    explainer = ws.Explainer(product_model, background, game="marginal", family=family, utility=utility, **choices)
+    explainer = ws.Explainer(
+        product_model, background, game="marginal", family=family, utility=utility, **choices
+    )
     return explainer(normal_rows(5, seed=1))
 
 
@@ -55,12 +57,15 @@ def test_the_chosen_weight_scores_best_in_every_row(name):
 
 @every_utility
 def test_a_larger_family_never_scores_worse_in_any_row(name):
-    assert (explained(name, wide).scores.max(axis=1) >= explained(name, paper).scores.max(axis=1)).all()
+    assert (
+        explained(name, wide).scores.max(axis=1) >= explained(name, paper).scores.max(axis=1)
+    ).all()
 
 
 @every_utility
 def test_reweighting_is_the_same_as_explaining_anew(name):
-    again, fresh = explained("aup").reweight("wide", name), explained(name, "wide")
+    again = explained("aup").reweight("wide", name)
+    fresh = explained(name, "wide")
     np.testing.assert_array_equal(again.values, fresh.values)
     np.testing.assert_array_equal(again.scores, fresh.scores)
     np.testing.assert_array_equal(again.curves, fresh.curves)

@@ -1,4 +1,5 @@
-"""Real engines, each started once: the same numbers as one thread, to the bit, also where a worker is killed.
+"""Real engines, each started once: the same numbers as one thread, to the bit, also where a worker
+is killed.
 
 `make test-engines` installs the engines and sets WEIGHTEDSHAP_ENGINES; there nothing is skipped.
 """
@@ -22,7 +23,8 @@ pytestmark = [
     pytest.mark.engines,
     pytest.mark.filterwarnings("ignore"),  # engines warn of each other's versions
     pytest.mark.skipif(
-        "WEIGHTEDSHAP_ENGINES" not in os.environ, reason="on Dask, Ray and Spark; to run: make test-engines"
+        "WEIGHTEDSHAP_ENGINES" not in os.environ,
+        reason="on Dask, Ray and Spark; to run: make test-engines",
     ),
 ]
 
@@ -55,12 +57,15 @@ def ending(rows):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """The files of a night, explainers of an exact and a sampled game, and a model that can kill its process."""
+    """The files of a night, explainers of an exact and a sampled game, and a model that can kill
+    its process."""
     folder = night.laid_out(tmp_path_factory.mktemp("night"), n=120)
     (folder / "mortal.py").write_text(MORTAL)
     sys.path.insert(0, str(folder))
     root = os.path.dirname(os.path.dirname(ws.__file__))
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), root, os.getcwd(), os.environ.get("PYTHONPATH", "")])
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(folder), root, os.getcwd(), os.environ.get("PYTHONPATH", "")]
+    )
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     background = pd.read_parquet(folder / "background.parquet").drop(columns="price")
     model = ws.engines.ModelFile(str(folder / "model.txt")).load()
@@ -83,7 +88,9 @@ def model(home, kind):
 def alone(home, kind):
     """What one thread says."""
     rows = pq.read_table(home / "rows.parquet")
-    made = ws.Explainer.load(home / kind, ws.engines.ModelFile(str(model(home, kind))).load(), progress=False)
+    made = ws.Explainer.load(
+        home / kind, ws.engines.ModelFile(str(model(home, kind))).load(), progress=False
+    )
     return pa.Table.from_batches(made.stream(rows, key="id")).to_pandas()
 
 
@@ -144,7 +151,9 @@ def by_ray(ray, home, kind):
 def spark(home):
     from pyspark.sql import SparkSession
 
-    session = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate()
+    session = (
+        SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate()
+    )
     yield session
     session.stop()
 
@@ -178,26 +187,41 @@ def test_polars(home, kind, collect):
     import polars
 
     rows = polars.scan_parquet(home / "rows.parquet")
-    check(ws.engines.polars(rows, home / kind, model(home, kind), key="id").collect(**collect).to_pandas(), home, kind)
+    check(
+        ws.engines.polars(rows, home / kind, model(home, kind), key="id")
+        .collect(**collect)
+        .to_pandas(),
+        home,
+        kind,
+    )
 
 
 def test_duckdb_by_its_arrow_stream(home):
     import duckdb
 
-    explainer = ws.Explainer.load(home / "exact", ws.engines.ModelFile(str(home / "model.txt")).load())
+    explainer = ws.Explainer.load(
+        home / "exact", ws.engines.ModelFile(str(home / "model.txt")).load()
+    )
     rows = duckdb.connect().sql(f"select * from '{home / 'rows.parquet'}'").to_arrow_reader(50)
     schema = explainer.stream_schema(rows.schema, key="id")
     other = duckdb.connect()  # the first has its hands full
-    other.register("told", pa.RecordBatchReader.from_batches(schema, explainer.stream(rows, key="id")))
+    other.register(
+        "told", pa.RecordBatchReader.from_batches(schema, explainer.stream(rows, key="id"))
+    )
     check(other.sql("select * from told").df(), home, "exact")
 
 
-WAYS = {"leaving": (stops.INPUT, "row 77 (counted from 0)"), "ending": (stops.OUTPUT, "A worker ended or was killed")}
+WAYS = {
+    "leaving": (stops.INPUT, "row 77 (counted from 0)"),
+    "ending": (stops.OUTPUT, "A worker ended or was killed"),
+}
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("engine", ["dask", "ray", "spark"])
-def test_a_model_that_ends_the_program_is_no_success_on_any_engine(engine, way, home, request, tmp_path):
+def test_a_model_that_ends_the_program_is_no_success_on_any_engine(
+    engine, way, home, request, tmp_path
+):
     started = request.getfixturevalue(engine)
     where = {"address": started.scheduler.address} if engine == "dask" else {}
     rows = pd.read_parquet(home / "rows.parquet")
@@ -205,8 +229,18 @@ def test_a_model_that_ends_the_program_is_no_success_on_any_engine(engine, way, 
     rows.to_parquet(tmp_path / "rows.parquet", index=False)
     background = pq.read_table(home / "background.parquet").slice(0, 6)
     pq.write_table(background, tmp_path / "background.parquet")
-    given = {"model": f"mortal:{way}", "background": tmp_path / "background.parquet", "game": "baseline"}
-    more = {"rows": tmp_path / "rows.parquet", "part-rows": 30, "engine": engine, "on-error": "skip", **where}
+    given = {
+        "model": f"mortal:{way}",
+        "background": tmp_path / "background.parquet",
+        "game": "baseline",
+    }
+    more = {
+        "rows": tmp_path / "rows.parquet",
+        "part-rows": 30,
+        "engine": engine,
+        "on-error": "skip",
+        **where,
+    }
     result = night.explain(home, tmp_path / "out", **given, **more)
     code, words = WAYS[way]
     assert result.exit_code == code, result.output
@@ -218,13 +252,20 @@ def test_a_model_that_ends_the_program_is_no_success_on_any_engine(engine, way, 
 @pytest.mark.parametrize("engine", ["dask", "ray", "spark"])
 def test_the_command_on_an_engine_writes_the_same_bytes(engine, home, request, tmp_path):
     started = request.getfixturevalue(engine)
-    where = {"dask": lambda: started.scheduler.address, "ray": lambda: None, "spark": lambda: None}[engine]()
+    where = {"dask": lambda: started.scheduler.address, "ray": lambda: None, "spark": lambda: None}[
+        engine
+    ]()
     more = {"explainer": home / "sampled", "model": "mortal:score", "part-rows": 30}
-    for name, own in (("alone", {}), (engine, {"engine": engine, **({"address": where} if where else {})})):
+    for name, own in (
+        ("alone", {}),
+        (engine, {"engine": engine, **({"address": where} if where else {})}),
+    ):
         given = night.arguments(home, tmp_path / name, **more, **own)
         for unwanted in ("--background", "--game", "--target"):
             at = given.index(unwanted)
             del given[at : at + 2]
-        result = night.CliRunner().invoke(night.cli.main, ["explain", *given], catch_exceptions=False)
+        result = night.CliRunner().invoke(
+            night.cli.main, ["explain", *given], catch_exceptions=False
+        )
         assert result.exit_code == 0, result.output
     assert night.contents(tmp_path / engine) == night.contents(tmp_path / "alone")

@@ -67,7 +67,9 @@ def test_enumeration_does_not_ask_the_game_for_its_contributions():
         def contributions(self):
             raise AssertionError
 
-    np.testing.assert_allclose(enumerate_game(Boasting(additive([1.0, 2.0]).game)).mean, [[1, 2], [1, 2]])
+    np.testing.assert_allclose(
+        enumerate_game(Boasting(additive([1.0, 2.0]).game)).mean, [[1, 2], [1, 2]]
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))

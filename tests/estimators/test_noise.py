@@ -16,7 +16,8 @@ def again(values):
 
 
 def test_the_variance_is_half_of_the_mean_square_of_what_changed():
-    coalitions, values = np.eye(5, 3, dtype=bool), np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    coalitions = np.eye(5, 3, dtype=bool)
+    values = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
     assert noise(again([2.0, 3.0, 4.0]), coalitions, values) is None
     assert noise(again([2.0, 3.0, 4.0 + 1e-5]), coalitions, values) is None
     assert noise(again([1.0, 5.0, 4.0]), coalitions, values) == pytest.approx((1 + 4 + 0) / 3 / 2)
@@ -25,7 +26,8 @@ def test_the_variance_is_half_of_the_mean_square_of_what_changed():
 @pytest.mark.parametrize("n", [2, 5, 10])
 def test_chains_of_a_noisy_game_are_spread_around_what_was_found(n):
     rng = np.random.default_rng(n)
-    chains, ends = Chains(np.ones((n, 3, 3)), rng.normal(size=(n, 3, 3)), np.zeros((n, 3, 3))), np.full((3, 3), np.nan)
+    chains = Chains(np.ones((n, 3, 3)), rng.normal(size=(n, 3, 3)), np.zeros((n, 3, 3)))
+    ends = np.full((3, 3), np.nan)
     ends[0] = [1.0, 2.0, 3.0]
     table = Contributions.sampled(chains, ends, 9, "told", frozenset("a"), np.full((3, 3), 0.1))
     with pytest.warns(UserWarning, match="about 0.3"):
@@ -39,4 +41,7 @@ def test_chains_of_a_noisy_game_are_spread_around_what_was_found(n):
 def test_without_noise_a_table_stays_what_it_is():
     table = Contributions.known(np.ones((3, 3)))
     assert with_noise(table, None) is table
-    assert noise(checked(random_game(3)), np.eye(3, dtype=bool), random_game(3)(np.eye(3, dtype=bool))) is None
+    assert (
+        noise(checked(random_game(3)), np.eye(3, dtype=bool), random_game(3)(np.eye(3, dtype=bool)))
+        is None
+    )

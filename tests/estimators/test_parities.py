@@ -12,7 +12,9 @@ from weightedshap.games import FunctionGame
 def model(d, seed=0, n=6):
     """A model with random terms and coefficients."""
     rng = np.random.default_rng(seed)
-    sets = np.array([np.isin(np.arange(d), rng.choice(d, rng.integers(1, 5), replace=False)) for _ in range(n)])
+    sets = np.array(
+        [np.isin(np.arange(d), rng.choice(d, rng.integers(1, 5), replace=False)) for _ in range(n)]
+    )
     return Model(Terms(sets, rng.integers(0, 3, n)), rng.normal(size=n), rng.normal(size=d + 1))
 
 
@@ -29,40 +31,48 @@ def test_the_delta_of_a_model_is_its_definition(d):
 
 def test_a_term_is_the_product_of_its_signs_and_a_power_of_their_mean():
     rng = np.random.default_rng(0)
-    signs, terms = rng.choice([-1.0, 1.0], size=(20, 6)), model(6).terms
+    signs = rng.choice([-1.0, 1.0], size=(20, 6))
+    terms = model(6).terms
     expected = [
-        [np.prod(row[members]) * row.mean() ** t for members, t in zip(terms.sets, terms.powers)] for row in signs
+        [np.prod(row[members]) * row.mean() ** t for members, t in zip(terms.sets, terms.powers)]
+        for row in signs
     ]
     np.testing.assert_allclose(terms(signs), expected)
 
 
 def test_a_mixture_adds_up_and_has_every_term_once():
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, 6))
-    models, weights = [model(6, 0), model(6, 1), model(6, 0)], [0.5, 2.0, 0.25]
+    models = [model(6, 0), model(6, 1), model(6, 0)]
+    weights = [0.5, 2.0, 0.25]
     both = mixed(models, weights)
     np.testing.assert_allclose(both(signs), sum(w * one(signs) for w, one in zip(weights, models)))
     assert len(both.terms) <= 12
 
 
 def drawn(d, paired, seed=0):
-    """A sample of all coalitions of the sizes at both ends and of draws with or without their complements."""
-    plan, rng = Plan.of(d, 600), np.random.default_rng(seed)
+    """A sample of all coalitions of the sizes at both ends and of draws with or without their
+    complements."""
+    plan = Plan.of(d, 600)
+    rng = np.random.default_rng(seed)
     calls = [plan.whole_sizes(), *plan.drawn(rng, 5)]
     fold = np.repeat(np.arange(-1, 5), [len(called) for called in calls])
     n = np.concatenate([[0], np.cumsum([len(called) for called in calls])])
-    partner = np.concatenate([start + np.roll(np.arange(len(c)), len(c) // 2) for start, c in zip(n, calls)])
+    partner = np.concatenate(
+        [start + np.roll(np.arange(len(c)), len(c) // 2) for start, c in zip(n, calls)]
+    )
     return Sample(np.concatenate(calls), fold, plan.whole, partner if paired else None)
 
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_a_game_of_few_terms_is_found_from_draws_with_and_without_complements(paired):
-    truth, sample = (
-        Model(Terms(np.eye(11, dtype=bool)[:3], np.zeros(3, int)), np.ones(3), np.zeros(12)),
-        drawn(11, paired),
-    )
+    truth = Model(Terms(np.eye(11, dtype=bool)[:3], np.zeros(3, int)), np.ones(3), np.zeros(12))
+    sample = drawn(11, paired)
     sets = np.zeros((2, 11), bool)
     sets[0, [1, 4]] = sets[1, [2, 5, 7]] = True
-    truth = mixed([truth, Model(Terms(sets, np.zeros(2, int)), np.array([2.0, -1.0]), np.zeros(12))], [1.0, 1.0])
+    truth = mixed(
+        [truth, Model(Terms(sets, np.zeros(2, int)), np.array([2.0, -1.0]), np.zeros(12))],
+        [1.0, 1.0],
+    )
     fit = Parities()(sample, truth(signs_of(sample.coalitions)))
     np.testing.assert_allclose(fit.delta, np.stack([truth.delta()] * len(fit.delta)), atol=0.02)
 
@@ -78,9 +88,12 @@ def test_the_model_of_a_group_has_not_seen_it():
 
 @pytest.mark.parametrize("d", [1, 2, 7, 11, 12])
 def test_both_parts_together_hold_every_function_of_the_size(d):
-    signs, y = np.ones((1, d)), np.ones(1)
+    signs = np.ones((1, d))
+    y = np.ones(1)
     even, odd, every = (Part(odd, signs, y, y, [])._functions_of_size() for odd in (0, 1, None))
     np.testing.assert_array_equal(even, even[::-1])
     np.testing.assert_array_equal(odd, -odd[::-1])
-    ranks = [np.linalg.matrix_rank(columns) for columns in (even, odd, np.hstack([even, odd]), every)]
+    ranks = [
+        np.linalg.matrix_rank(columns) for columns in (even, odd, np.hstack([even, odd]), every)
+    ]
     assert ranks == [d // 2 + 1, (d + 1) // 2, d + 1, d + 1]

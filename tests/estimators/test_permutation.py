@@ -17,12 +17,19 @@ from weightedshap.estimators import (
     stopping,
 )
 from weightedshap.estimators.permutation import MOST_STEPS, ORDERS, Ends, _calls, walk, walk_apart
-from weightedshap.estimators.stopping import Rule, evaluations, gelman_rubin, seconds, standard_error
+from weightedshap.estimators.stopping import (
+    Rule,
+    evaluations,
+    gelman_rubin,
+    seconds,
+    standard_error,
+)
 from weightedshap.games.adapters import FunctionGame
 from weightedshap.games.wrappers import checked
 
 D = 6
-ENDS, BLOCK = 2 * D + 2, D * (D - 3)  # evaluations of the ends, and of one drawn order with its cyclic shifts
+ENDS = 2 * D + 2
+BLOCK = D * (D - 3)  # evaluations of the ends, and of one drawn order with its cyclic shifts
 
 
 def sample(budget=ENDS + 10 * BLOCK, **choices):
@@ -118,7 +125,9 @@ def test_the_reason_tells_of_the_budget():
 
 
 def test_a_users_own_rule_is_asked_and_its_reason_kept():
-    table = permutation(random_game(D), stop=lambda progress: "tea time" if progress.evaluations > 50 else None)
+    table = permutation(
+        random_game(D), stop=lambda progress: "tea time" if progress.evaluations > 50 else None
+    )
     assert table.stopped == "tea time"
 
 
@@ -144,7 +153,8 @@ def test_a_budget_that_does_not_go_round_is_shared_by_the_least_drawn_chains():
 
 @pytest.mark.parametrize(("orders", "budget"), [("cyclic", 400), ("independent", 1_600)])
 def test_standard_errors_of_phi_tell_the_true_spread(orders, budget):
-    game, w = random_game(5), np.full(5, 0.2)
+    game = random_game(5)
+    w = np.full(5, 0.2)
     truth = w @ exact(game).mean
     tables = [permutation(game, evaluations=budget, rng=seed, orders=orders) for seed in range(120)]
     errors = np.array([w @ table.mean - truth for table in tables])
@@ -182,7 +192,9 @@ def test_a_rule_must_be_a_rule():
         permutation(random_game(D), stop=0.01)
 
 
-@pytest.mark.parametrize(("d", "budget", "is_exact"), [(12, None, True), (7, 128, True), (7, 127, False)])
+@pytest.mark.parametrize(
+    ("d", "budget", "is_exact"), [(12, None, True), (7, 128, True), (7, 127, False)]
+)
 def test_auto_enumerates_what_the_budget_allows(d, budget, is_exact):
     assert auto(random_game(d), evaluations=budget, rng=0).exact is is_exact
 
@@ -267,7 +279,10 @@ def test_orders_per_feature_visit_every_cell_once_for_twice_the_price():
 
 def test_orders_per_feature_have_no_bias():
     game = random_game(5)
-    tables = [permutation(game, evaluations=150, rng=seed, orders="per_feature").mean for seed in range(200)]
+    tables = [
+        permutation(game, evaluations=150, rng=seed, orders="per_feature").mean
+        for seed in range(200)
+    ]
     error = np.mean(tables, axis=0) - exact(game).mean
     assert (np.abs(error) <= 4 * np.std(tables, axis=0, ddof=1) / np.sqrt(200) + 1e-12).all()
 
@@ -277,7 +292,8 @@ def test_a_walk_of_one_player_steps_over_the_first_others():
     orders = np.array([[2, 3, 1, 0, 5, 4], [0, 1, 2, 3, 4, 5]])
     steps = walk_apart(checked(game), Ends.of(checked(game)), orders)
     expected = [
-        [value(game, [*others[:t], i]) - value(game, others[:t]) for t in range(D)] for i, *others in orders.tolist()
+        [value(game, [*others[:t], i]) - value(game, others[:t]) for t in range(D)]
+        for i, *others in orders.tolist()
     ]
     np.testing.assert_allclose(steps, expected, atol=1e-14)
 
@@ -298,9 +314,12 @@ def test_the_authors_variant_stops_after_as_many_orders_as_theirs():
     assert "over 90 features in 10 chains" in table.stopped
 
 
-@pytest.mark.parametrize(("name", "budget"), [("permutation", 5_000), ("stratified", 110), ("proxy", 110)])
+@pytest.mark.parametrize(
+    ("name", "budget"), [("permutation", 5_000), ("stratified", 110), ("proxy", 110)]
+)
 def test_what_was_sampled_before_a_game_raised_is_kept(name, budget):
-    game, calls = random_game(7), []
+    game = random_game(7)
+    calls = []
 
     def failing(coalitions):
         calls.append(len(coalitions))
@@ -334,7 +353,9 @@ class Walking:
 @pytest.mark.parametrize("out", [(), (2,)])
 def test_a_game_that_walks_itself_gives_the_same_table(orders, out):
     game = random_game(D, outputs=out)
-    tables = [permutation(g, evaluations=1_000, orders=orders, rng=0) for g in (game, Walking(game))]
+    tables = [
+        permutation(g, evaluations=1_000, orders=orders, rng=0) for g in (game, Walking(game))
+    ]
     np.testing.assert_allclose(tables[1].mean, tables[0].mean, atol=1e-12)
     np.testing.assert_array_equal(tables[1].counts, tables[0].counts)
     np.testing.assert_allclose(tables[1].chains.squares, tables[0].chains.squares, atol=1e-12)
@@ -353,7 +374,8 @@ def test_a_walk_with_nan_is_refused():
 
 
 def test_looks_every_so_many_orders_change_nothing_but_the_number_of_looks():
-    often, seldom = [], []
+    often = []
+    seldom = []
 
     def noted(looks, every):
         def decide(progress):
@@ -388,8 +410,11 @@ def test_joined_rules_are_asked_as_often_as_one_of_them_needs(rule, every):
 
 
 def noisy(scale=0.3, d=12):
-    shake, calm = np.random.default_rng(0), random_game(d)
-    return FunctionGame(lambda coalitions: calm(coalitions) + shake.normal(scale=scale, size=len(coalitions)), d)
+    shake = np.random.default_rng(0)
+    calm = random_game(d)
+    return FunctionGame(
+        lambda coalitions: calm(coalitions) + shake.normal(scale=scale, size=len(coalitions)), d
+    )
 
 
 @pytest.mark.parametrize("orders", ["cyclic", "independent", "per_feature"])
@@ -430,7 +455,8 @@ def test_without_room_for_six_evaluations_there_is_no_look_for_noise():
 
 
 def test_a_game_that_raises_in_the_look_for_noise_keeps_the_table():
-    game, asked = random_game(D), []
+    game = random_game(D)
+    asked = []
 
     def stingy(coalitions):
         asked.extend(coalitions)
@@ -446,7 +472,10 @@ def test_a_game_that_raises_in_the_look_for_noise_keeps_the_table():
 def test_walks_can_go_on_until_every_cell_is_visited():
     game = additive(np.arange(30.0)).game
     few = permutation(
-        game, orders="independent", stop=lambda progress: "ten" if progress.evaluations > 300 else None, rng=0
+        game,
+        orders="independent",
+        stop=lambda progress: "ten" if progress.evaluations > 300 else None,
+        rng=0,
     )
     all_of_them = permutation(game, orders="independent", stop=stopping.visited(every=10), rng=0)
     assert not few.visited

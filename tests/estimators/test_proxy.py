@@ -9,7 +9,13 @@ from weightedshap.estimators import proxy, stratified
 def sparse_game(d=20, seed=0):
     """A few strong interactions of order three and four among many features."""
     rng = np.random.default_rng(seed)
-    return moebius(d, {tuple(rng.choice(d, order, replace=False)): 1.0 + rng.random() for order in (1, 3, 3, 4, 4)})
+    return moebius(
+        d,
+        {
+            tuple(rng.choice(d, order, replace=False)): 1.0 + rng.random()
+            for order in (1, 3, 3, 4, 4)
+        },
+    )
 
 
 def error(table, oracle):
@@ -35,4 +41,7 @@ def test_a_constant_game_has_no_contributions():
 
 
 def test_the_result_says_which_estimator_it_was():
-    assert proxy(sparse_game().game, evaluations=500).stopped == "proxy: budget of 500 evaluations used"
+    assert (
+        proxy(sparse_game().game, evaluations=500).stopped
+        == "proxy: budget of 500 evaluations used"
+    )

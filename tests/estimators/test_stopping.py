@@ -70,7 +70,9 @@ def test_gelman_rubin_looks_at_the_worst_inner_cell():
     draws = draws_of()
     inner = rhat(chains_of(draws))[1:-1].max()
     assert gelman_rubin(inner * 0.9999, chains=4)(progress(draws)) is None
-    assert gelman_rubin(inner * 1.0001, chains=4)(progress(draws)).startswith(f"largest R-hat {inner:.5f} <")
+    assert gelman_rubin(inner * 1.0001, chains=4)(progress(draws)).startswith(
+        f"largest R-hat {inner:.5f} <"
+    )
 
 
 def test_gelman_rubin_does_not_look_at_the_exact_ends():
@@ -110,7 +112,9 @@ def test_standard_error_compares_the_largest_error_of_phi_with_its_range():
     state = progress()
     ratio = range_of(state)
     assert standard_error(ratio * 0.999)(state) is None
-    assert standard_error(ratio * 1.001)(state).startswith(f"largest standard error is {ratio:.4f} of the range of φ")
+    assert standard_error(ratio * 1.001)(state).startswith(
+        f"largest standard error is {ratio:.4f} of the range of φ"
+    )
 
 
 def test_standard_error_looks_at_every_weight_of_a_family():
@@ -120,9 +124,12 @@ def test_standard_error_looks_at_every_weight_of_a_family():
 
 
 def test_standard_error_looks_at_every_output():
-    steady, noisy = np.zeros((4, 50, D, D)), draws_of()
+    steady = np.zeros((4, 50, D, D))
+    noisy = draws_of()
     ends = np.zeros((2, D, 2))
-    assert standard_error(0.01)(progress(np.stack([steady, steady], axis=-1), ends=ends)) is not None
+    assert (
+        standard_error(0.01)(progress(np.stack([steady, steady], axis=-1), ends=ends)) is not None
+    )
     assert standard_error(0.01)(progress(np.stack([steady, noisy], axis=-1), ends=ends)) is None
 
 
@@ -167,7 +174,8 @@ def test_seconds_are_positive(s):
         seconds(s)
 
 
-yes, no = (lambda state: "yes"), (lambda state: None)
+yes = lambda state: "yes"
+no = lambda state: None
 
 
 @pytest.mark.parametrize(
@@ -220,12 +228,15 @@ def test_pooled_gelman_rubin_is_its_definition_on_each_features_draws_of_all_siz
     draws = draws_of()
     series = draws.reshape(4, -1, D)  # (chains, draws of all sizes, features)
     n = series.shape[1]
-    within, between = series.var(axis=1, ddof=1).mean(axis=0), series.mean(axis=1).var(axis=0, ddof=1)
+    within = series.var(axis=1, ddof=1).mean(axis=0)
+    between = series.mean(axis=1).var(axis=0, ddof=1)
     expected = np.sqrt((n - 1) / n + between / within)
     np.testing.assert_allclose(rhat(chains_of(draws).pooled(axis=1))[0], expected, rtol=1e-12)
     largest = expected.max()
     assert gelman_rubin(largest * 0.9999, chains=4, pooled=True)(progress(draws)) is None
-    assert "over 5 features in 4 chains" in gelman_rubin(largest * 1.0001, chains=4, pooled=True)(progress(draws))
+    assert "over 5 features in 4 chains" in gelman_rubin(largest * 1.0001, chains=4, pooled=True)(
+        progress(draws)
+    )
 
 
 def test_gelman_rubin_looks_only_after_every_so_many_orders():

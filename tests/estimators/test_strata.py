@@ -1,4 +1,5 @@
-"""Plans, samples and remainders of draws by size: what `stratified` and `proxy` share, each piece by itself."""
+"""Plans, samples and remainders of draws by size: what `stratified` and `proxy` share, each piece
+by itself."""
 
 import numpy as np
 import pytest
@@ -7,16 +8,28 @@ from tests.oracles import random_game
 from weightedshap.coalitions import all_coalitions
 from weightedshap.estimators.exact import exact
 from weightedshap.estimators.parities import Parities
-from weightedshap.estimators.strata import Fit, Plan, Sample, _means, least_budget, need, spread_by_size
+from weightedshap.estimators.strata import (
+    Fit,
+    Plan,
+    Sample,
+    _means,
+    least_budget,
+    need,
+    spread_by_size,
+)
 
 
-@pytest.mark.parametrize(("d", "least"), [(1, 2), (3, 8), (4, 16), (6, 26), (7, 28), (15, 68), (90, 446)])
+@pytest.mark.parametrize(
+    ("d", "least"), [(1, 2), (3, 8), (4, 16), (6, 26), (7, 28), (15, 68), (90, 446)]
+)
 def test_the_least_budget_is_both_ends_and_three_pairs_of_every_other_size(d, least):
     assert least_budget(d) == least
 
 
 def test_the_error_of_a_size_is_that_of_the_means_with_and_without_a_player():
-    np.testing.assert_allclose(need(6)[1:-1] ** 2, [1 + 1 / 5, 1 / 2 + 1 / 4, 1 / 3 + 1 / 3, 1 / 4 + 1 / 2, 1 / 5 + 1])
+    np.testing.assert_allclose(
+        need(6)[1:-1] ** 2, [1 + 1 / 5, 1 / 2 + 1 / 4, 1 / 3 + 1 / 3, 1 / 4 + 1 / 2, 1 / 5 + 1]
+    )
 
 
 @pytest.mark.parametrize(("d", "budget"), [(20, 2_000), (21, 4_000), (40, 3_000)])
@@ -44,7 +57,8 @@ def test_the_pilot_is_a_quarter_if_that_has_ten_of_every_size():
 @pytest.mark.parametrize("one_sided", [True, False])
 def test_the_rest_uses_up_what_the_pilot_left(one_sided):
     plan = Plan.of(20, 3_000)
-    pilot, s = plan.pilot(), np.arange(21)
+    pilot = plan.pilot()
+    s = np.arange(21)
     rest = plan.rest(pilot, np.where((s < 8) & one_sided, 10.0, 0.1))
     assert rest.paired is not one_sided
     spent = 2 * pilot.draws.sum() + (1 + rest.paired) * rest.draws.sum()
@@ -58,7 +72,9 @@ def sample_of(d, budget, seed=0):
     plan = Plan.of(d, budget)
     drawn = enumerate(plan.drawn(np.random.default_rng(seed), plan.folds))
     calls = [(-1, plan.whole_sizes()), *drawn]
-    return Sample.of([(fold, asked, np.zeros(len(asked))) for fold, asked in calls], plan.whole, paired=True)[0]
+    return Sample.of(
+        [(fold, asked, np.zeros(len(asked))) for fold, asked in calls], plan.whole, paired=True
+    )[0]
 
 
 def test_the_groups_are_the_whole_sizes_and_then_the_folds():
@@ -76,9 +92,12 @@ def test_many_rows_have_five_models(rows, models):
 
 
 def test_the_means_of_all_coalitions_are_delta():
-    game, d = random_game(5, outputs=(2,)), 5
+    game = random_game(5, outputs=(2,))
+    d = 5
     sample = Sample(all_coalitions(d), np.full(2**d, -1), np.ones(d + 1, bool))
-    np.testing.assert_allclose(_means(sample, game(all_coalitions(d))), exact(game).mean, atol=1e-13)
+    np.testing.assert_allclose(
+        _means(sample, game(all_coalitions(d))), exact(game).mean, atol=1e-13
+    )
 
 
 def fit_of(sample, unseen, seen):
@@ -99,16 +118,21 @@ def test_models_that_miss_nothing_are_not_stretched():
 
 
 def test_errors_are_those_of_means_of_the_remainders():
-    """Without a model, over many seeds: the mean square error of every cell is the square of the one that is told."""
-    d, game = 7, random_game(7)
-    truth, squares, told = exact(game).mean, [], []
+    """Without a model, over many seeds: the mean square error of every cell is the square of the
+    one that is told."""
+    d = 7
+    game = random_game(7)
+    truth = exact(game).mean
+    squares = []
+    told = []
     for seed in range(200):
         sample = sample_of(d, 90, seed)
         y = game(sample.coalitions)
         nothing = Fit(sample, y, np.zeros((sample.folds, d, d)), np.zeros((sample.folds, len(y))))
         squares.append((nothing.deltas().mean(axis=0) - truth) ** 2)
         told.append(nothing.errors() ** 2)
-    squares, told = np.mean(squares, axis=0), np.mean(told, axis=0)
+    squares = np.mean(squares, axis=0)
+    told = np.mean(told, axis=0)
     whole = sample.whole[1:] & sample.whole[:-1]
     np.testing.assert_allclose(squares[whole], 0, atol=1e-20)
     np.testing.assert_array_equal(told[whole], 0)
@@ -117,7 +141,8 @@ def test_errors_are_those_of_means_of_the_remainders():
 
 
 def test_the_spread_is_larger_where_more_is_left_and_outputs_count_alike():
-    sample, rng = sample_of(20, 3_000), np.random.default_rng(0)
+    sample = sample_of(20, 3_000)
+    rng = np.random.default_rng(0)
     y = rng.normal(size=len(sample.fold)) * np.where(sample.sizes > 10, 3.0, 1.0)
     spread = spread_by_size(sample, y, Parities(rounds=0))
     assert spread[13:17].min() > 2 * spread[4:8].max()

@@ -16,9 +16,11 @@ D = 9
 
 
 def cover(estimate, game, repetitions, w):
-    """The share of 95 % intervals that hold the truth, on average over cells with at least 30 draws, and for φ_w."""
+    """The share of 95 % intervals that hold the truth, on average over cells with at least 30
+    draws, and for φ_w."""
     truth = exact(game).mean
-    hits, phi_hits = [], []
+    hits = []
+    phi_hits = []
     for seed in range(repetitions):
         table = estimate(game, rng=seed)
         cells = np.isfinite(table.counts) & (table.counts >= 30)
@@ -98,11 +100,19 @@ def test_order_one_is_worse_there_and_another_order_is_refused():
 
 def test_it_needs_a_third_of_the_evaluations_of_walks():
     rng = np.random.default_rng(0)
-    terms = {tuple(rng.choice(14, order, replace=False)): rng.normal() for order in (1, 2, 2, 3) for _ in range(10)}
+    terms = {
+        tuple(rng.choice(14, order, replace=False)): rng.normal()
+        for order in (1, 2, 2, 3)
+        for _ in range(10)
+    }
     oracle = moebius(14, terms)
     error = lambda table: np.sqrt(np.mean((table.mean - oracle.delta) ** 2))
-    walks = np.mean([error(permutation(oracle.game, evaluations=6_000, rng=seed)) for seed in range(3)])
-    strata = np.mean([error(stratified(oracle.game, evaluations=2_000, rng=seed)) for seed in range(3)])
+    walks = np.mean(
+        [error(permutation(oracle.game, evaluations=6_000, rng=seed)) for seed in range(3)]
+    )
+    strata = np.mean(
+        [error(stratified(oracle.game, evaluations=2_000, rng=seed)) for seed in range(3)]
+    )
     assert strata <= walks
 
 
@@ -122,12 +132,16 @@ def test_there_is_no_bias(estimate, d, budget):
 def skewed(d, seed=0):
     """A game with strong interactions of every order."""
     slopes = np.random.default_rng(seed).normal(size=d)
-    return FunctionGame(lambda coalitions: np.exp(coalitions @ slopes / 2) + coalitions[:, :3].all(axis=1), d)
+    return FunctionGame(
+        lambda coalitions: np.exp(coalitions @ slopes / 2) + coalitions[:, :3].all(axis=1), d
+    )
 
 
 def test_intervals_cover_the_truth():
     w = np.full(D, 1 / D)
-    cells, phi = cover(lambda game, rng: stratified(game, evaluations=400, rng=rng), skewed(D), 50, w=w)
+    cells, phi = cover(
+        lambda game, rng: stratified(game, evaluations=400, rng=rng), skewed(D), 50, w=w
+    )
     assert 0.90 < cells < 0.99
     assert 0.90 < phi < 0.99
 
@@ -135,7 +149,8 @@ def test_intervals_cover_the_truth():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_errors_are_honest_where_nearly_all_coalitions_are_drawn(seed):
     game = random_game(7, seed)
-    truth, beyond = exact(game).mean, []
+    truth = exact(game).mean
+    beyond = []
     for draw in range(40):
         table = stratified(game, evaluations=120, rng=draw)
         sampled = np.isfinite(table.counts)
@@ -153,19 +168,30 @@ def test_errors_are_honest_where_nearly_all_coalitions_are_drawn(seed):
         (stratified, 14, 1_600, 100),
         (partial(proxy, trees=30, leaves=7), 12, 1_200, 300),
     ],
-    ids=["permutation", "stratified, nearly all", "stratified, d = 12", "stratified, d = 14", "proxy"],
+    ids=[
+        "permutation",
+        "stratified, nearly all",
+        "stratified, d = 12",
+        "stratified, d = 14",
+        "proxy",
+    ],
 )
 def test_intervals_cover_the_truth_in_many_repetitions(estimate, d, budget, repetitions):
     w = np.full(d, 1 / d)
-    cells, phi = cover(lambda game, rng: estimate(game, evaluations=budget, rng=rng), skewed(d), repetitions, w=w)
+    cells, phi = cover(
+        lambda game, rng: estimate(game, evaluations=budget, rng=rng), skewed(d), repetitions, w=w
+    )
     assert 0.92 < cells < 0.98
     assert 0.92 < phi < 0.98
 
 
 def uneven(where, d=20):
     """A game whose interactions live among some sizes alone."""
-    slopes, some = np.random.default_rng(1).normal(size=d), np.isin(np.arange(d + 1), where)
-    return FunctionGame(lambda coalitions: some[coalitions.sum(axis=1)] * np.sin(3 * (coalitions @ slopes)), d)
+    slopes = np.random.default_rng(1).normal(size=d)
+    some = np.isin(np.arange(d + 1), where)
+    return FunctionGame(
+        lambda coalitions: some[coalitions.sum(axis=1)] * np.sin(3 * (coalitions @ slopes)), d
+    )
 
 
 @pytest.mark.parametrize("where", [range(10), range(7, 14)], ids=["small", "middle"])
@@ -187,7 +213,8 @@ def test_coalitions_are_drawn_with_complements(budget):
 
 def failing(calls, d=14):
     """A game that raises at one of its calls."""
-    calm, asked = random_game(d), []
+    calm = random_game(d)
+    asked = []
 
     def values(coalitions):
         asked.append(len(coalitions))
@@ -220,7 +247,9 @@ def test_a_game_that_raises_at_once_has_nothing_to_keep():
 @pytest.mark.parametrize("estimate", [stratified, proxy])
 def test_nan_from_the_game_is_refused(estimate):
     calm = random_game(14)
-    game = FunctionGame(lambda coalitions: np.where(coalitions.sum(axis=1) == 7, np.nan, calm(coalitions)), 14)
+    game = FunctionGame(
+        lambda coalitions: np.where(coalitions.sum(axis=1) == 7, np.nan, calm(coalitions)), 14
+    )
     with pytest.raises(ValueError, match="NaN or infinite"):
         estimate(game, evaluations=1_000, rng=0)
 
@@ -233,8 +262,11 @@ def test_a_feature_in_none_of_the_draws_is_not_certain():
 @pytest.mark.parametrize("estimate", [stratified, proxy])
 @pytest.mark.parametrize("budget", [100, 300])
 def test_a_noisy_game_is_noticed_and_its_errors_are_wider(estimate, budget):
-    noise, calm = np.random.default_rng(0), random_game(8)
-    game = FunctionGame(lambda coalitions: calm(coalitions) + noise.normal(scale=0.3, size=len(coalitions)), 8)
+    noise = np.random.default_rng(0)
+    calm = random_game(8)
+    game = FunctionGame(
+        lambda coalitions: calm(coalitions) + noise.normal(scale=0.3, size=len(coalitions)), 8
+    )
     with pytest.warns(UserWarning, match="different values for the same coalition"):
         table = estimate(game, evaluations=budget, rng=0)
     assert "noisy" in table.stopped
@@ -251,9 +283,12 @@ def test_the_search_for_noise_is_within_the_budget_and_counted():
 @pytest.mark.parametrize("partner", [stratified, permutation])
 def test_tables_of_different_draws_pool(partner):
     game = skewed(D)
-    one, other = stratified(game, evaluations=300, rng=0), partner(game, evaluations=300, rng=1)
+    one = stratified(game, evaluations=300, rng=0)
+    other = partner(game, evaluations=300, rng=1)
     both = one + other
-    assert (both.standard_error <= np.maximum(one.standard_error, other.standard_error) + 1e-12).all()
+    assert (
+        both.standard_error <= np.maximum(one.standard_error, other.standard_error) + 1e-12
+    ).all()
     assert both.adjusted
     assert np.isfinite(both.standard_error_of(np.full(D, 1 / D))).all()
 
@@ -264,6 +299,9 @@ def test_a_thousand_players_and_more_can_be_planned():
 
 
 def test_the_last_digits_of_single_precision_are_not_noise():
-    shake, calm = np.random.default_rng(0), random_game(8)
-    game = FunctionGame(lambda coalitions: calm(coalitions) * (1 + 1e-7 * shake.normal(size=len(coalitions))), 8)
+    shake = np.random.default_rng(0)
+    calm = random_game(8)
+    game = FunctionGame(
+        lambda coalitions: calm(coalitions) * (1 + 1e-7 * shake.normal(size=len(coalitions))), 8
+    )
     assert "noisy" not in stratified(game, evaluations=200, rng=0).stopped

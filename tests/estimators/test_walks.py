@@ -1,4 +1,5 @@
-"""Walks through single background rows: fair draws of Δ of the mean, each cell visited, calls of the model counted."""
+"""Walks through single background rows: fair draws of Δ of the mean, each cell visited, calls of
+the model counted."""
 
 import numpy as np
 import pandas as pd
@@ -50,18 +51,25 @@ def test_the_mean_over_many_seeds_is_the_exact_table(weights):
 
 
 def test_groups_and_frames_with_categories_are_walked_alike():
-    frame = pd.DataFrame(BACKGROUND, columns=list("abcd")).assign(e=np.where(BACKGROUND[:, 0] > 0, "high", "low"))
+    frame = pd.DataFrame(BACKGROUND, columns=list("abcd")).assign(
+        e=np.where(BACKGROUND[:, 0] > 0, "high", "low")
+    )
     model = lambda rows: rows["a"].to_numpy() * rows["b"] + rows["c"] * (rows["e"] == "high")
     game = bound(model, as_table(frame, groups={"ab": ["a", "b"]}), frame.iloc[:1])
     assert game.d == 4
     error = np.std([walks(game, rng=seed).mean for seed in range(50)], axis=0) / 10
-    np.testing.assert_array_less(np.abs(mean_of_many(game, 100) - exact(game).mean), 5 * error + 1e-12)
+    np.testing.assert_array_less(
+        np.abs(mean_of_many(game, 100) - exact(game).mean), 5 * error + 1e-12
+    )
 
 
 def test_several_outputs_share_their_walks():
     together = walks(bound(three_outputs), rng=0)
     assert together.mean.shape == (4, 4, 3)
-    apart = np.stack([walks(bound(lambda rows, o=o: three_outputs(rows)[:, o]), rng=0).mean for o in range(3)], axis=-1)
+    apart = np.stack(
+        [walks(bound(lambda rows, o=o: three_outputs(rows)[:, o]), rng=0).mean for o in range(3)],
+        axis=-1,
+    )
     np.testing.assert_allclose(together.mean.sum(axis=(0, 1)), apart.sum(axis=(0, 1)), atol=1.0)
 
 
@@ -94,7 +102,9 @@ def test_every_square_gets_one_of_each_group_of_neighbours():
 def test_rows_are_drawn_without_replacement_as_far_as_they_go():
     fitted = Marginal().fit(product_model, BACKGROUND)
     assert len(set(fitted.draw(30, np.random.default_rng(0)).tolist())) == 30
-    assert np.bincount(fitted.draw(75, np.random.default_rng(0)), minlength=30).tolist().count(2) == 15
+    assert (
+        np.bincount(fitted.draw(75, np.random.default_rng(0)), minlength=30).tolist().count(2) == 15
+    )
 
 
 def test_rows_are_drawn_by_weight_and_never_one_without():
@@ -106,7 +116,10 @@ def test_rows_are_drawn_by_weight_and_never_one_without():
 
 def test_rows_are_drawn_evenly_over_the_range_of_predictions():
     fitted = Marginal().fit(linear_model([1, 0, 0, 0]), normal_rows(1000))
-    means = [normal_rows(1000)[fitted.draw(20, np.random.default_rng(seed)), 0].mean() for seed in range(20)]
+    means = [
+        normal_rows(1000)[fitted.draw(20, np.random.default_rng(seed)), 0].mean()
+        for seed in range(20)
+    ]
     assert np.std(means) < 0.5 / np.sqrt(20)  # of random rows: 1 / √20
 
 
@@ -121,7 +134,8 @@ def test_the_whole_gain_is_nearly_shared_out():
 def test_calls_of_the_model_are_counted_and_bounded():
     model = Counted(wide_model)
     fitted = Marginal().fit(model, wide_rows(200)).ready()
-    row, model.calls = fitted.background.align(wide_rows(1, seed=1)), 0
+    row = fitted.background.align(wide_rows(1, seed=1))
+    model.calls = 0
     game = fitted.at(row)
     found = walks(game, rng=0)
     assert model.calls == found.evaluations == 112 * 13 + 1
@@ -133,7 +147,8 @@ def test_calls_of_the_model_are_counted_and_bounded():
 
 def test_standard_errors_tell_the_error_or_a_little_more():
     fitted = Marginal().fit(wide_model, wide_rows(300))
-    game, w = fitted.at(wide_rows(1, seed=1)), np.full(14, 1 / 14)
+    game = fitted.at(wide_rows(1, seed=1))
+    w = np.full(14, 1 / 14)
     tables = [walks(game, rng=seed) for seed in range(60)]
     phi = np.array([table.mean.mean(axis=0) for table in tables])[:, :4]
     told = np.sqrt(np.mean([table.standard_error_of(w)[:4] ** 2 for table in tables], axis=0))
@@ -143,7 +158,8 @@ def test_standard_errors_tell_the_error_or_a_little_more():
 
 
 def test_of_a_linear_model_hardly_any_error_is_left():
-    weights, X = np.linspace(-1, 1, 14), wide_rows(500) + 3.0
+    weights = np.linspace(-1, 1, 14)
+    X = wide_rows(500) + 3.0
     game = Marginal().fit(lambda rows: rows @ weights, X).at(wide_rows(1, seed=1))
     exactly = weights * (wide_rows(1, seed=1)[0] - X.mean(axis=0))
     found = walks(game, rng=0)
@@ -152,9 +168,11 @@ def test_of_a_linear_model_hardly_any_error_is_left():
 
 
 def test_steps_are_corrected_by_what_others_tell_and_constant_ones_are_not():
-    rng, d = np.random.default_rng(0), 5
+    rng = np.random.default_rng(0)
+    d = 5
     orders = np.concatenate([latin_square(d, rng) for _ in range(20)])
-    traits, place = rng.normal(size=(100, d, 2)), np.argsort(orders, axis=1)
+    traits = rng.normal(size=(100, d, 2))
+    place = np.argsort(orders, axis=1)
     by_player = 3 * traits[..., 0] + traits[..., 1] + traits[..., 0] * place
     by_player[:, 3], by_player[:, 4] = 7.0, 0.0
     steps = np.take_along_axis(by_player, orders, axis=1)
@@ -167,19 +185,24 @@ def test_steps_are_corrected_by_what_others_tell_and_constant_ones_are_not():
 
 
 def test_traits_have_mean_zero_whatever_the_columns():
-    frame = pd.DataFrame(BACKGROUND, columns=list("abcd")).assign(e=np.where(BACKGROUND[:, 0] > 0, "high", None), f=1.0)
+    frame = pd.DataFrame(BACKGROUND, columns=list("abcd")).assign(
+        e=np.where(BACKGROUND[:, 0] > 0, "high", None), f=1.0
+    )
     frame.loc[3, "b"], frame.loc[4, "c"] = np.nan, np.inf
     model = lambda rows: rows["a"].to_numpy() + (rows["e"] == "high")
     weights = np.arange(30.0)
     traits = Marginal().fit(model, as_table(frame, weights, groups={"ab": ["a", "b"]})).traits
     assert traits.shape == (30, 5, 2)
     assert np.isfinite(traits).all()
-    np.testing.assert_allclose(np.einsum("b,bip->ip", weights / weights.sum(), traits), 0, atol=1e-12)
+    np.testing.assert_allclose(
+        np.einsum("b,bip->ip", weights / weights.sum(), traits), 0, atol=1e-12
+    )
 
 
 def test_independent_walks_are_pooled():
     game = Marginal().fit(wide_model, wide_rows(300)).at(wide_rows(1, seed=1))
-    one, other = walks(game, rng=0), walks(game, rng=1)
+    one = walks(game, rng=0)
+    other = walks(game, rng=1)
     np.testing.assert_allclose((one + other).mean, (one.mean + other.mean) / 2, atol=1e-12)
     with pytest.raises(ValueError, match="same random draws"):
         one + walks(game, rng=0)
@@ -187,13 +210,16 @@ def test_independent_walks_are_pooled():
 
 def test_large_tables_of_mixed_rows_are_cut_into_batches():
     games = [
-        Marginal(batch_bytes=size).fit(wide_model, wide_rows(50)).at(wide_rows(1, seed=1)) for size in (2_000, 2**26)
+        Marginal(batch_bytes=size).fit(wide_model, wide_rows(50)).at(wide_rows(1, seed=1))
+        for size in (2_000, 2**26)
     ]
     np.testing.assert_array_equal(walks(games[0], rng=0).mean, walks(games[1], rng=0).mean)
 
 
 def test_a_game_without_parts_is_walked_by_permutation():
-    np.testing.assert_array_equal(walks(random_game(6), rng=0).mean, permutation(random_game(6), rng=0).mean)
+    np.testing.assert_array_equal(
+        walks(random_game(6), rng=0).mean, permutation(random_game(6), rng=0).mean
+    )
 
 
 def test_one_player_is_exact():
@@ -228,10 +254,13 @@ def test_an_explanation_tells_its_walks_and_errors():
 
 
 def test_corrections_prefer_neither_end_of_a_walk():
-    """A place counted from one end: what is told of steps would depend on which end is called the first."""
-    rng, d = np.random.default_rng(0), 5
+    """A place counted from one end: what is told of steps would depend on which end is called the
+    first."""
+    rng = np.random.default_rng(0)
+    d = 5
     orders = np.concatenate([latin_square(d, rng) for _ in range(4)])
-    traits, steps = rng.normal(size=(4 * d, d, 2)), rng.normal(size=(4 * d, d))
+    traits = rng.normal(size=(4 * d, d, 2))
+    steps = rng.normal(size=(4 * d, d))
     turned = corrected(steps[:, ::-1], orders[:, ::-1], traits)[:, ::-1]
     np.testing.assert_allclose(turned, corrected(steps, orders, traits), atol=1e-12)
 

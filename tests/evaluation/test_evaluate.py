@@ -26,7 +26,9 @@ D = 5
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(260, D)) + RNG.normal(size=(260, 1))
 Y = X[:, 0] * X[:, 1] + X[:, 2]
-BACKGROUND, ROWS, ANSWERS = X[:200], X[200:220], Y[200:220]
+BACKGROUND = X[:200]
+ROWS = X[200:220]
+ANSWERS = Y[200:220]
 
 
 def model(rows):
@@ -53,7 +55,9 @@ def column(evaluation, method):
 
 
 def test_all_methods_that_apply_are_compared(evaluation):
-    assert evaluation.methods == tuple(method for method in METHODS if not method.startswith("TreeSHAP"))
+    assert evaluation.methods == tuple(
+        method for method in METHODS if not method.startswith("TreeSHAP")
+    )
     assert evaluation.metrics == ("recovery", "inclusion_mse", "exclusion", "masked_inclusion")
     assert evaluation.judges == ("independent", "own")
     assert "TreeSHAP is left out" in evaluation.notes[0]
@@ -61,7 +65,10 @@ def test_all_methods_that_apply_are_compared(evaluation):
 
 def test_on_the_game_that_chose_weighted_shap_is_never_worse_than_shapley(evaluation):
     areas = evaluation.areas("own")
-    assert (areas[:, column(evaluation, "WeightedSHAP")] <= areas[:, column(evaluation, "Shapley")] + 1e-12).all()
+    assert (
+        areas[:, column(evaluation, "WeightedSHAP")]
+        <= areas[:, column(evaluation, "Shapley")] + 1e-12
+    ).all()
 
 
 def test_on_the_game_that_chose_nothing_beats_the_optimum(evaluation):
@@ -77,7 +84,10 @@ def test_the_own_judge_is_the_explanation_itself(explainer, own):
 
 
 def test_a_shared_weight_is_the_one_that_select_shared_takes(explainer, own):
-    for method, select in (("WeightedSHAP shared", "shared"), ("WeightedSHAP one-SE", "one_standard_error")):
+    for method, select in (
+        ("WeightedSHAP shared", "shared"),
+        ("WeightedSHAP one-SE", "one_standard_error"),
+    ):
         chosen = explainer.but(select=select)(ROWS)
         np.testing.assert_allclose(own.curves("own")[method], chosen.curves)
 
@@ -89,9 +99,14 @@ def test_the_independent_judge_is_the_game_of_the_other_half(explainer, evaluati
     for side, judge in ((first, second), (second, first)):
         orders = side(ROWS).orders
         games = [judge.game.at(row[None]) for row in ROWS]
-        curves = [np.abs(model(r[None]) - g.along(o[None]))[0] for r, g, o in zip(ROWS, games, orders, strict=True)]
+        curves = [
+            np.abs(model(r[None]) - g.along(o[None]))[0]
+            for r, g, o in zip(ROWS, games, orders, strict=True)
+        ]
         expected.append(curves)
-    np.testing.assert_allclose(evaluation.curves("independent")["WeightedSHAP"], np.mean(expected, axis=0))
+    np.testing.assert_allclose(
+        evaluation.curves("independent")["WeightedSHAP"], np.mean(expected, axis=0)
+    )
 
 
 def test_with_all_features_the_error_is_that_of_the_game(explainer, own):
@@ -102,7 +117,9 @@ def test_with_all_features_the_error_is_that_of_the_game(explainer, own):
 
 
 def test_masked_inclusion_ends_at_the_prediction(own):
-    np.testing.assert_allclose(own.curves("own", "masked_inclusion")["Shapley"][:, -1], 0, atol=1e-12)
+    np.testing.assert_allclose(
+        own.curves("own", "masked_inclusion")["Shapley"][:, -1], 0, atol=1e-12
+    )
 
 
 def test_intervals_are_those_of_the_rows(own):
@@ -123,8 +140,14 @@ def test_the_difference_is_paired(own):
 
 def test_the_print_leads_with_a_verdict_and_a_small_table(evaluation):
     first, _, head, titles, *lines = repr(evaluation).splitlines()
-    assert first.startswith("On games that did not choose it, WeightedSHAP recovers predictions with ")
-    assert head == "recovery error in % of Shapley's, smaller is better; ± half of the 95 % interval over 20 rows"
+    assert first.startswith(
+        "On games that did not choose it, WeightedSHAP recovers predictions with "
+    )
+    assert (
+        head
+        == "recovery error in % of Shapley's, smaller is better; ± half of the 95 % interval over"
+        " 20 rows"
+    )
     assert titles.split() == ["independent", "own"]
     methods = evaluation.methods
     assert [line.split("  ")[0].strip() for line in lines[: len(methods)]] == list(methods)
@@ -134,7 +157,9 @@ def test_the_print_leads_with_a_verdict_and_a_small_table(evaluation):
         means = dict(zip(methods, evaluation.areas(judge).mean(axis=0), strict=True))
         best = min(attributions, key=means.get)
         at = titles.index(judge) + len(judge)
-        assert lines[methods.index(best)][at - 1] == "*" or means[best] == pytest.approx(means["WeightedSHAP"])
+        assert lines[methods.index(best)][at - 1] == "*" or means[best] == pytest.approx(
+            means["WeightedSHAP"]
+        )
     assert "exclusion in % of Shapley's, larger is better" in evaluation.summary("exclusion")
     with pytest.raises(UnknownName, match=r"Unknown metric 'recvery'\. Did you mean 'recovery'"):
         evaluation.summary("recvery")
@@ -143,7 +168,9 @@ def test_the_print_leads_with_a_verdict_and_a_small_table(evaluation):
 def made(areas, judges=("anchored",), methods=("WeightedSHAP", "Shapley", "TreeSHAP path")):
     """An evaluation of one feature whose areas (n, methods) are given."""
     points = np.stack([np.zeros_like(areas), areas], axis=-1)
-    return Evaluation(methods, ("recovery",), judges, {judge: {"recovery": points} for judge in judges})
+    return Evaluation(
+        methods, ("recovery",), judges, {judge: {"recovery": points} for judge in judges}
+    )
 
 
 def test_the_verdict_says_how_much_less_than_whom_and_what_is_noise():
@@ -152,9 +179,12 @@ def test_the_verdict_says_how_much_less_than_whom_and_what_is_noise():
     areas = np.stack([0.9 * base + rng.normal(0, 0.2, 400), base, 0.95 * base], axis=1)
     evaluation = made(areas)
     ratio = areas[:, 0].sum() / base.sum()
-    again = [areas[pick, 0].sum() / base[pick].sum() for pick in rng.integers(400, size=(4000, 400))]
+    again = [
+        areas[pick, 0].sum() / base[pick].sum() for pick in rng.integers(400, size=(4000, 400))
+    ]
     found = re.fullmatch(
-        r"On games that did not choose it, WeightedSHAP recovers predictions with ([\d.]+) % less error than Shapley "
+        r"On games that did not choose it, WeightedSHAP recovers predictions with ([\d.]+) % less"
+        r" error than Shapley "
         r"\(95 % interval ([\d.]+) to ([\d.]+)\) and [\d.]+ % less error than TreeSHAP path "
         r"\(95 % interval [\d.]+ to [\d.]+\); "
         r"differences below (\d+) % are noise here.",
@@ -162,7 +192,9 @@ def test_the_verdict_says_how_much_less_than_whom_and_what_is_noise():
     )
     change, low, high, noise = map(float, found.groups())
     assert change == pytest.approx(100 * (1 - ratio), abs=0.06)
-    np.testing.assert_allclose([low, high], 100 - 100 * np.quantile(again, [0.975, 0.025]), atol=0.25)  # bootstrap
+    np.testing.assert_allclose(
+        [low, high], 100 - 100 * np.quantile(again, [0.975, 0.025]), atol=0.25
+    )  # bootstrap
     assert noise == round((high - low) / 2)
     assert "which flatters it" in verdict(made(areas, ("own",)))
     assert "% more error than Shapley" in verdict(made(areas[:, [1, 0, 2]]))
@@ -175,7 +207,10 @@ def test_the_verdict_says_how_much_less_than_whom_and_what_is_noise():
 def test_a_difference_prints_itself():
     evaluation = made(np.array([[1.0, 2.0, 2.0], [2.0, 3.0, 3.0], [1.5, 2.0, 2.0]]))
     where = "in recovery, judged by 'anchored' games of rows that chose nothing"
-    assert repr(evaluation.difference()) == f"WeightedSHAP − Shapley: −0.83 ± 0.72 (35.7 % smaller, better) {where}"
+    assert (
+        repr(evaluation.difference())
+        == f"WeightedSHAP − Shapley: −0.83 ± 0.72 (35.7 % smaller, better) {where}"
+    )
     worse = evaluation.difference("Shapley", "WeightedSHAP")
     assert str(worse) == f"Shapley − WeightedSHAP: 0.83 ± 0.72 (55.6 % larger, worse) {where}"
     assert worse == pytest.approx((0.83333, 0.71703), abs=1e-4)
@@ -186,7 +221,9 @@ def test_a_difference_prints_itself():
 
 def test_a_search_is_never_marked_as_the_best_attribution():
     areas = np.array([[1.0, 2.0, 3.0], [1.5, 2.5, 3.0]])
-    *_, greedy, shapley, first, _ = made(areas, methods=("greedy", "Shapley", "WeightedSHAP")).summary().splitlines()
+    *_, greedy, shapley, first, _ = (
+        made(areas, methods=("greedy", "Shapley", "WeightedSHAP")).summary().splitlines()
+    )
     assert (greedy.count("*"), shapley.count("*"), first.count("*")) == (0, 1, 0)
     assert "*" not in made(areas, methods=("greedy", "refined", "optimum")).summary()
 
@@ -210,7 +247,9 @@ def test_the_same_call_gives_the_same_numbers(explainer, evaluation):
     again = ws.evaluate(explainer, ROWS, ANSWERS, judges="independent")
     for judge in evaluation.judges:
         for metric in evaluation.metrics:
-            np.testing.assert_array_equal(again.areas(judge, metric), evaluation.areas(judge, metric))
+            np.testing.assert_array_equal(
+                again.areas(judge, metric), evaluation.areas(judge, metric)
+            )
 
 
 def test_methods_can_be_picked(explainer):
@@ -222,22 +261,30 @@ def test_methods_can_be_picked(explainer):
 def test_costly_metrics_can_be_left_out(explainer, own):
     found = ws.evaluate(explainer, ROWS, ANSWERS, methods=["Shapley"], metrics=[], against="own")
     assert found.metrics == ("recovery", "inclusion_mse")
-    np.testing.assert_array_equal(found.areas("own")[:, 0], own.areas("own")[:, column(own, "Shapley")])
+    np.testing.assert_array_equal(
+        found.areas("own")[:, 0], own.areas("own")[:, column(own, "Shapley")]
+    )
 
 
 def test_performance_of_exclusion_and_masking_ends_where_all_is_known(explainer):
     costly = ["exclusion", "masked_inclusion", "performance"]
-    found = ws.evaluate(explainer, ROWS, ANSWERS, methods=["Shapley"], metrics=costly, against="own")
+    found = ws.evaluate(
+        explainer, ROWS, ANSWERS, methods=["Shapley"], metrics=costly, against="own"
+    )
     assert found.metrics[2:] == ("exclusion", "exclusion_mse", "masked_inclusion", "masked_mse")
     curves = {metric: found.curves("own", metric)["Shapley"] for metric in found.metrics}
     np.testing.assert_allclose(curves["exclusion_mse"][:, 0], curves["inclusion_mse"][:, -1])
     np.testing.assert_allclose(curves["exclusion_mse"][:, -1], curves["inclusion_mse"][:, 0])
-    np.testing.assert_allclose(curves["masked_mse"][:, -1], (model(ROWS) - ANSWERS) ** 2, atol=1e-12)
+    np.testing.assert_allclose(
+        curves["masked_mse"][:, -1], (model(ROWS) - ANSWERS) ** 2, atol=1e-12
+    )
 
 
 def test_the_wide_family_never_does_worse_where_it_chose(own):
     areas = own.areas("own")
-    assert (areas[:, column(own, "WeightedSHAP wide")] <= areas[:, column(own, "Shapley")] + 1e-12).all()
+    assert (
+        areas[:, column(own, "WeightedSHAP wide")] <= areas[:, column(own, "Shapley")] + 1e-12
+    ).all()
 
 
 @pytest.mark.parametrize("as_frame", [False, True])
@@ -246,7 +293,13 @@ def test_a_tree_classifier_with_named_classes(as_frame):
     table = pd.DataFrame(X, columns=list("abcde")) if as_frame else X
     trained = LGBMClassifier(n_estimators=10, n_jobs=1, verbose=-1).fit(table[:200], labels[:200])
     explainer = ws.Explainer(trained, table[:200], game="tree_path", progress=False)
-    found = ws.evaluate(explainer, table[200:240], labels[200:240], methods=["Shapley", "TreeSHAP path"], against="own")
+    found = ws.evaluate(
+        explainer,
+        table[200:240],
+        labels[200:240],
+        methods=["Shapley", "TreeSHAP path"],
+        against="own",
+    )
     np.testing.assert_allclose(found.areas("own")[:, 0], found.areas("own")[:, 1])
     margin = trained.predict(table[200:240], raw_score=True)
     expected = roc_auc_score(labels[200:240] == "yes", margin)
@@ -257,11 +310,18 @@ def test_several_outputs_are_averaged():
     classes = np.digitize(Y, np.quantile(Y, [0.33, 0.66]))
     trained = LogisticRegression().fit(X[:200], classes[:200])
     explainer = ws.Explainer(trained, X[:30], game="marginal", progress=False)
-    found = ws.evaluate(explainer, X[200:215], classes[200:215], methods=["WeightedSHAP", "Shapley", "MCI", "greedy"])
+    found = ws.evaluate(
+        explainer,
+        X[200:215],
+        classes[200:215],
+        methods=["WeightedSHAP", "Shapley", "MCI", "greedy"],
+    )
     explanation = explainer(X[200:215])
     assert explanation.values.shape == (15, D, 3)
     alone = ws.evaluate(explainer, X[200:215], against="own", methods=["Shapley"])
-    np.testing.assert_allclose(alone.areas("own")[:, 0], area(explanation.reference_curves["shapley"].mean(axis=-1)))
+    np.testing.assert_allclose(
+        alone.areas("own")[:, 0], area(explanation.reference_curves["shapley"].mean(axis=-1))
+    )
     assert found.points["anchored"]["inclusion_auc"].shape == (15, 4, D + 1)
 
 
@@ -276,7 +336,9 @@ def test_a_game_given_as_a_function_is_judged_on_itself_only():
 
 
 def test_halves_share_no_row_and_keep_copies_together():
-    table = as_table(np.repeat(np.arange(30.0).reshape(10, 3), [1, 5, 1, 2, 1, 1, 9, 1, 1, 3], axis=0))
+    table = as_table(
+        np.repeat(np.arange(30.0).reshape(10, 3), [1, 5, 1, 2, 1, 1, 9, 1, 1, 3], axis=0)
+    )
     one, other = halves(table, np.random.default_rng(0))
     rows = [set(map(tuple, np.asarray(half.data))) for half in (one, other)]
     assert len(rows[0]) == len(rows[1]) == 5
@@ -286,7 +348,9 @@ def test_halves_share_no_row_and_keep_copies_together():
 
 
 def test_halves_of_a_frame_with_words_and_holes():
-    frame = pd.DataFrame({"a": ["x", "y", None, "x"] * 5, "b": [1.0, np.nan, 3.0, 1.0] * 5, "c": range(20)})
+    frame = pd.DataFrame(
+        {"a": ["x", "y", None, "x"] * 5, "b": [1.0, np.nan, 3.0, 1.0] * 5, "c": range(20)}
+    )
     one, other = halves(as_table(frame), np.random.default_rng(0))
     assert sorted([*one.data["c"], *other.data["c"]]) == list(range(20))
 
@@ -317,13 +381,17 @@ def test_labels_of_one_class_cannot_be_compared():
 
 def test_the_optimum_is_refused_above_15_features():
     wide = np.random.default_rng(0).normal(size=(30, 16))
-    explainer = ws.Explainer(lambda rows: rows.sum(axis=1), wide, game="baseline", evaluations=2_000, progress=False)
+    explainer = ws.Explainer(
+        lambda rows: rows.sum(axis=1), wide, game="baseline", evaluations=2_000, progress=False
+    )
     with pytest.raises(ValueError, match="at most 15 features; there are 16"):
         ws.evaluate(explainer, wide[:2], methods=["optimum"])
 
 
 def test_few_distinct_rows_cannot_be_cut():
-    explainer = ws.Explainer(model, np.repeat(BACKGROUND[:3], 20, axis=0), game="baseline", progress=False)
+    explainer = ws.Explainer(
+        model, np.repeat(BACKGROUND[:3], 20, axis=0), game="baseline", progress=False
+    )
     with pytest.raises(ValueError, match="3 distinct rows, too few"):
         ws.evaluate(explainer, ROWS)
 
@@ -335,7 +403,9 @@ def test_an_evaluation_survives_a_file(evaluation, tmp_path):
     np.testing.assert_array_equal(loaded.areas("independent"), evaluation.areas("independent"))
 
 
-@pytest.mark.parametrize("change", [{"methods": ("one",)}, {"points": {}}, {"judges": ("own", "no")}, {"notes": (3,)}])
+@pytest.mark.parametrize(
+    "change", [{"methods": ("one",)}, {"points": {}}, {"judges": ("own", "no")}, {"notes": (3,)}]
+)
 def test_a_file_whose_parts_do_not_fit_is_refused(evaluation, tmp_path, change):
     replace(evaluation, **change).save(tmp_path / "evaluation.npz")
     with pytest.raises(ValueError, match="cannot be loaded"):
@@ -343,7 +413,9 @@ def test_a_file_whose_parts_do_not_fit_is_refused(evaluation, tmp_path, change):
 
 
 def test_by_default_judges_are_right_when_everything_is_known(explainer):
-    found = ws.evaluate(explainer, ROWS[:6], ANSWERS[:6], methods=["WeightedSHAP", "Shapley"], metrics=[])
+    found = ws.evaluate(
+        explainer, ROWS[:6], ANSWERS[:6], methods=["WeightedSHAP", "Shapley"], metrics=[]
+    )
     assert found.judges == ("anchored", "own")
     np.testing.assert_allclose(found.curves("anchored")["Shapley"][:, -1], 0, atol=1e-9)
     assert found.misfit("anchored") == pytest.approx(0, abs=1e-9)
@@ -354,11 +426,19 @@ def test_by_default_judges_are_right_when_everything_is_known(explainer):
 def test_kinds_of_judges_and_the_truth_stand_side_by_side(explainer):
     truth = ws.games.Marginal().fit(model, BACKGROUND)
     asked = {"methods": ["WeightedSHAP", "Shapley"], "metrics": []}
-    judges = {"anchored": "anchored", "network": "network", "surrogate": "surrogate", "truth": truth.at}
+    judges = {
+        "anchored": "anchored",
+        "network": "network",
+        "surrogate": "surrogate",
+        "truth": truth.at,
+    }
     found = ws.evaluate(explainer, ROWS[:4], judges=judges, **asked)
     assert found.judges == ("anchored", "network", "surrogate", "truth", "own")
     one, other = halves(explainer.background, np.random.default_rng([0, 1]))
-    orders = [ws.Explainer._made(*explainer.setting.refit(half))(ROWS[:1]).orders[0] for half in (one, other)]
+    orders = [
+        ws.Explainer._made(*explainer.setting.refit(half))(ROWS[:1]).orders[0]
+        for half in (one, other)
+    ]
     walked = ws.curves.along(truth.at(ROWS[0]), np.stack(orders))
     expected = np.abs(model(ROWS[:1]) - walked).mean(axis=0)
     np.testing.assert_allclose(found.curves("truth")["WeightedSHAP"][0], expected)
@@ -369,7 +449,11 @@ def test_kinds_of_judges_and_the_truth_stand_side_by_side(explainer):
 
 def test_several_explainers_are_compared_in_one_call(explainer):
     marginal = ws.Explainer(model, BACKGROUND, game="marginal", progress=False)
-    asked = {"methods": ["WeightedSHAP", "Shapley"], "metrics": [], "judges": ["surrogate", "anchored"]}
+    asked = {
+        "methods": ["WeightedSHAP", "Shapley"],
+        "metrics": [],
+        "judges": ["surrogate", "anchored"],
+    }
     both = ws.evaluate({"trees": explainer, "marginal": marginal}, ROWS[:4], **asked)
     assert both.methods == ("trees", "marginal", "Shapley")
     assert both.judges == ("surrogate", "anchored")
@@ -407,15 +491,24 @@ def tree_explainer():
 def test_trees_that_the_explainer_has_read_are_not_read_again(monkeypatch):
     explainer = tree_explainer()
     expected = ws.evaluate(explainer.setting, X[200:206])
-    monkeypatch.setattr("weightedshap.games.tree_model._explained", lambda *given: pytest.fail("read again"))
+    monkeypatch.setattr(
+        "weightedshap.games.tree_model._explained", lambda *given: pytest.fail("read again")
+    )
     found = ws.evaluate(explainer, X[200:206])
-    np.testing.assert_allclose(found.points["anchored"]["recovery"], expected.points["anchored"]["recovery"], atol=1e-9)
+    np.testing.assert_allclose(
+        found.points["anchored"]["recovery"], expected.points["anchored"]["recovery"], atol=1e-9
+    )
 
 
 def test_walks_through_the_models_trees_are_shared_and_the_same(monkeypatch):
-    explainer, walks, walk = tree_explainer(), [], TreeBlock.along
-    monkeypatch.setattr(TreeBlock, "along", lambda block, orders: walks.append(0) or walk(block, orders))
-    shared, once = ws.evaluate(explainer, X[200:206]), len(walks)
+    explainer = tree_explainer()
+    walks = []
+    walk = TreeBlock.along
+    monkeypatch.setattr(
+        TreeBlock, "along", lambda block, orders: walks.append(0) or walk(block, orders)
+    )
+    shared = ws.evaluate(explainer, X[200:206])
+    once = len(walks)
     monkeypatch.setattr("weightedshap.games.tree_blocks.KEPT_BYTES", 0)
     alone = ws.evaluate(explainer, X[200:206])
     assert once < 0.75 * (len(walks) - once)
@@ -425,12 +518,18 @@ def test_walks_through_the_models_trees_are_shared_and_the_same(monkeypatch):
 
 def test_interventional_treeshap_draws_fewer_rows_for_large_forests(monkeypatch):
     monkeypatch.setattr("weightedshap.evaluation.rankings.TREESHAP_CELLS", 1)
-    evaluation = ws.evaluate(tree_explainer(), X[200:203], methods=["Shapley", "TreeSHAP interventional"])
-    assert evaluation.notes == ("TreeSHAP interventional looks at 20 background rows drawn at random.",)
+    evaluation = ws.evaluate(
+        tree_explainer(), X[200:203], methods=["Shapley", "TreeSHAP interventional"]
+    )
+    assert evaluation.notes == (
+        "TreeSHAP interventional looks at 20 background rows drawn at random.",
+    )
 
 
 def test_all_of_an_evaluation_is_one_bar_that_comes_to_its_end(monkeypatch):
-    explainer, shown, ends = tree_explainer(), [], []
+    explainer = tree_explainer()
+    shown = []
+    ends = []
 
     class Bar:
         """A bar that nobody sees."""
@@ -462,8 +561,13 @@ def test_all_of_an_evaluation_is_one_bar_that_comes_to_its_end(monkeypatch):
 def test_shared_weights_are_those_that_reweighing_finds():
     setting = tree_explainer().setting
     walks = np.zeros((1, setting.background.d), dtype=np.intp)
-    (side,) = Side.each([(setting, setting.fit())], setting.background.align(X[200:206]), walks, setting.background)
-    for how, name in (("shared", "WeightedSHAP shared"), ("one_standard_error", "WeightedSHAP one-SE")):
+    (side,) = Side.each(
+        [(setting, setting.fit())], setting.background.align(X[200:206]), walks, setting.background
+    )
+    for how, name in (
+        ("shared", "WeightedSHAP shared"),
+        ("one_standard_error", "WeightedSHAP one-SE"),
+    ):
         expected = side.explanation.reweight(None, "aup", how).orders
         assert METHODS[name](side)[..., 0].tolist() == expected.tolist()
 
@@ -472,9 +576,12 @@ def test_the_global_mci_is_the_largest_fall_of_the_error():
     """Of 2ab + c at a baseline of zero: a and b say nothing alone, and most together."""
     rows = np.random.default_rng(0).normal(size=(40, 3))
     game = ws.games.Baseline(values=np.zeros(3))
-    explainer = ws.Explainer(lambda X: 2 * X[:, 0] * X[:, 1] + X[:, 2], rows, game=game, progress=False)
+    explainer = ws.Explainer(
+        lambda X: 2 * X[:, 0] * X[:, 1] + X[:, 2], rows, game=game, progress=False
+    )
     found = ws.evaluate(explainer, rows[:20], against="own", methods=["MCI global"])
-    f, c = (2 * rows[:, 0] * rows[:, 1] + rows[:, 2])[:20], rows[:20, 2]
+    f = (2 * rows[:, 0] * rows[:, 1] + rows[:, 2])[:20]
+    c = rows[:20, 2]
     expected = np.abs(np.stack([f, f, c, 0 * f], axis=1))
     np.testing.assert_allclose(found.curves("own")["MCI global"], expected, atol=1e-12)
 

@@ -12,7 +12,11 @@ from weightedshap.evaluation.metrics import as_labels, auc_points
 @pytest.mark.parametrize("levels", [None, 4])
 def test_the_mean_of_the_points_is_the_auc(levels):
     rng = np.random.default_rng(0)
-    scores = rng.normal(size=(60, 3)) if levels is None else rng.integers(levels, size=(60, 3)).astype(float)
+    scores = (
+        rng.normal(size=(60, 3))
+        if levels is None
+        else rng.integers(levels, size=(60, 3)).astype(float)
+    )
     positive = rng.random(60) < 0.3
     expected = [roc_auc_score(positive, scores[:, c]) for c in range(3)]
     np.testing.assert_allclose(auc_points(scores, positive).mean(axis=0), expected, atol=1e-12)
@@ -20,16 +24,21 @@ def test_the_mean_of_the_points_is_the_auc(levels):
 
 def test_their_variance_is_that_of_delong():
     rng = np.random.default_rng(1)
-    scores, positive = rng.normal(size=50), rng.random(50) < 0.4
-    wins = (scores[positive][:, None] > scores[~positive]) + 0.5 * (scores[positive][:, None] == scores[~positive])
-    by_positive, by_negative = wins.mean(axis=1), wins.mean(axis=0)
+    scores = rng.normal(size=50)
+    positive = rng.random(50) < 0.4
+    wins = (scores[positive][:, None] > scores[~positive]) + 0.5 * (
+        scores[positive][:, None] == scores[~positive]
+    )
+    by_positive = wins.mean(axis=1)
+    by_negative = wins.mean(axis=0)
     expected = by_positive.var() / len(by_positive) + by_negative.var() / len(by_negative)
     assert auc_points(scores, positive).var() / 50 == pytest.approx(expected)
 
 
 def test_the_error_of_the_auc_is_the_spread_over_samples():
     rng = np.random.default_rng(2)
-    found, errors = [], []
+    found = []
+    errors = []
     for _ in range(300):
         positive = rng.random(80) < 0.5
         points = auc_points(rng.normal(size=80) + positive, positive)
@@ -57,7 +66,15 @@ def test_scores_that_differ_by_rounding_are_ties():
         ([0, 2, 2], ("first",), 3, (0,), [[1], [0], [0]]),
         ([1, 2, 2], ("second",), 3, (1,), [[1], [0], [0]]),
     ],
-    ids=["by name", "two of two", "one of two", "a margin", "by position", "two seen of three", "not the first seen"],
+    ids=[
+        "by name",
+        "two of two",
+        "one of two",
+        "a margin",
+        "by position",
+        "two seen of three",
+        "not the first seen",
+    ],
 )
 def test_labels_are_held_against_the_class_behind_an_output(y, names, n_raw, chosen, expected):
     model = SimpleNamespace(space="probability", output_names=names, n_raw=n_raw, chosen=chosen)
@@ -74,5 +91,6 @@ def test_labels_that_match_no_output_are_refused():
 
 @pytest.mark.parametrize(("apart", "auc"), [(3e-12, 1.0), (3e-13, 0.5)])
 def test_scores_are_ties_below_a_billionth_of_a_thousandth_of_the_largest(apart, auc):
-    scores, positive = np.array([100.0, 50.0, 50.0 + 100 * apart]), np.array([False, False, True])
+    scores = np.array([100.0, 50.0, 50.0 + 100 * apart])
+    positive = np.array([False, False, True])
     assert auc_points(scores, positive).mean() == pytest.approx(auc / 2)

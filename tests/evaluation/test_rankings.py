@@ -24,7 +24,9 @@ def areas(game, orders, f_x):
 def test_no_order_beats_the_optimum(seed):
     game = random_game(5, seed)
     f_x = float(game.values[-1])
-    assert areas(game, optimum(game, f_x), f_x)[0] == pytest.approx(areas(game, ORDERS, f_x).min(), abs=1e-12)
+    assert areas(game, optimum(game, f_x), f_x)[0] == pytest.approx(
+        areas(game, ORDERS, f_x).min(), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -40,7 +42,10 @@ def test_greedy_takes_the_nearest_value_at_every_step(seed):
 
 def test_greedy_can_be_worse_than_the_optimum():
     games = [random_game(5, seed) for seed in range(20)]
-    found = [areas(g, np.stack([greedy(g, g.values[-1]), optimum(g, g.values[-1])]), g.values[-1]) for g in games]
+    found = [
+        areas(g, np.stack([greedy(g, g.values[-1]), optimum(g, g.values[-1])]), g.values[-1])
+        for g in games
+    ]
     assert (np.array(found)[:, 0] > np.array(found)[:, 1] + 1e-9).any()
 
 
@@ -57,7 +62,10 @@ def test_mci_is_the_largest_gain_over_all_coalitions():
     game = random_game(4, 3)
     values = sampled_values(GivenBlock.of(game), np.zeros((1, 4), dtype=np.intp))[0]
     numbers = np.arange(16)
-    expected = [max(game.values[s | 1 << i] - game.values[s] for s in numbers if not s >> i & 1) for i in range(4)]
+    expected = [
+        max(game.values[s | 1 << i] - game.values[s] for s in numbers if not s >> i & 1)
+        for i in range(4)
+    ]
     np.testing.assert_allclose(mci(values, np.zeros((1, 4), dtype=np.intp)), expected)
 
 
@@ -74,4 +82,6 @@ def test_mci_along_walks_finds_no_more_than_all_coalitions_do():
 def test_mci_of_an_additive_game_is_its_coefficients():
     beta = np.arange(12.0)
     game = FunctionGame(lambda coalitions: coalitions @ beta, 12)
-    np.testing.assert_allclose(mci(sampled_values(GivenBlock.of(game), WALKS)[0], WALKS), beta, atol=1e-12)
+    np.testing.assert_allclose(
+        mci(sampled_values(GivenBlock.of(game), WALKS)[0], WALKS), beta, atol=1e-12
+    )

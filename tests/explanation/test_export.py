@@ -20,14 +20,18 @@ from weightedshap.checks import UnknownName
 from weightedshap.explanation.export import normalized, to_shap, to_shapiq
 
 with warnings.catch_warnings():  # both set colours by functions that matplotlib will deprecate
-    warnings.filterwarnings("ignore", "The set_(bad|over|under) function", PendingDeprecationWarning)
+    warnings.filterwarnings(
+        "ignore", "The set_(bad|over|under) function", PendingDeprecationWarning
+    )
     shap = pytest.importorskip("shap")
     shapiq = pytest.importorskip("shapiq")
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*were shifted instead")
 
-N, D = 8, 4
-BACKGROUND, X = normal_rows(9), normal_rows(N, seed=1)
+N = 8
+D = 4
+BACKGROUND = normal_rows(9)
+X = normal_rows(N, seed=1)
 
 
 def explained(model=product_model, **choices):
@@ -52,7 +56,11 @@ def frame(n, seed):
 
 def frame_model(rows):
     age = rows["age"].to_numpy()
-    return age * rows["flag"].to_numpy() + (rows["town"] == "a").to_numpy() + 2 * (rows["word"] == "u").to_numpy() * age
+    return (
+        age * rows["flag"].to_numpy()
+        + (rows["town"] == "a").to_numpy()
+        + 2 * (rows["word"] == "u").to_numpy() * age
+    )
 
 
 def explained_frame():
@@ -84,7 +92,11 @@ PLOTS = {
     "waterfall": lambda e: shap.plots.waterfall(e[0], show=False),
     "force": lambda e: shap.plots.force(e[0], matplotlib=True, show=False),
     "decision": lambda e: shap.plots.decision(
-        float(e.base_values[0]), e.values, features=e.data, feature_names=list(e.feature_names), show=False
+        float(e.base_values[0]),
+        e.values,
+        features=e.data,
+        feature_names=list(e.feature_names),
+        show=False,
     ),
 }
 
@@ -141,10 +153,15 @@ def test_standard_errors_become_bounds_that_are_scaled_too():
     exported = explanation.to_shap()
     np.testing.assert_array_equal(exported.error_std, explanation.standard_errors)
     np.testing.assert_allclose(
-        exported.upper_bounds - exported.lower_bounds, 2 * 1.96 * exported.error_std, rtol=1e-4, atol=1e-12
+        exported.upper_bounds - exported.lower_bounds,
+        2 * 1.96 * exported.error_std,
+        rtol=1e-4,
+        atol=1e-12,
     )
     _, factor, _ = normalized(explanation, "scale")
-    np.testing.assert_allclose(explanation.to_shap("scale").error_std, explanation.standard_errors * factor[:, None])
+    np.testing.assert_allclose(
+        explanation.to_shap("scale").error_std, explanation.standard_errors * factor[:, None]
+    )
 
 
 def test_columns_that_are_no_numbers_are_coded_and_shown_as_they_are():
@@ -188,7 +205,9 @@ def test_groups_have_no_single_column_to_show():
 def test_normalised_values_add_up_to_the_prediction(how, model, family):
     explanation = explained(model, family=family)
     exported = explanation.to_shap(how)
-    np.testing.assert_allclose(exported.base_values + exported.values.sum(axis=1), explanation.predictions, atol=1e-9)
+    np.testing.assert_allclose(
+        exported.base_values + exported.values.sum(axis=1), explanation.predictions, atol=1e-9
+    )
     scaled = exported.normalized_by == "scale"
     ratio = exported.values / np.where(explanation.values == 0, np.nan, explanation.values)
     kept = np.moveaxis(ratio, 1, -1)[scaled]
@@ -232,9 +251,13 @@ def test_the_rows_that_could_not_be_scaled_are_counted():
     explanation = explained(family="first")
     shifted = int((normalized(explanation, "scale")[2] == "shift").sum())
     assert 0 < shifted < N
-    with pytest.warns(UserWarning, match=rf"^{shifted} of 8 rows could not be scaled .* were shifted instead"):
+    with pytest.warns(
+        UserWarning, match=rf"^{shifted} of 8 rows could not be scaled .* were shifted instead"
+    ):
         explanation.to_shap("scale")
-    assert any(f"In {shifted} of 8 rows" in note for note in explanation.notes) == (shifted > 0.1 * N)
+    assert any(f"In {shifted} of 8 rows" in note for note in explanation.notes) == (
+        shifted > 0.1 * N
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         explanation.to_shap("shift")  # what was asked for is no surprise
@@ -258,7 +281,9 @@ def test_some_features_cannot_make_up_the_prediction():
     assert explained()[:, :2].to_shap().shape == (N, 2)
 
 
-@pytest.mark.parametrize("call", [lambda e: e.to_shap("scael"), lambda e: e.to_shapiq(0, normalize="scael")])
+@pytest.mark.parametrize(
+    "call", [lambda e: e.to_shap("scael"), lambda e: e.to_shapiq(0, normalize="scael")]
+)
 def test_an_unknown_normalisation_is_refused(call):
     with pytest.raises(UnknownName, match="Did you mean 'scale'"):
         call(explained())
@@ -304,7 +329,9 @@ SHAPIQ_PLOTS = {
     "graph": lambda row, rows: row.plot_si_graph(feature_names=NAMES, show=False),
     "sentence": lambda row, rows: row.plot_sentence(NAMES, show=False),
     "bar": lambda row, rows: shapiq.plot.bar_plot(rows, feature_names=NAMES, show=False),
-    "beeswarm": lambda row, rows: shapiq.plot.beeswarm_plot(rows, X, feature_names=NAMES, show=False),
+    "beeswarm": lambda row, rows: shapiq.plot.beeswarm_plot(
+        rows, X, feature_names=NAMES, show=False
+    ),
 }
 
 
@@ -320,7 +347,9 @@ def test_shapiq_draws_it_without_a_warning(plot, normalize):
 
 
 @pytest.mark.parametrize(
-    ("module", "call"), [("shap", lambda e: e.to_shap()), ("shapiq", lambda e: e.to_shapiq(0))], ids=["shap", "shapiq"]
+    ("module", "call"),
+    [("shap", lambda e: e.to_shap()), ("shapiq", lambda e: e.to_shapiq(0))],
+    ids=["shap", "shapiq"],
 )
 def test_a_missing_library_is_named_with_its_extra(module, call, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)

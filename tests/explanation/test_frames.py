@@ -14,7 +14,8 @@ from weightedshap.checks import UnknownName
 
 pl = pytest.importorskip("polars")
 
-N, NAMES = 3, list("abcd")
+N = 3
+NAMES = list("abcd")
 X = normal_rows(N, seed=1)
 MIXED = pl.DataFrame(
     {
@@ -28,7 +29,9 @@ MIXED = pl.DataFrame(
 
 def explained(rows=X, model=product_model):
     """Of rows as they come, on a background of their kind."""
-    found = ws.Explainer(lambda Z: model(np.asarray(Z)), normal_rows(9), game="marginal", progress=False)(X)
+    found = ws.Explainer(
+        lambda Z: model(np.asarray(Z)), normal_rows(9), game="marginal", progress=False
+    )(X)
     names = found.feature_names if isinstance(rows, np.ndarray) else tuple(NAMES)
     return replace(found, data=rows, feature_names=names)
 
@@ -39,14 +42,17 @@ def of_polars(**choices):
 
 def test_rows_of_polars_give_frames_of_polars():
     background = pl.DataFrame(normal_rows(9), schema=NAMES)
-    found = ws.Explainer(lambda Z: product_model(Z.to_numpy()), background, game="marginal")(background[:N])
+    found = ws.Explainer(lambda Z: product_model(Z.to_numpy()), background, game="marginal")(
+        background[:N]
+    )
     assert isinstance(found.to_frame(), pl.DataFrame)
     assert found.to_frame("wide").columns == NAMES
 
 
 @pytest.mark.parametrize("model", [product_model, three_outputs])
 def test_both_libraries_hold_the_same(model):
-    tidy, other = of_polars(model=model).to_frame(), of_polars(model=model).to_frame(to="pandas")
+    tidy = of_polars(model=model).to_frame()
+    other = of_polars(model=model).to_frame(to="pandas")
     assert isinstance(other, pd.DataFrame)
     assert tidy.columns == list(other.columns)
     assert all(tidy[name].to_list() == other[name].tolist() for name in tidy.columns)
@@ -114,7 +120,9 @@ def test_the_names_are_those_of_scikit_learn():
 
 
 def test_a_library_that_is_unknown_or_missing_is_told(monkeypatch):
-    with pytest.raises(UnknownName, match=r"Unknown library of frames 'polar'\. Did you mean 'polars'\?"):
+    with pytest.raises(
+        UnknownName, match=r"Unknown library of frames 'polar'\. Did you mean 'polars'\?"
+    ):
         explained().to_frame(to="polar")
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ImportError, match=r'pip install "weightedshap\[polars\]"'):
@@ -129,5 +137,7 @@ def test_names_that_would_be_there_twice_are_refused():
 
 @pytest.mark.parametrize("data", [pd.DataFrame(X), X, "data", None, 1])
 def test_whether_rows_are_to_stand_beside_is_yes_or_no(data):
-    with pytest.raises(TypeError, match=f"`data` must be True or False.*got a {type(data).__name__}"):
+    with pytest.raises(
+        TypeError, match=f"`data` must be True or False.*got a {type(data).__name__}"
+    ):
         explained().to_frame(data=data)

@@ -1,4 +1,5 @@
-"""The result: its fields and shapes, what they mean, weighing it anew, slicing it and joining parts."""
+"""The result: its fields and shapes, what they mean, weighing it anew, slicing it and joining
+parts."""
 
 from dataclasses import replace
 
@@ -7,7 +8,14 @@ import pandas as pd
 import pytest
 
 import weightedshap as ws
-from tests.oracles import CountingGame, additive, normal_rows, product_model, random_game, three_outputs
+from tests.oracles import (
+    CountingGame,
+    additive,
+    normal_rows,
+    product_model,
+    random_game,
+    three_outputs,
+)
 from weightedshap.checks import UnknownName
 from weightedshap.estimators import permutation
 from weightedshap.explanation import field_names
@@ -16,8 +24,11 @@ from weightedshap.games import FunctionGame
 from weightedshap.parallel import row_generator
 from weightedshap.weights import paper, shapley, sizes
 
-N, D, M = 3, 4, 13
-BACKGROUND, X = normal_rows(9), normal_rows(N, seed=1)
+N = 3
+D = 4
+M = 13
+BACKGROUND = normal_rows(9)
+X = normal_rows(N, seed=1)
 
 
 def explained(model=product_model, rows=X, **choices):
@@ -28,7 +39,9 @@ def sampled(evaluations=600, d=8, **choices):
     return ws.explain(random_game(d), estimator="permutation", evaluations=evaluations, **choices)
 
 
-@pytest.mark.parametrize(("model", "outputs", "k"), [(product_model, None, ()), (three_outputs, None, (3,))])
+@pytest.mark.parametrize(
+    ("model", "outputs", "k"), [(product_model, None, ()), (three_outputs, None, (3,))]
+)
 def test_the_axis_of_outputs_is_last_and_there_only_if_needed(model, outputs, k):
     explanation = explained(model, outputs=outputs)
     shapes = {
@@ -56,12 +69,22 @@ def test_each_output_is_explained_as_if_alone():
     together = explained(three_outputs)
     for o in range(3):
         alone = explained(three_outputs, outputs=o)
-        for name in ("values", "shapley", "weights", "orders", "scores", "curves", "weight_labels", "predictions"):
+        for name in (
+            "values",
+            "shapley",
+            "weights",
+            "orders",
+            "scores",
+            "curves",
+            "weight_labels",
+            "predictions",
+        ):
             assert_alike(getattr(together, name)[..., o], getattr(alone, name))
 
 
 def assert_alike(one, other):
-    """Equal, and numbers up to what a matrix product may round differently for a block of outputs."""
+    """Equal, and numbers up to what a matrix product may round differently for a block of
+    outputs."""
     if one.dtype.kind == "f":
         np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15)
     else:
@@ -72,7 +95,9 @@ def test_every_field_of_a_row_belongs_to_its_contributions():
     explanation = explained()
     delta = explanation.contributions
     np.testing.assert_allclose(explanation.shapley, delta.mean(axis=1), atol=1e-12)
-    np.testing.assert_allclose(explanation.values, np.einsum("nj,nji->ni", explanation.weights, delta), atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.values, np.einsum("nj,nji->ni", explanation.weights, delta), atol=1e-12
+    )
     np.testing.assert_array_equal(explanation.orders, ws.curves.order_of(explanation.values))
     for row in range(N):
         label = explanation.weight_labels[row]
@@ -85,7 +110,9 @@ def test_curves_are_recovery_errors_along_the_chosen_order():
     explanation = explained()
     game = ws.games.Marginal().fit(product_model, BACKGROUND)
     for row in range(N):
-        expected = ws.curves.recovery_error(game.at(X[row]), explanation.orders[[row]], explanation.predictions[row])
+        expected = ws.curves.recovery_error(
+            game.at(X[row]), explanation.orders[[row]], explanation.predictions[row]
+        )
         np.testing.assert_allclose(explanation.curves[row], expected[0], atol=1e-12)
 
 
@@ -128,7 +155,9 @@ def test_sampled_rows_have_the_errors_of_their_estimate(chains_drawn):
     expected = table.standard_error_of(explanation.weights[0])
     np.testing.assert_allclose(explanation.standard_errors[0], expected, rtol=1e-10)
     uniform = explanation.reweight("shapley")
-    np.testing.assert_allclose(uniform.standard_errors[0], table.standard_error_of(uniform.weights[0]), rtol=1e-10)
+    np.testing.assert_allclose(
+        uniform.standard_errors[0], table.standard_error_of(uniform.weights[0]), rtol=1e-10
+    )
     assert explanation.n_evaluations.tolist() == [budget]
     assert explanation.stopped == (table.stopped,)
 
@@ -150,7 +179,9 @@ def test_errors_of_several_outputs_are_those_of_each():
     together = ws.explain(game, estimator="permutation", evaluations=600)
     for o in range(2):
         alone = ws.explain(type(game)(game.values[:, o]), estimator="permutation", evaluations=600)
-        np.testing.assert_allclose(together.standard_errors[..., o], alone.standard_errors, rtol=1e-10)
+        np.testing.assert_allclose(
+            together.standard_errors[..., o], alone.standard_errors, rtol=1e-10
+        )
 
 
 def test_rows_that_know_their_contributions_stand_beside_sampled_ones():
@@ -169,7 +200,8 @@ def test_rows_that_know_their_contributions_stand_beside_sampled_ones():
 @pytest.mark.parametrize("family", ["wide", "sizes", sizes(D), paper])
 @pytest.mark.parametrize("select", ["per_row", "shared"])
 def test_reweighting_is_the_same_as_explaining_anew(family, select):
-    again, fresh = explained().reweight(family, select=select), explained(family=family, select=select)
+    again = explained().reweight(family, select=select)
+    fresh = explained(family=family, select=select)
     assert_same(again, fresh)
 
 
@@ -182,11 +214,15 @@ def assert_same(one, other):
 
 
 def test_reweighting_several_outputs_is_the_same_as_explaining_anew():
-    assert_same(explained(three_outputs).reweight("sizes"), explained(three_outputs, family="sizes"))
+    assert_same(
+        explained(three_outputs).reweight("sizes"), explained(three_outputs, family="sizes")
+    )
 
 
 def test_reweighting_sampled_rows_is_the_same_as_explaining_anew():
-    assert_same(sampled().reweight("wide", "exclusion"), sampled(family="wide", utility="exclusion"))
+    assert_same(
+        sampled().reweight("wide", "exclusion"), sampled(family="wide", utility="exclusion")
+    )
 
 
 def test_reweighting_leaves_the_first_explanation_as_it_was():
@@ -244,7 +280,9 @@ def test_a_frame_has_one_row_for_each_value(model):
     frame = explanation.to_frame()
     assert len(frame) == explanation.values.size
     np.testing.assert_array_equal(frame["value"], explanation.values.ravel())
-    top = frame[frame["rank"] == 1].sort_values(["row", "output"] if explanation.has_outputs else "row")
+    top = frame[frame["rank"] == 1].sort_values(
+        ["row", "output"] if explanation.has_outputs else "row"
+    )
     first = explanation.orders[:, 0].ravel()
     assert top["feature"].tolist() == [f"x{i}" for i in first]
     assert top["weight"].tolist() == explanation.weight_labels.ravel().tolist()
@@ -253,7 +291,9 @@ def test_a_frame_has_one_row_for_each_value(model):
 
 def test_a_frame_of_sampled_rows_shows_their_errors():
     explanation = sampled()
-    np.testing.assert_array_equal(explanation.to_frame()["standard_error"], explanation.standard_errors.ravel())
+    np.testing.assert_array_equal(
+        explanation.to_frame()["standard_error"], explanation.standard_errors.ravel()
+    )
 
 
 def test_the_explanation_introduces_itself():
@@ -272,7 +312,8 @@ def test_contributions_that_are_too_large_are_left_out_with_a_sentence(monkeypat
 
 
 def test_leaving_contributions_out_changes_nothing_else():
-    without, kept = explained(keep_contributions=False), explained()
+    without = explained(keep_contributions=False)
+    kept = explained()
     np.testing.assert_array_equal(without.values, kept.values)
     assert without.notes == ()
 
@@ -314,14 +355,18 @@ def test_instability_has_the_axis_of_outputs():
 
 
 def test_instability_tells_how_often_the_order_is_wrong():
-    claimed, wrong = [], []
+    claimed = []
+    wrong = []
     for seed in range(150):
         game = random_game(8, seed)
-        found = ws.explain(game, family="shapley", estimator="permutation", evaluations=800, random_state=seed)
+        found = ws.explain(
+            game, family="shapley", estimator="permutation", evaluations=800, random_state=seed
+        )
         truth = ws.explain(game, family="shapley").orders[0, :2]
         claimed.append(found.instability(2)[0])
         wrong.append((found.orders[0, :2] != truth).any())
-    claimed, wrong = np.array(claimed), np.array(wrong)
+    claimed = np.array(claimed)
+    wrong = np.array(wrong)
     assert abs(claimed.mean() - wrong.mean()) < 0.12
     sure = claimed < 0.2
     assert wrong[sure].mean() < 0.3 < wrong[~sure].mean()
@@ -350,7 +395,8 @@ def rows_of(key):
 @pytest.mark.parametrize("model", [product_model, three_outputs])
 def test_rows_are_cut_out_of_every_array_and_keep_their_axis(model, key):
     whole = explained(model)
-    part, rows = whole[key], rows_of(key)
+    part = whole[key]
+    rows = rows_of(key)
     assert len(part) == len(part.stopped) == len(rows)
     for name in axes.AXES:
         value = getattr(whole, name)
@@ -404,7 +450,9 @@ def test_features_are_selected_by_name_or_position(model, key):
     assert part.feature_names == ("x2", "x0")
     for name in ("weights", "scores", "curves", "predictions", "base_values"):
         np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
-    np.testing.assert_array_equal(part.orders, np.moveaxis(ws.curves.order_of(np.moveaxis(part.values, 1, -1)), -1, 1))
+    np.testing.assert_array_equal(
+        part.orders, np.moveaxis(ws.curves.order_of(np.moveaxis(part.values, 1, -1)), -1, 1)
+    )
 
 
 def test_one_feature_keeps_its_axis():
@@ -417,7 +465,9 @@ def test_one_feature_keeps_its_axis():
 
 def test_columns_of_frames_are_selected_with_their_features():
     frame = pd.DataFrame(X, columns=list("abcd"), index=[7, 8, 9])
-    explanation = ws.Explainer(product_model, pd.DataFrame(BACKGROUND, columns=list("abcd")), game="marginal")(frame)
+    explanation = ws.Explainer(
+        product_model, pd.DataFrame(BACKGROUND, columns=list("abcd")), game="marginal"
+    )(frame)
     pd.testing.assert_frame_equal(explanation[1:, ["d", "a"]].data, frame.loc[[8, 9], ["d", "a"]])
 
 
@@ -435,8 +485,18 @@ def test_rows_and_outputs_that_were_cut_out_can_be_weighed_anew(select):
 
 def test_sampled_outputs_that_were_cut_out_can_be_weighed_anew():
     whole = ws.explain(random_game(8, outputs=(2,)), estimator="permutation", evaluations=600)
-    part, cut = whole[..., 1].reweight("wide"), whole.reweight("wide")[..., 1]
-    for name in ("values", "shapley", "weights", "orders", "scores", "curves", "weight_labels", "standard_errors"):
+    part = whole[..., 1].reweight("wide")
+    cut = whole.reweight("wide")[..., 1]
+    for name in (
+        "values",
+        "shapley",
+        "weights",
+        "orders",
+        "scores",
+        "curves",
+        "weight_labels",
+        "standard_errors",
+    ):
         assert_alike(getattr(part, name), getattr(cut, name))
 
 
@@ -484,21 +544,29 @@ def test_slices_that_make_no_sense_are_refused(key, message):
 
 def test_parts_joined_are_the_whole():
     explainer = ws.Explainer(three_outputs, BACKGROUND, game="marginal")
-    whole, parts = explainer(X), [explainer(X[:1]), explainer(X[1:])]
+    whole = explainer(X)
+    parts = [explainer(X[:1]), explainer(X[1:])]
     joined = ws.Explanation.concatenate(parts)
     assert joined.equals(whole)
-    assert joined.reweight("sizes", select="shared").equals(whole.reweight("sizes", select="shared"))
+    assert joined.reweight("sizes", select="shared").equals(
+        whole.reweight("sizes", select="shared")
+    )
     assert joined[..., 0].equals(ws.Explanation.concatenate([part[..., 0] for part in parts]))
 
 
 def test_parts_with_frames_are_joined():
     frame = pd.DataFrame({"a": X[:, 0], "town": pd.Categorical(["x", "y", "x"])})
-    explainer = ws.Explainer(lambda rows: rows["a"].to_numpy() * (rows["town"] == "x"), frame, game="marginal")
-    assert ws.Explanation.concatenate([explainer(frame[:2]), explainer(frame[2:])]).equals(explainer(frame))
+    explainer = ws.Explainer(
+        lambda rows: rows["a"].to_numpy() * (rows["town"] == "x"), frame, game="marginal"
+    )
+    assert ws.Explanation.concatenate([explainer(frame[:2]), explainer(frame[2:])]).equals(
+        explainer(frame)
+    )
 
 
 def test_exact_parts_have_no_errors_beside_sampled_ones():
-    sampled_part, exact_part = sampled(), ws.explain(random_game(8, seed=1))
+    sampled_part = sampled()
+    exact_part = ws.explain(random_game(8, seed=1))
     joined = ws.Explanation.concatenate([sampled_part, exact_part])
     np.testing.assert_array_equal(joined.standard_errors[0], sampled_part.standard_errors[0])
     assert (joined.standard_errors[1] == 0).all()
@@ -511,7 +579,8 @@ def test_what_the_parts_do_not_share_is_said():
     joined = ws.Explanation.concatenate([explained(keep_contributions=False), explained()])
     assert joined.contributions is None
     assert any("some of the joined parts lack it" in note for note in joined.notes)
-    one, other = explained(), ws.Explainer(product_model, BACKGROUND[:5], game="marginal")(X)
+    one = explained()
+    other = ws.Explainer(product_model, BACKGROUND[:5], game="marginal")(X)
     joined = ws.Explanation.concatenate([one, other])
     assert joined.game_info == {"game": "marginal"} | {
         key: value for key, value in one.game_info.items() if other.game_info.get(key) == value

@@ -1,4 +1,5 @@
-"""What an explanation, an explainer and a game say of themselves: lines, and notes where something misleads."""
+"""What an explanation, an explainer and a game say of themselves: lines, and notes where something
+misleads."""
 
 import re
 
@@ -13,7 +14,9 @@ from weightedshap.games import JUDGES, TreeSurrogate
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(500, 5)), columns=list("abcde"))
 TARGET = 200_000 + 50_000 * (FRAME["a"] + FRAME["a"] * FRAME["b"] + 0.5 * FRAME["c"])
-TREES = LGBMRegressor(n_estimators=30, n_jobs=1, verbose=-1).fit(FRAME[["a", "b", "c"]].assign(d=0.0, e=0.0), TARGET)
+TREES = LGBMRegressor(n_estimators=30, n_jobs=1, verbose=-1).fit(
+    FRAME[["a", "b", "c"]].assign(d=0.0, e=0.0), TARGET
+)
 SMALL = TreeSurrogate(trees=5, masks=4)
 
 
@@ -28,11 +31,20 @@ def noted(explanation, text):
 def test_the_print_tells_games_scales_the_rest_and_whose_area_it_is():
     explanation = explained()
     text = str(explanation)
-    gap = np.median(np.abs(explanation.efficiency_gap / (explanation.predictions - explanation.base_values)))
-    area, shapley = (c[:, 1:].sum(1).mean() for c in (explanation.curves, explanation.reference_curves["shapley"]))
-    assert text.startswith("Explanation of 40 rows × 5 features\n  explained: tree_path (prediction) · exact")
+    gap = np.median(
+        np.abs(explanation.efficiency_gap / (explanation.predictions - explanation.base_values))
+    )
+    area, shapley = (
+        c[:, 1:].sum(1).mean()
+        for c in (explanation.curves, explanation.reference_curves["shapley"])
+    )
+    assert text.startswith(
+        "Explanation of 40 rows × 5 features\n  explained: tree_path (prediction) · exact"
+    )
     assert f"left over: {100 * gap:.0f} % of f(x) − base value in the median row" in text
-    assert re.search(r"judged by: anchored \(prediction\), misses \d+ % of the sd .* known, 0 % with all", text)
+    assert re.search(
+        r"judged by: anchored \(prediction\), misses \d+ % of the sd .* known, 0 % with all", text
+    )
     smaller = f"{100 - 100 * area / shapley:.1f} % smaller"
     assert f"known features: {area:,.0f}, by Shapley {shapley:,.0f} ({smaller})" in text
     assert "on the judge that chose the weights, ws.evaluate asks another" in text
@@ -52,13 +64,19 @@ def test_one_row_is_one_row_and_classes_are_outputs():
 
 
 def test_a_shapley_attribution_leaves_nothing():
-    assert "left over: 0 % of f(x) − base value in the median row\n" in str(explained(family="shapley"))
+    assert "left over: 0 % of f(x) − base value in the median row\n" in str(
+        explained(family="shapley")
+    )
 
 
 def test_few_background_rows_are_noted_with_what_is_missed():
     few = explained(rows=60)
     missed = 100 * np.sqrt(few.judge_info["relative_error"])
-    assert noted(few, f"misses {missed:.0f} % of the predictions' sd on rows that it did not see: it learned from 60.")
+    assert noted(
+        few,
+        f"misses {missed:.0f} % of the predictions' sd on rows that it did not see: it learned"
+        " from 60.",
+    )
     assert not noted(explained(), "it learned from")
     assert not noted(explained(rows=60, game="marginal"), "learned")  # nothing was
 
@@ -72,14 +90,20 @@ def test_a_judge_that_misses_much_is_noted():
     poor = explained(game="tree_path", judge=SMALL)
     share = poor.judge_info["full_gap"] / np.sqrt(poor.judge_info["variance"])
     assert share > 1 / 3
-    assert noted(poor, f"'tree_surrogate' misses {100 * share:.0f} % of the predictions' sd even with all features")
+    assert noted(
+        poor,
+        f"'tree_surrogate' misses {100 * share:.0f} % of the predictions' sd even with all"
+        " features",
+    )
     assert not noted(explained(), "even with all")
 
 
 def test_unused_features_and_constant_predictions_are_noted():
     assert noted(explained(), "no use of 2 features in these rows: 'd', 'e'.")
     constant = explained(lambda rows: np.full(len(rows), 3.0), game="marginal")
-    assert constant.notes == ("No feature changes the prediction of these rows: all attributions are zero.",)
+    assert constant.notes == (
+        "No feature changes the prediction of these rows: all attributions are zero.",
+    )
     assert "left over: nothing, as f(x) is the base value" in str(constant)
 
 
@@ -97,12 +121,19 @@ def test_notes_on_rows_follow_the_rows():
 def test_an_explainer_is_two_readable_lines():
     first, second = repr(ws.Explainer(TREES, FRAME[:300], progress=False)).splitlines()
     assert first == "Explainer of LGBMRegressor, 300 background rows × 5 features"
-    assert second == "  explains tree_path (prediction), judged by anchored (prediction); 13 weights, utility aup"
+    assert (
+        second == "  explains tree_path (prediction), judged by anchored (prediction); 13 weights,"
+        " utility aup"
+    )
     alone = ws.Explainer(TREES, FRAME[:300], game="tree_path", family="shapley")
-    assert repr(alone).endswith("explains tree_path (prediction), judged by itself; 1 weight, utility aup")
+    assert repr(alone).endswith(
+        "explains tree_path (prediction), judged by itself; 1 weight, utility aup"
+    )
 
 
-@pytest.mark.parametrize("name", sorted(set(JUDGES) - {"surrogate", "neural_surrogate", "anchored_network"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(JUDGES) - {"surrogate", "neural_surrogate", "anchored_network"})
+)
 def test_every_game_is_two_readable_lines(name):
     game = JUDGES[name]().fit(TREES, FRAME[:150], 0)
     first, second = repr(game).splitlines()

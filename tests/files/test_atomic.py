@@ -23,7 +23,9 @@ def test_a_finished_file_takes_its_place(tmp_path, before):
 
 
 def test_what_a_killed_process_left_is_removed_in_time(tmp_path):
-    path, old, young = tmp_path / "file.txt", tmp_path / ".file.txt.7-7.part", tmp_path / ".file.txt.8-8.part"
+    path = tmp_path / "file.txt"
+    old = tmp_path / ".file.txt.7-7.part"
+    young = tmp_path / ".file.txt.8-8.part"
     other = tmp_path / ".other.txt.7-7.part"
     for part in (old, young, other):
         part.write_text("half")

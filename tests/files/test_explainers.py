@@ -34,7 +34,9 @@ def saved(explainer, folder, model, **choices):
     ids=lambda g: getattr(g, "trees", g),
 )
 def test_explanations_are_the_same_to_the_bit(tmp_path, game):
-    explainer = ws.Explainer(LINEAR, X[:100], game=game, evaluations=300, random_state=3, progress=False)
+    explainer = ws.Explainer(
+        LINEAR, X[:100], game=game, evaluations=300, random_state=3, progress=False
+    )
     loaded = saved(explainer, tmp_path / "kept", LINEAR)
     assert loaded(X[100:104]).equals(explainer(X[100:104]))
 
@@ -44,11 +46,20 @@ def test_a_frame_with_categories_groups_and_holes(tmp_path):
     frame["e"] = pd.Categorical(np.where(Y > 1, "high", np.where(Y > 0, "middle", "low")))
     frame.loc[::7, "b"] = np.nan
     model = LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1).fit(frame, Y > 0)
-    groups, weights = {"ab": ["a", "b"]}, np.linspace(1, 2, 100)
+    groups = {"ab": ["a", "b"]}
+    weights = np.linspace(1, 2, 100)
     explainer = ws.Explainer(
-        model, frame[:100], game=SMALL_TREES, groups=groups, background_weights=weights, family="wide",
-        outputs=["True", "False"], utility="exclusion", select="shared", progress=False,
-    )  # fmt: skip
+        model,
+        frame[:100],
+        game=SMALL_TREES,
+        groups=groups,
+        background_weights=weights,
+        family="wide",
+        outputs=["True", "False"],
+        utility="exclusion",
+        select="shared",
+        progress=False,
+    )
     loaded = saved(explainer, tmp_path, model)
     assert loaded(frame[100:]).equals(explainer(frame[100:]))
     assert loaded(frame[100:]).feature_names == ("ab", "c", "d", "e")
@@ -83,7 +94,9 @@ def test_choices_can_be_replaced(tmp_path):
     ],
 )
 def test_functions_have_to_be_passed_again(tmp_path, name, value):
-    explainer = ws.Explainer(LINEAR, X[:100], **{"game": "baseline", "progress": False, name: value})
+    explainer = ws.Explainer(
+        LINEAR, X[:100], **{"game": "baseline", "progress": False, name: value}
+    )
     explainer.save(tmp_path)
     with pytest.raises(ValueError, match=f"made with {name} of your own"):
         ws.Explainer.load(tmp_path, LINEAR)
@@ -92,7 +105,9 @@ def test_functions_have_to_be_passed_again(tmp_path, name, value):
 
 
 def test_another_model_is_refused(tmp_path):
-    explainer = ws.Explainer(LogisticRegression().fit(X, Y > 0), X[:100], game=SMALL_TREES, progress=False)
+    explainer = ws.Explainer(
+        LogisticRegression().fit(X, Y > 0), X[:100], game=SMALL_TREES, progress=False
+    )
     explainer.save(tmp_path)
     three = LogisticRegression().fit(X, np.digitize(Y, [-0.5, 0.5]))
     with pytest.raises(ValueError, match="gives another number of outputs than 1"):
@@ -100,7 +115,9 @@ def test_another_model_is_refused(tmp_path):
     assert ws.Explainer.load(tmp_path, three, refit=True)(X[100:103]).values.shape == (3, 4, 3)
 
 
-@pytest.mark.parametrize("choices", [{"link": "logit"}, {"outputs": 0}, {"predict": lambda rows: rows[:, 0]}])
+@pytest.mark.parametrize(
+    "choices", [{"link": "logit"}, {"outputs": 0}, {"predict": lambda rows: rows[:, 0]}]
+)
 @pytest.mark.parametrize("game", [SMALL_TREES, "marginal"])
 def test_a_saved_game_is_never_shown_as_something_it_did_not_learn(tmp_path, game, choices):
     model = LogisticRegression().fit(X, Y > 0)
@@ -122,7 +139,9 @@ def test_learned_games_belong_to_their_seed(tmp_path):
     ws.Explainer(LINEAR, X[:100], game=SMALL_TREES, progress=False).save(tmp_path)
     with pytest.raises(ValueError, match="learned under another `random_state`"):
         ws.Explainer.load(tmp_path, LINEAR, random_state=7)
-    ws.Explainer(LINEAR, X[:100], game="baseline", progress=False).save(tmp_path)  # which learns nothing
+    ws.Explainer(LINEAR, X[:100], game="baseline", progress=False).save(
+        tmp_path
+    )  # which learns nothing
     assert ws.Explainer.load(tmp_path, LINEAR, random_state=7).choices.random_state == 7
 
 
@@ -150,9 +169,12 @@ def test_an_empty_folder_has_nothing_to_load(tmp_path):
         ws.Explainer.load(tmp_path, LINEAR)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="on pipes in folders; to run: take Linux or macOS")
+@pytest.mark.skipif(
+    not hasattr(os, "mkfifo"), reason="on pipes in folders; to run: take Linux or macOS"
+)
 @pytest.mark.parametrize(
-    "file", ["explainer.npz", "booster_0.txt", "network/network.json", "network/network.safetensors"]
+    "file",
+    ["explainer.npz", "booster_0.txt", "network/network.json", "network/network.safetensors"],
 )
 def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path, file):
     game = "network" if file.startswith("network/") else "trees"
@@ -163,14 +185,19 @@ def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path, file)
         ws.Explainer.load(tmp_path / game, first_version)
 
 
-@pytest.mark.skipif(not Path("/dev/zero").is_char_device(), reason="on devices in folders; to run: take Linux or macOS")
+@pytest.mark.skipif(
+    not Path("/dev/zero").is_char_device(),
+    reason="on devices in folders; to run: take Linux or macOS",
+)
 def test_a_device_in_place_of_a_file_is_refused(tmp_path):
     (tmp_path / "explainer.npz").symlink_to("/dev/zero")
     with pytest.raises(ValueError, match="no file but a pipe or a device"):
         ws.Explainer.load(tmp_path, LINEAR)
 
 
-@pytest.mark.parametrize("choices", [{"select": "shared"}, {"family": "wide"}, {"utility": "exclusion", "n_jobs": 2}])
+@pytest.mark.parametrize(
+    "choices", [{"select": "shared"}, {"family": "wide"}, {"utility": "exclusion", "n_jobs": 2}]
+)
 def test_what_was_chosen_last_is_what_is_saved(tmp_path, choices):
     explainer = ws.Explainer(LINEAR, X[:100], game="baseline", progress=False).but(**choices)
     loaded = saved(explainer, tmp_path, LINEAR)
@@ -181,7 +208,9 @@ def test_what_was_chosen_last_is_what_is_saved(tmp_path, choices):
 def test_a_frame_with_its_columns_in_another_order_is_read_by_name_after_loading(tmp_path):
     frame = pd.DataFrame(X.copy(), columns=list("abcd"))
     model = LinearRegression().fit(frame, Y)
-    explainer = ws.Explainer(model, X[:100], game="baseline", progress=False)  # an array: the model knows the names
+    explainer = ws.Explainer(
+        model, X[:100], game="baseline", progress=False
+    )  # an array: the model knows the names
     loaded = saved(explainer, tmp_path, model)
     turned = loaded(frame[100:104][list("dbca")])
     np.testing.assert_array_equal(turned.values, explainer(X[100:104]).values)
@@ -190,7 +219,11 @@ def test_a_frame_with_its_columns_in_another_order_is_read_by_name_after_loading
 
 def first_version(rows):
     """The model behind the folders that the first version wrote."""
-    return np.asarray(rows["a"], float) * 2 + np.asarray(rows["b"], float) + (rows["c"] == "high") * 3.0
+    return (
+        np.asarray(rows["a"], float) * 2
+        + np.asarray(rows["b"], float)
+        + (rows["c"] == "high") * 3.0
+    )
 
 
 @pytest.mark.parametrize("game", ["trees", "network", "marginal"])
@@ -199,7 +232,8 @@ def test_a_folder_of_the_first_version_explains_as_it_did(game):
     explained = ws.Explanation.load(folder / "explained.npz")
     again = ws.Explainer.load(folder, first_version)(explained.data)
     assert again.select == ("shared" if game == "trees" else "per_row")
-    # The network counts in single precision, and now adds up in another order than the first version.
+    # The network counts in single precision, and now adds up in another order than the first
+    # version.
     np.testing.assert_allclose(again.values, explained.values, rtol=1e-6, atol=1e-6)
     assert again.weight_labels.tolist() == explained.weight_labels.tolist()
     assert again.game_info.keys() >= explained.game_info.keys()

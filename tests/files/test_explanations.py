@@ -1,4 +1,5 @@
-"""Explanations on disk: the round trip to the bit, the file of every version, and files that mean harm."""
+"""Explanations on disk: the round trip to the bit, the file of every version, and files that mean
+harm."""
 
 import dataclasses
 import io
@@ -27,16 +28,28 @@ VERSION_1 = Path(__file__).parent / "data" / "explanation_version_1.npz"
 @cache
 def explained(model=product_model, **choices):
     background = normal_rows(9)
-    return ws.Explainer(model, background, **{"game": "marginal", **choices})(normal_rows(3, seed=1))
+    return ws.Explainer(model, background, **{"game": "marginal", **choices})(
+        normal_rows(3, seed=1)
+    )
 
 
 def example_of_version_1():
-    """What the example file holds: `example_of_version_1().save(VERSION_1)` wrote it once, and it stays as it is."""
+    """What the example file holds: `example_of_version_1().save(VERSION_1)` wrote it once, and it
+    stays as it is."""
     whole = ws.explain(random_game(4, outputs=(2,)), estimator="permutation", evaluations=60)
     frame = pd.DataFrame(
-        {"age": [1.5], "town": pd.Categorical(["a"], categories=["b", "a"]), "x2": [True], "x3": ["ö"]}
+        {
+            "age": [1.5],
+            "town": pd.Categorical(["a"], categories=["b", "a"]),
+            "x2": [True],
+            "x3": ["ö"],
+        }
     )
-    return replace(whole, data=frame, game_info={"game": "given", "held_out": (0.5, np.nan), "sizes": np.arange(3)})
+    return replace(
+        whole,
+        data=frame,
+        game_info={"game": "given", "held_out": (0.5, np.nan), "sizes": np.arange(3)},
+    )
 
 
 def round_trip(explanation, tmp_path):
@@ -113,7 +126,9 @@ COLUMNS = {
     "mixed": np.array([1, "1", 1.0, True], dtype=object),
     "missing of all sorts": np.array([None, np.nan, pd.NA, pd.NaT], dtype=object),
     "string[NA]": pd.array(["a", pd.NA, "c", "d"], dtype="string"),
-    "string[python]": pd.array(["a", np.nan, "c", "d"], dtype=pd.StringDtype("python", na_value=np.nan)),
+    "string[python]": pd.array(
+        ["a", np.nan, "c", "d"], dtype=pd.StringDtype("python", na_value=np.nan)
+    ),
     "Int64": pd.array([1, pd.NA, 2**62, 0], dtype="Int64"),
     "Float32": pd.array([1.5, pd.NA, 0, 1], dtype="Float32"),
     "boolean": pd.array([True, pd.NA, False, True], dtype="boolean"),
@@ -122,7 +137,9 @@ COLUMNS = {
     "category of numbers": pd.Categorical([3, 1, None, 3]),
     "category of bools": pd.Categorical([True, False, None, True]),
     "dates": pd.to_datetime(["2024-01-01", None, "1969-12-31", "2100-02-28"]),
-    "zoned dates": pd.to_datetime(["2024-01-01", None, "2024-07-01", "2100-02-28"]).tz_localize("Europe/Berlin"),
+    "zoned dates": pd.to_datetime(["2024-01-01", None, "2024-07-01", "2100-02-28"]).tz_localize(
+        "Europe/Berlin"
+    ),
     "spans": pd.to_timedelta(["1 day", None, "2 s", "0 s"]),
 }
 
@@ -144,7 +161,9 @@ def test_every_type_of_column_comes_back(column, tmp_path):
 @pytest.mark.parametrize("labels", [["a", "b"], [0, 1], ["a", 1], [("a", 1), ("b", 2)]])
 def test_every_index_comes_back(index, labels, tmp_path):
     columns = pd.MultiIndex.from_tuples(labels) if isinstance(labels[0], tuple) else labels
-    explanation = with_data(pd.DataFrame(np.arange(2.0 * N).reshape(N, 2), index=index, columns=columns))
+    explanation = with_data(
+        pd.DataFrame(np.arange(2.0 * N).reshape(N, 2), index=index, columns=columns)
+    )
     loaded = round_trip(explanation, tmp_path)
     pd.testing.assert_frame_equal(loaded.data, explanation.data, check_exact=True, check_freq=False)
     assert loaded.equals(explanation)
@@ -187,8 +206,17 @@ def test_columns_that_need_pickle_are_refused_by_name(column, message, tmp_path)
 
 
 INFO = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st_numpy.arrays(float, (2, 0))),
-    lambda inner: st.one_of(st.lists(inner), st.lists(inner).map(tuple), st.dictionaries(st.text(), inner)),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(),
+        st_numpy.arrays(float, (2, 0)),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner), st.lists(inner).map(tuple), st.dictionaries(st.text(), inner)
+    ),
     max_leaves=6,
 )
 
@@ -204,12 +232,16 @@ INFO = st.recursive(
 def test_any_shape_and_any_info_comes_back(n, d, k, info, names, tmp_path_factory):
     game = random_game(d, outputs=() if k is None else (k,))
     features = names.draw(st.lists(st.text(), min_size=d, max_size=d))
-    explanation = replace(ws.explain(game)[[0] * n], game_info=info, feature_names=tuple(features), _notes=("ü", ""))
+    explanation = replace(
+        ws.explain(game)[[0] * n], game_info=info, feature_names=tuple(features), _notes=("ü", "")
+    )
     assert round_trip(explanation, tmp_path_factory.mktemp("files")).equals(explanation)
 
 
 def test_what_json_cannot_hold_is_kept_as_text(tmp_path):
-    explanation = replace(explained(), game_info={"game": Path("a"), "count": np.int64(3), 1: np.float32(0.5)})
+    explanation = replace(
+        explained(), game_info={"game": Path("a"), "count": np.int64(3), 1: np.float32(0.5)}
+    )
     assert round_trip(explanation, tmp_path).game_info == {"game": "a", "count": 3, 1: 0.5}
 
 
@@ -221,10 +253,13 @@ def test_the_file_of_version_1_loads_for_ever():
     assert explanation.game_info["held_out"][0] == 0.5
     assert explanation.replicates.shape[1] == 10
     assert explanation.stopped == ("budget of 60 evaluations used (58; one more draw costs 4)",)
-    np.testing.assert_allclose(explanation.shapley, explanation.contributions.mean(axis=1), atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.shapley, explanation.contributions.mean(axis=1), atol=1e-12
+    )
 
 
-# -- files that mean harm ---------------------------------------------------------------------------------------------
+# -- files that mean harm
+# ---------------------------------------------------------------------------------------------
 
 
 def members_of(path):
@@ -242,7 +277,9 @@ def tampered(tmp_path):
         members = members_of(good) | (changes or {})
         if files.HEAD not in (changes or {}):
             known = json.loads(members[files.HEAD])
-            del known["manifest"]  # as in the files of early versions; what it is for is tested below
+            del known[
+                "manifest"
+            ]  # as in the files of early versions; what it is for is tested below
             _ = head and head(known)
             members[files.HEAD] = json.dumps(known).encode()
         with zipfile.ZipFile(tmp_path / "bad.npz", "w", compression) as archive:
@@ -263,7 +300,9 @@ def npy(array, **choices):
 
 def header(shape, descr="<f8"):
     stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": descr, "fortran_order": False, "shape": shape}
+    )
     return stream.getvalue()
 
 
@@ -291,7 +330,8 @@ def test_what_is_not_a_zip_is_refused(content, tmp_path):
 
 
 def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
-    good, bad = tmp_path / "good", tmp_path / "bad"
+    good = tmp_path / "good"
+    bad = tmp_path / "bad"
     explained().save(good)
     content = good.read_bytes()
     for end in np.linspace(0, len(content) - 1, 60).astype(int):
@@ -300,13 +340,16 @@ def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
 
 
 def test_a_flipped_bit_is_noticed(tmp_path):
-    good, bad = tmp_path / "good", tmp_path / "bad"
+    good = tmp_path / "good"
+    bad = tmp_path / "bad"
     explained().save(good)
     content = good.read_bytes()
     for place in np.linspace(0, len(content) - 1, 150).astype(int):
         bad.write_bytes(content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :])
         with suppress(files.UnreadableFile):
-            assert ws.Explanation.load(bad).equals(explained())  # a date or the like: nothing that is read
+            assert ws.Explanation.load(bad).equals(
+                explained()
+            )  # a date or the like: nothing that is read
 
 
 def test_another_zip_is_refused(tmp_path):
@@ -315,12 +358,19 @@ def test_another_zip_is_refused(tmp_path):
 
 
 def test_a_newer_version_says_what_to_do(tampered):
-    refused(lambda: tampered(head=lambda known: known.update(version=3)), "Install a newer weightedshap")
+    refused(
+        lambda: tampered(head=lambda known: known.update(version=3)), "Install a newer weightedshap"
+    )
 
 
-@pytest.mark.parametrize("change", [{"version": "1"}, {"version": 0}, {"version": True}, {"format": "weightedshap x"}])
+@pytest.mark.parametrize(
+    "change", [{"version": "1"}, {"version": 0}, {"version": True}, {"format": "weightedshap x"}]
+)
 def test_another_kind_of_file_is_refused(change, tampered):
-    refused(lambda: tampered(head=lambda known: known.update(change)), "is not a number|not 'weightedshap explanation'")
+    refused(
+        lambda: tampered(head=lambda known: known.update(change)),
+        "is not a number|not 'weightedshap explanation'",
+    )
 
 
 def test_pickled_arrays_are_refused_and_run_nothing(tampered):
@@ -331,7 +381,8 @@ def test_pickled_arrays_are_refused_and_run_nothing(tampered):
 
 
 @pytest.mark.parametrize(
-    "name", ["../evil.npy", "/etc/evil.npy", "..\\evil.npy", "a/b.npy", "evil.py", "C:evil.npy", ".npy"]
+    "name",
+    ["../evil.npy", "/etc/evil.npy", "..\\evil.npy", "a/b.npy", "evil.py", "C:evil.npy", ".npy"],
 )
 def test_path_tricks_in_names_are_refused(name, tampered, tmp_path):
     before = sorted(tmp_path.iterdir())
@@ -339,14 +390,21 @@ def test_path_tricks_in_names_are_refused(name, tampered, tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted({*before, tmp_path / "bad.npz"})
 
 
-@pytest.mark.parametrize("shape", [(10**12,), (10**9, 10**9, 10**9), (-1,), (3, 5), (0, 10**18), ()])
+@pytest.mark.parametrize(
+    "shape", [(10**12,), (10**9, 10**9, 10**9), (-1,), (3, 5), (0, 10**18), ()]
+)
 def test_huge_and_false_shapes_are_refused_before_anything_is_allocated(shape, tampered):
-    refused(lambda: tampered({"values.npy": header(shape) + b"\0" * 96}), "which is not what it holds")
+    refused(
+        lambda: tampered({"values.npy": header(shape) + b"\0" * 96}), "which is not what it holds"
+    )
 
 
 @pytest.mark.parametrize("descr", ["<U0", "|V8", [("a", "<f8")], "|O"])
 def test_odd_types_are_refused(descr, tampered):
-    refused(lambda: tampered({"values.npy": header((10**15,), descr)}), "only numbers, text and dates|damaged")
+    refused(
+        lambda: tampered({"values.npy": header((10**15,), descr)}),
+        "only numbers, text and dates|damaged",
+    )
 
 
 def test_compressed_members_are_refused_because_they_may_explode(tampered):
@@ -361,7 +419,12 @@ def test_members_that_share_their_bytes_are_refused(tmp_path):
         for name in ("b.npy", "c.npy"):
             twin = zipfile.ZipInfo(name)
             known = archive.getinfo("a.npy")
-            twin.header_offset, twin.CRC, twin.file_size, twin.compress_size = 0, known.CRC, 8128, 8128
+            twin.header_offset, twin.CRC, twin.file_size, twin.compress_size = (
+                0,
+                known.CRC,
+                8128,
+                8128,
+            )
             archive.filelist.append(twin)
             archive.NameToInfo[name] = twin
     refused(lambda: ws.Explanation.load(path), "larger than the file")
@@ -377,7 +440,16 @@ def test_two_members_of_one_name_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[", "null", "[1]", '{"format": ' + "[" * 100_000, '{"format": ' + "9" * 5000 + "}", "\xff"]
+    "content",
+    [
+        "",
+        "[",
+        "null",
+        "[1]",
+        '{"format": ' + "[" * 100_000,
+        '{"format": ' + "9" * 5000 + "}",
+        "\xff",
+    ],
 )
 def test_broken_json_is_refused(content, tampered):
     refused(lambda: tampered({files.HEAD: content.encode("latin-1")}), "damaged|it holds None")
@@ -391,10 +463,14 @@ def test_what_was_changed_with_another_tool_is_refused(tmp_path, changed):
         comment = archive.comment
     with zipfile.ZipFile(tmp_path / "bad.npz", "w") as archive:
         for name, content in members.items():
-            archive.writestr(name, content[:-9] + b"}" + content[-8:] if name == changed else content)
+            archive.writestr(
+                name, content[:-9] + b"}" + content[-8:] if name == changed else content
+            )
         archive.comment = comment
     assert ws.Explanation.load(tmp_path / "good.npz").equals(explained())
-    refused(lambda: ws.Explanation.load(tmp_path / "bad.npz"), "changed after it was written|damaged")
+    refused(
+        lambda: ws.Explanation.load(tmp_path / "bad.npz"), "changed after it was written|damaged"
+    )
 
 
 @pytest.mark.parametrize("name", ["values", "weights", "predictions", "base_values"])
@@ -413,7 +489,9 @@ def test_negative_weights_are_refused(tmp_path):
     refused(lambda: ws.Explanation.load(tmp_path / "bad.npz"), "weights do not fit")
 
 
-@pytest.mark.parametrize("name", ["values", "orders", "family-vectors", "stopped-codes", "weight_labels"])
+@pytest.mark.parametrize(
+    "name", ["values", "orders", "family-vectors", "stopped-codes", "weight_labels"]
+)
 def test_missing_arrays_are_noticed(name, tampered):
     refused(lambda: tampered({f"{name}.npy": None}), "damaged")
 
@@ -443,7 +521,18 @@ def test_fields_that_do_not_fit_together_are_refused(name, array, tampered):
 
 
 @pytest.mark.parametrize(
-    "tag", [{"python": "x"}, {"array": "../x"}, {"array": []}, {"frame": {}}, {}, {"map": [1]}, {"float": "x"}, [], "x"]
+    "tag",
+    [
+        {"python": "x"},
+        {"array": "../x"},
+        {"array": []},
+        {"frame": {}},
+        {},
+        {"map": [1]},
+        {"float": "x"},
+        [],
+        "x",
+    ],
 )
 def test_unknown_content_is_refused(tag, tampered):
     def change(known):
@@ -457,7 +546,11 @@ def test_unknown_content_is_refused(tag, tampered):
 @pytest.mark.parametrize("kind", ["plain", "text"])
 def test_one_array_cannot_be_unfolded_into_many_columns(kind, tampered):
     reference = {"array": "data"}
-    text = {"text": {"bytes": reference, "ends": reference, "missing": reference}, "storage": "python", "missing": "NA"}
+    text = {
+        "text": {"bytes": reference, "ends": reference, "missing": reference},
+        "storage": "python",
+        "missing": "NA",
+    }
     index = {"names": [None], "range": [0, 3, 1]}
 
     def change(known):

@@ -11,11 +11,14 @@ import weightedshap as ws
 from tests.oracles import normal_rows, product_model, three_outputs
 
 with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", "The set_(bad|over|under) function", PendingDeprecationWarning)
+    warnings.filterwarnings(
+        "ignore", "The set_(bad|over|under) function", PendingDeprecationWarning
+    )
     shap = pytest.importorskip("shap")
     shapiq = pytest.importorskip("shapiq")
 
-BACKGROUND, X = normal_rows(9), normal_rows(3, seed=1)
+BACKGROUND = normal_rows(9)
+X = normal_rows(3, seed=1)
 EVERY = (np.arange(16)[:, None] >> np.arange(4) & 1).astype(bool)
 
 
@@ -37,13 +40,17 @@ def test_batches_of_coalitions_change_nothing(monkeypatch):
 
 
 def test_a_masked_model_is_explained_row_by_row():
-    theirs = ws.Explainer(None, BACKGROUND, game=lambda row: ws.games.from_shap(product_model, BACKGROUND, row))(X)
+    theirs = ws.Explainer(
+        None, BACKGROUND, game=lambda row: ws.games.from_shap(product_model, BACKGROUND, row)
+    )(X)
     ours = ws.Explainer(product_model, BACKGROUND, game="marginal")(X)
     np.testing.assert_allclose(theirs.values, ours.values, atol=1e-12)
     np.testing.assert_allclose(theirs.predictions, ours.predictions, atol=1e-12)
 
 
-@pytest.mark.parametrize("row", [lambda x: x.iloc[0], lambda x: x[:1], lambda x: x.iloc[0].tolist()])
+@pytest.mark.parametrize(
+    "row", [lambda x: x.iloc[0], lambda x: x[:1], lambda x: x.iloc[0].tolist()]
+)
 def test_names_of_a_frame_are_kept_and_a_row_may_have_any_form(row):
     frame = pd.DataFrame(BACKGROUND, columns=list("abcd"))
     game = ws.games.from_shap(product_model, shap.maskers.Independent(frame), row(frame))
@@ -60,7 +67,9 @@ def test_a_masker_that_is_a_function_will_do():
 def test_a_text_is_a_game_of_its_words():
     masker = shap.maskers.Text(r"\W")
     game = ws.games.from_shap(
-        lambda texts: np.array(["good" in text for text in texts], dtype=float), masker, "a good day"
+        lambda texts: np.array(["good" in text for text in texts], dtype=float),
+        masker,
+        "a good day",
     )
     explanation = ws.explain(game)
     assert explanation.feature_names == ("a", "good", "day")
@@ -95,7 +104,9 @@ def test_names_of_players_are_kept():
 
 def test_our_shapley_value_is_theirs():
     exact = shapiq.ExactComputer(n_players=3, game=Squares())("SV", 1)
-    assert ws.explain(Squares()).shapley[0].tolist() == pytest.approx([exact[(i,)] for i in range(3)])
+    assert ws.explain(Squares()).shapley[0].tolist() == pytest.approx(
+        [exact[(i,)] for i in range(3)]
+    )
 
 
 def test_a_shapiq_imputer_is_a_game():
@@ -107,7 +118,9 @@ def test_a_shapiq_imputer_is_a_game():
 
 
 def test_shapiq_games_serve_an_explainer_too():
-    explanation = ws.Explainer(None, normal_rows(5, 3), game=lambda row: Squares())(normal_rows(2, 3))
+    explanation = ws.Explainer(None, normal_rows(5, 3), game=lambda row: Squares())(
+        normal_rows(2, 3)
+    )
     np.testing.assert_allclose(explanation.shapley, 3)
 
 

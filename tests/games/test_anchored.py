@@ -1,4 +1,5 @@
-"""The judges: right at [d] whatever the model, halves of a blend weighed by held-out rows, calls of the model told."""
+"""The judges: right at [d] whatever the model, halves of a blend weighed by held-out rows, calls of
+the model told."""
 
 import functools
 import pickle
@@ -52,16 +53,20 @@ judges = pytest.mark.parametrize("name", ["blend", "network", "two"])
 @judges
 def test_a_judge_gives_the_prediction_when_everything_is_known(name):
     X = rows(5, seed=1)
-    found, expected = judge(name).block(X), judge(name).outputs(X)[0]
+    found = judge(name).block(X)
+    expected = judge(name).outputs(X)[0]
     np.testing.assert_allclose(found.values(ALL[-1:])[:, 0], expected, rtol=1e-14)
     np.testing.assert_allclose(found.ends()[:, 1], expected, rtol=1e-14)
     orders = np.tile(np.arange(D), (5, 2, 1))
-    np.testing.assert_allclose(found.along(orders)[:, :, -1], expected[:, None].repeat(2, axis=1), rtol=1e-14)
+    np.testing.assert_allclose(
+        found.along(orders)[:, :, -1], expected[:, None].repeat(2, axis=1), rtol=1e-14
+    )
 
 
 @judges
 def test_walks_and_ends_agree_with_values(name):
-    block, rng = judge(name).block(rows(3, seed=1)), np.random.default_rng(0)
+    block = judge(name).block(rows(3, seed=1))
+    rng = np.random.default_rng(0)
     orders = rng.permuted(np.tile(np.arange(D), (3, 4, 1)), axis=-1)
     along = block.along(orders)
     for r in range(3):
@@ -75,19 +80,25 @@ def test_walks_and_ends_agree_with_values(name):
 def test_outputs_can_be_looked_at_one_by_one():
     block = judge("two").block(rows(3, seed=1))
     for o in range(2):
-        np.testing.assert_allclose(block.output(o).values(ALL), block.values(ALL)[..., [o]], atol=1e-12)
+        np.testing.assert_allclose(
+            block.output(o).values(ALL), block.values(ALL)[..., [o]], atol=1e-12
+        )
 
 
 def test_the_network_is_lifted_by_the_square_of_what_is_known():
     X = rows(3, seed=1)
     inner = judge("network").network.block(X)
-    expected = inner.values(ALL) + rising(D)[ALL.sum(axis=1), None] * (f(X)[:, None] - inner.ends()[:, 1])[:, None]
+    expected = (
+        inner.values(ALL)
+        + rising(D)[ALL.sum(axis=1), None] * (f(X)[:, None] - inner.ends()[:, 1])[:, None]
+    )
     np.testing.assert_allclose(judge("network").block(X).values(ALL), expected, atol=1e-6)
     np.testing.assert_array_equal(rising(4), [0, 1 / 16, 1 / 4, 9 / 16, 1])
 
 
 def test_a_blend_is_the_weighted_mean_of_its_halves():
-    X, w = rows(3, seed=1), judge().info["network_share"]
+    X = rows(3, seed=1)
+    w = judge().info["network_share"]
     network, trees = judge().parts
     expected = w * network.block(X).values(ALL) + (1 - w) * trees.block(X).values(ALL)
     np.testing.assert_allclose(judge().block(X).values(ALL), expected, atol=1e-12)
@@ -100,7 +111,8 @@ def test_values_of_masked_rows_are_those_of_the_block(name):
     fitted = judge(name)
     parts = fitted.parts if name != "network" else (fitted,)
     for part in parts:
-        X, C = rows(20, seed=1), random_coalitions(20, D, np.random.default_rng(0))
+        X = rows(20, seed=1)
+        C = random_coalitions(20, D, np.random.default_rng(0))
         one_by_one = [part.block(X[[r]]).values(C[[r]])[0, 0] for r in range(20)]
         np.testing.assert_allclose(part.masked(X, C), one_by_one, atol=5e-6)
 
@@ -111,15 +123,23 @@ def test_values_of_masked_rows_are_those_of_the_block(name):
 def conditional(X, C, rho, weights):
     """E[w·X | X_S = x_S] of equicorrelated standard normal features."""
     s = C.sum(axis=1)
-    each = rho / (1 + (np.maximum(s, 1) - 1) * rho) * (X * C).sum(axis=1)  # the mean of every hidden feature
+    each = (
+        rho / (1 + (np.maximum(s, 1) - 1) * rho) * (X * C).sum(axis=1)
+    )  # the mean of every hidden feature
     return (X * C) @ weights + each * ((~C) @ weights)
 
 
 def test_both_judges_are_nearer_to_the_truth_than_the_tree_surrogate():
-    rho, weights, rng = 0.5, np.array([1.0, -1.0, 0.5, 0.5, 0.0, 0.0]), np.random.default_rng(0)
-    draw = lambda n: np.sqrt(1 - rho) * rng.normal(size=(n, D)) + np.sqrt(rho) * rng.normal(size=(n, 1))
-    background, X = draw(1500), np.repeat(draw(60), 20, axis=0)
-    C, model = random_coalitions(len(X), D, rng), lambda rows: rows @ weights
+    rho = 0.5
+    weights = np.array([1.0, -1.0, 0.5, 0.5, 0.0, 0.0])
+    rng = np.random.default_rng(0)
+    draw = lambda n: (
+        np.sqrt(1 - rho) * rng.normal(size=(n, D)) + np.sqrt(rho) * rng.normal(size=(n, 1))
+    )
+    background = draw(1500)
+    X = np.repeat(draw(60), 20, axis=0)
+    C = random_coalitions(len(X), D, rng)
+    model = lambda rows: rows @ weights
     error = lambda game: float(np.sqrt(((game - conditional(X, C, rho, weights)) ** 2).mean()))
     surrogate = error(TreeSurrogate(n_jobs=1).fit(model, background, 0).masked(X, C)[:, 0])
     for recipe in (Anchored(), AnchoredNetwork()):
@@ -144,10 +164,15 @@ def test_what_is_told_of_a_judge(name):
 def test_the_share_minimises_the_squared_error_of_the_blend():
     rng = np.random.default_rng(0)
     f_x = rng.normal(size=(500, 2)) * [1.0, 100.0]
-    network, trees = (f_x + scale * rng.normal(size=(500, 2)) * [1.0, 100.0] for scale in (0.5, 1.0))
+    network, trees = (
+        f_x + scale * rng.normal(size=(500, 2)) * [1.0, 100.0] for scale in (0.5, 1.0)
+    )
     spread = np.array([1.0, 100.0])
     w = network_share(network, trees, f_x, spread)
-    errors = [(((u * network + (1 - u) * trees - f_x) / spread) ** 2).sum() for u in (w - 0.01, w, w + 0.01)]
+    errors = [
+        (((u * network + (1 - u) * trees - f_x) / spread) ** 2).sum()
+        for u in (w - 0.01, w, w + 0.01)
+    ]
     assert errors[1] < min(errors[0], errors[2])
     assert w == pytest.approx(0.8, abs=0.05)  # by the inverse variances
 
@@ -183,7 +208,9 @@ def test_probabilities_of_several_classes_are_judged_each_by_its_own():
 
 
 def test_frames_with_categories_holes_groups_and_weights():
-    frame = pd.DataFrame(rows(), columns=list("abcdef")).assign(kind=np.where(rows()[:, 0] > 0, "high", "low"))
+    frame = pd.DataFrame(rows(), columns=list("abcdef")).assign(
+        kind=np.where(rows()[:, 0] > 0, "high", "low")
+    )
     frame.loc[::7, "b"] = np.nan
     model = lambda X: X["a"].to_numpy() + 3 * (X["kind"] == "high") + X["b"].isna()
     table = as_table(frame, np.linspace(1, 2, 400), groups={"ab": ["a", "b"]})
@@ -209,7 +236,9 @@ def test_calls_of_the_model_are_told(few):
     model, table, rng = wrapped(counted, rows(), 0)
     handed.clear()  # the model was probed on two rows
     fitted = small(rows=few).fit(model, table, rng)
-    assert sum(handed) == pytest.approx(fitted.info["calls"]["fit"], rel=0.15)  # but for whole rows and looks at 100
+    assert sum(handed) == pytest.approx(
+        fitted.info["calls"]["fit"], rel=0.15
+    )  # but for whole rows and looks at 100
     assert fitted.info["calls"]["ranking"] == few * (D - 1)
     fitted.ready()
     block = fitted.block(rows(1, seed=1))
@@ -221,8 +250,11 @@ def test_calls_of_the_model_are_told(few):
 
 @judges
 def test_what_was_learned_is_kept(name):
-    fitted, X = judge(name), rows(4, seed=2)
-    again = ws.games.RECIPES[fitted.stored()["recipe"]].restored(fitted.stored(), fitted.model, fitted.background)
+    fitted = judge(name)
+    X = rows(4, seed=2)
+    again = ws.games.RECIPES[fitted.stored()["recipe"]].restored(
+        fitted.stored(), fitted.model, fitted.background
+    )
     for copy in (again, pickle.loads(pickle.dumps(fitted))):
         np.testing.assert_array_equal(copy.block(X).values(ALL), fitted.block(X).values(ALL))
         assert copy.info.keys() == fitted.info.keys()
@@ -240,8 +272,11 @@ def test_an_explainer_judged_so_is_saved_and_loaded(tmp_path, name):
 
 def test_the_default_leaves_features_that_the_model_does_not_use_alone():
     X = np.random.default_rng(0).normal(size=(660, 4))
-    explanation = ws.Explainer(lambda rows: rows[:, 0] + rows[:, 1], X[:600], progress=False)(X[600:])
-    chosen, shapley = np.abs(explanation.values), np.abs(explanation.shapley)
+    explanation = ws.Explainer(lambda rows: rows[:, 0] + rows[:, 1], X[:600], progress=False)(
+        X[600:]
+    )
+    chosen = np.abs(explanation.values)
+    shapley = np.abs(explanation.shapley)
     assert (shapley[:, 2:] == 0).all()  # the marginal game
     assert chosen[:, 2:].mean() < 0.03 * chosen[:, :2].mean()
 
@@ -262,7 +297,9 @@ def test_parts_of_masked_rows():
 
 def test_the_same_seed_fits_the_same_judge():
     again = small().fit(f, rows(), np.random.default_rng(0))
-    np.testing.assert_array_equal(again.block(rows(2)).values(ALL), judge().block(rows(2)).values(ALL))
+    np.testing.assert_array_equal(
+        again.block(rows(2)).values(ALL), judge().block(rows(2)).values(ALL)
+    )
 
 
 def test_the_rows_of_the_marginal_game_are_a_parameter():

@@ -39,7 +39,8 @@ def test_the_trees_are_taken_where_the_network_is_not_better():
 
 
 def test_a_gain_below_the_threshold_keeps_the_trees():
-    rows, model = normal_rows(600, 6), linear_model(np.ones(6))
+    rows = normal_rows(600, 6)
+    model = linear_model(np.ones(6))
     errors = Auto(tree=SMALL).fit(model, rows, 0).info
     gain = 1 - errors["network_error"] / errors["tree_error"]
     assert Auto(tree=SMALL, gain=gain - 0.01).fit(model, rows, 0).info["game"] == "neural_surrogate"
@@ -47,7 +48,8 @@ def test_a_gain_below_the_threshold_keeps_the_trees():
 
 
 def test_both_learn_from_and_are_judged_on_one_split(monkeypatch):
-    splits, judged = [], []
+    splits = []
+    judged = []
 
     def recorded(fit):
         def fit_split(self, model, table, split, rng):
@@ -73,10 +75,13 @@ def test_both_learn_from_and_are_judged_on_one_split(monkeypatch):
 
 
 def test_each_learns_as_it_would_by_itself():
-    rows, model, seed = normal_rows(200), linear_model(np.ones(4)), np.random.default_rng(3).integers(2**63)
+    rows = normal_rows(200)
+    model = linear_model(np.ones(4))
+    seed = np.random.default_rng(3).integers(2**63)
     network = NeuralSurrogate(units=8, epochs=2)
     for gain, recipe in ((-np.inf, network), (np.inf, SMALL)):
-        taken, alone = Auto(gain, SMALL, network).fit(model, rows, 3), recipe.fit(model, rows, int(seed))
+        taken = Auto(gain, SMALL, network).fit(model, rows, 3)
+        alone = recipe.fit(model, rows, int(seed))
         np.testing.assert_array_equal(taken.at(rows[0])(np.eye(4)), alone.at(rows[0])(np.eye(4)))
 
 

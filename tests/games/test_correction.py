@@ -1,4 +1,5 @@
-"""Games g(base) + h·c: right at [d] whatever the model, exact in Δ where g is the identity, sampled elsewhere."""
+"""Games g(base) + h·c: right at [d] whatever the model, exact in Δ where g is the identity, sampled
+elsewhere."""
 
 import copy
 import functools
@@ -31,7 +32,8 @@ from weightedshap.inputs import as_model, as_table
 D = 5
 small = functools.partial(TreeSurrogate, base="tree_path", trees=25, masks=8, n_jobs=1)
 QUIET = {"verbose": -1, "n_jobs": 1, "random_state": 0, "min_child_samples": 5}
-LGBM, LGBMC = functools.partial(lightgbm.LGBMRegressor, **QUIET), functools.partial(lightgbm.LGBMClassifier, **QUIET)
+LGBM = functools.partial(lightgbm.LGBMRegressor, **QUIET)
+LGBMC = functools.partial(lightgbm.LGBMClassifier, **QUIET)
 FOREST = functools.partial(ensemble.RandomForestClassifier, 8, max_depth=5, random_state=0)
 
 
@@ -56,7 +58,8 @@ def three(X):
 @functools.cache
 def model(kind):
     """A model of each kind, trained on its own rows."""
-    X, made = rows(400, seed=9), {"value": (LGBM, truth), "two": (LGBMC, two), "three": (LGBMC, three)}
+    X = rows(400, seed=9)
+    made = {"value": (LGBM, truth), "two": (LGBMC, two), "three": (LGBMC, three)}
     made |= {"forest": (FOREST, three)}
     make, target = made[kind]
     return (make(n_estimators=10) if make is not FOREST else make()).fit(X, target(X))
@@ -71,10 +74,13 @@ def fitted(kind, outputs=None, fits=1):
 def assert_curves(game):
     """Walks agree with values on coalitions."""
     orders = np.array([np.random.default_rng(seed).permutation(game.d) for seed in range(4)])
-    np.testing.assert_allclose(game.along(orders), along(FunctionGame(game, game.d), orders), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        game.along(orders), along(FunctionGame(game, game.d), orders), rtol=1e-12, atol=1e-12
+    )
 
 
-# Δ of h·c ----------------------------------------------------------------------------------------------
+# Δ of h·c
+# ----------------------------------------------------------------------------------------------
 
 
 def faded_game(game, h):
@@ -83,16 +89,24 @@ def faded_game(game, h):
 
 @given(d=st.integers(1, 8), seed=st.integers(0, 1000))
 def test_contributions_of_a_game_that_fades_with_size(d, seed):
-    game, h = random_game(d, seed), np.random.default_rng(seed).normal(size=d + 1)
-    delta, empty = enumerate_game(game).mean[None, :, :, None], game(np.zeros((1, d), dtype=bool))[:, None]
-    np.testing.assert_allclose(faded(delta, empty, h)[0, ..., 0], enumerate_game(faded_game(game, h)).mean, atol=1e-12)
+    game = random_game(d, seed)
+    h = np.random.default_rng(seed).normal(size=d + 1)
+    delta = enumerate_game(game).mean[None, :, :, None]
+    empty = game(np.zeros((1, d), dtype=bool))[:, None]
+    np.testing.assert_allclose(
+        faded(delta, empty, h)[0, ..., 0], enumerate_game(faded_game(game, h)).mean, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("d", [101, 500])
 def test_many_players_lose_no_digits(d):
-    """c(S) = Σ_{i∈S} a_i: of a coalition of size j with i, the others' mean is (j − 1) times the mean of the rest."""
-    a, h, j = np.random.default_rng(0).normal(size=d), fading(d), np.arange(1, d + 1)[:, None]
-    with_i, without = a + (j - 1) * (a.sum() - a) / (d - 1), (j - 1) * (a.sum() - a) / (d - 1)
+    """c(S) = Σ_{i∈S} a_i: of a coalition of size j with i, the others' mean is (j − 1) times the
+    mean of the rest."""
+    a = np.random.default_rng(0).normal(size=d)
+    h = fading(d)
+    j = np.arange(1, d + 1)[:, None]
+    with_i = a + (j - 1) * (a.sum() - a) / (d - 1)
+    without = (j - 1) * (a.sum() - a) / (d - 1)
     expected = h[1:, None] * with_i - h[:-1, None] * without
     found = faded(np.tile(a, (1, d, 1))[..., None], np.zeros((1, 1)), h)[0, ..., 0]
     np.testing.assert_allclose(found, expected, atol=1e-11 * np.abs(with_i).max())
@@ -105,7 +119,8 @@ def test_nothing_of_the_correction_is_left_when_everything_is_known():
     assert (np.diff(h) < 0).all()
 
 
-# the game ----------------------------------------------------------------------------------------------
+# the game
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -123,9 +138,14 @@ def test_nothing_of_the_correction_is_left_when_everything_is_known():
     ],
 )
 def test_with_all_players_known_the_game_is_the_models_own_prediction(kind, outputs, link):
-    game, X = fitted(kind, outputs), rows(20, seed=1)
+    game = fitted(kind, outputs)
+    X = rows(20, seed=1)
     predicted = model(kind).predict(X) if kind == "value" else model(kind).predict_proba(X)
-    chosen = predicted if kind == "value" else predicted[:, outputs or ([1] if kind == "two" else [0, 1, 2])]
+    chosen = (
+        predicted
+        if kind == "value"
+        else predicted[:, outputs or ([1] if kind == "two" else [0, 1, 2])]
+    )
     assert game.info["link"] == link
     np.testing.assert_allclose(game.outputs(X)[0], chosen.reshape(20, -1), atol=1e-6)
     np.testing.assert_allclose(game.block(X).ends()[:, 1], chosen.reshape(20, -1), atol=1e-6)
@@ -136,14 +156,18 @@ def test_with_all_players_known_the_game_is_the_models_own_prediction(kind, outp
 @pytest.mark.parametrize("kind", ["value", "forest", "two", "three"])
 @pytest.mark.parametrize("fits", [1, 2])
 def test_a_value_is_the_linked_base_and_what_the_boosters_add(kind, fits):
-    game, row, coalitions = fitted(kind, fits=fits), rows(1, seed=2), all_coalitions(D)
+    game = fitted(kind, fits=fits)
+    row = rows(1, seed=2)
+    coalitions = all_coalitions(D)
     base = game.base.block(row).values(coalitions)[0]
     masked = np.where(coalitions, row, np.nan)
     c = np.stack([booster.predict(masked) for booster in game.boosters], axis=1)
     c = c.reshape(len(coalitions), fits, -1).mean(axis=1) + game.correction.offset
     expected = game.link(base) + fading(D)[coalitions.sum(axis=1), None] * c
     np.testing.assert_allclose(game.block(row).values(coalitions)[0], expected, atol=1e-10)
-    np.testing.assert_allclose(game.masked(np.repeat(row, 2**D, axis=0), coalitions), expected, atol=1e-10)
+    np.testing.assert_allclose(
+        game.masked(np.repeat(row, 2**D, axis=0), coalitions), expected, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("kind", ["value", "forest"])
@@ -152,23 +176,36 @@ def test_contributions_are_exact_where_the_link_is_the_identity(kind, fits):
     assert_reads_out(fitted(kind, fits=fits).at(rows(1, seed=3)))
 
 
-@pytest.mark.parametrize(("kind", "outputs"), [("two", None), ("two", (0, 1)), ("three", None), ("three", (2, 0))])
+@pytest.mark.parametrize(
+    ("kind", "outputs"), [("two", None), ("two", (0, 1)), ("three", None), ("three", (2, 0))]
+)
 def test_curves_are_the_games_own_where_it_is_not(kind, outputs):
     assert_curves(fitted(kind, outputs).at(rows(1, seed=3)))
 
 
-@pytest.mark.parametrize(("kind", "outputs"), [("value", None), ("forest", (2, 0)), ("two", (0, 1)), ("three", None)])
+@pytest.mark.parametrize(
+    ("kind", "outputs"), [("value", None), ("forest", (2, 0)), ("two", (0, 1)), ("three", None)]
+)
 def test_a_block_of_many_rows_is_its_rows_and_its_outputs(kind, outputs):
-    game, X, coalitions = fitted(kind, outputs), rows(6, seed=4), all_coalitions(D)
-    block, orders = game.block(X), np.random.default_rng(0).permuted(np.tile(np.arange(D), (6, 3, 1)), axis=2)
+    game = fitted(kind, outputs)
+    X = rows(6, seed=4)
+    coalitions = all_coalitions(D)
+    block = game.block(X)
+    orders = np.random.default_rng(0).permuted(np.tile(np.arange(D), (6, 3, 1)), axis=2)
     alone = [game.block(X[r : r + 1]) for r in range(6)]
-    np.testing.assert_array_equal(block.values(coalitions), np.concatenate([b.values(coalitions) for b in alone]))
+    np.testing.assert_array_equal(
+        block.values(coalitions), np.concatenate([b.values(coalitions) for b in alone])
+    )
     walks = [b.along(orders[r : r + 1]) for r, b in enumerate(alone)]
     np.testing.assert_array_equal(block.along(orders), np.concatenate(walks))
     for output in range(block.ends().shape[-1]):
         one = block.output(output)
-        np.testing.assert_allclose(one.along(orders), block.along(orders)[..., [output]], atol=1e-14)
-        np.testing.assert_allclose(one.values(coalitions), block.values(coalitions)[..., [output]], atol=1e-14)
+        np.testing.assert_allclose(
+            one.along(orders), block.along(orders)[..., [output]], atol=1e-14
+        )
+        np.testing.assert_allclose(
+            one.values(coalitions), block.values(coalitions)[..., [output]], atol=1e-14
+        )
         np.testing.assert_allclose(one.ends(), block.ends()[..., [output]], atol=1e-14)
 
 
@@ -179,7 +216,9 @@ def test_the_two_classes_mirror_each_other_before_the_correction():
 
 
 def test_some_classes_are_those_of_all_before_the_correction():
-    every, some, X = fitted("three"), fitted("three", (2, 0)), rows(3, seed=5)
+    every = fitted("three")
+    some = fitted("three", (2, 0))
+    X = rows(3, seed=5)
     one, other = (g.link(g.base.block(X).values(all_coalitions(D))) for g in (every, some))
     np.testing.assert_allclose(one[..., [2, 0]], other, atol=1e-14)
 
@@ -188,14 +227,18 @@ def frame(n=300, seed=0):
     """Numbers with holes, words and a group of two columns."""
     X = rows(n, seed)
     table = pd.DataFrame(X[:, :4], columns=list("abcd"))
-    table["colour"] = pd.Categorical(np.array(["red", "green", "blue"])[np.digitize(X[:, 4], [-0.7, 0.7])])
+    table["colour"] = pd.Categorical(
+        np.array(["red", "green", "blue"])[np.digitize(X[:, 4], [-0.7, 0.7])]
+    )
     table.loc[::5, "b"] = np.nan
     return table
 
 
 def test_categories_holes_groups_and_weights():
     X = frame()
-    y = X["a"] * np.nan_to_num(X["b"]) + X["colour"].map({"red": 2.0, "green": 0.0, "blue": -1.0}).astype(float)
+    y = X["a"] * np.nan_to_num(X["b"]) + X["colour"].map(
+        {"red": 2.0, "green": 0.0, "blue": -1.0}
+    ).astype(float)
     trained = LGBM(n_estimators=8).fit(X, y)
     table = as_table(X, np.linspace(1, 3, len(X)), {"ab": ["a", "b"]})
     game = small().fit(as_model(trained, table), table, 0)
@@ -206,9 +249,11 @@ def test_categories_holes_groups_and_weights():
 
 
 def test_background_weights_move_the_empty_game():
-    X, weights = rows(), np.where(rows()[:, 2] > 0, 20.0, 1.0)
+    X = rows()
+    weights = np.where(rows()[:, 2] > 0, 20.0, 1.0)
     empty = [
-        small(trees=60).fit(model("value"), as_table(X, w), 0).block(X[:1]).ends()[0, 0, 0] for w in (None, weights)
+        small(trees=60).fit(model("value"), as_table(X, w), 0).block(X[:1]).ends()[0, 0, 0]
+        for w in (None, weights)
     ]
     expected = [np.average(model("value").predict(X), weights=w) for w in (None, weights)]
     np.testing.assert_allclose(empty, expected, atol=0.35)
@@ -227,20 +272,30 @@ def test_predictions_far_from_zero_cost_no_digits():
 
 
 def test_it_is_nearer_to_held_out_predictions_than_the_plain_surrogate():
-    X, trained = rows(1500), LGBM(n_estimators=60).fit(rows(1500, seed=9), truth(rows(1500, seed=9)))
+    X = rows(1500)
+    trained = LGBM(n_estimators=60).fit(rows(1500, seed=9), truth(rows(1500, seed=9)))
     plain = TreeSurrogate(n_jobs=1).fit(trained, X, 0).info
     anchored = TreeSurrogate(base="tree_path", n_jobs=1).fit(trained, X, 0).info
     assert anchored["held_out_error"] < 0.97 * plain["held_out_error"]
-    assert (anchored["held_out_error_by_size"][D - 1 :] < plain["held_out_error_by_size"][D - 1 :]).all()
+    assert (
+        anchored["held_out_error_by_size"][D - 1 :] < plain["held_out_error_by_size"][D - 1 :]
+    ).all()
     assert np.abs(anchored["empty_gap"]) < 0.2
 
 
-# scales ------------------------------------------------------------------------------------------------
+# scales
+# ------------------------------------------------------------------------------------------------
 
 
 def test_the_game_says_what_it_is():
     info = fitted("two").info
-    told = {"game": "anchored", "base": "tree_path", "space": "probability", "link": "sigmoid", "background_rows": 300}
+    told = {
+        "game": "anchored",
+        "base": "tree_path",
+        "space": "probability",
+        "link": "sigmoid",
+        "background_rows": 300,
+    }
     assert {name: info[name] for name in told} == told
     assert info["held_out_error_by_size"].shape == (D + 1,)
     assert info["leaves"] > info["trees"] > 0
@@ -250,7 +305,9 @@ def test_the_game_says_what_it_is():
     "make",
     [
         functools.partial(LGBM, objective="poisson", n_estimators=10),
-        functools.partial(xgboost.XGBRegressor, objective="count:poisson", n_estimators=10, n_jobs=1),
+        functools.partial(
+            xgboost.XGBRegressor, objective="count:poisson", n_estimators=10, n_jobs=1
+        ),
         functools.partial(xgboost.XGBRegressor, objective="reg:gamma", n_estimators=10, n_jobs=1),
     ],
 )
@@ -260,7 +317,9 @@ def test_a_log_link_is_found(make):
     game = small().fit(trained, rows(), 0)
     assert (game.info["space"], game.info["link"]) == ("value", "exp")
     np.testing.assert_allclose(game.predict(rows(9)), trained.predict(rows(9)), rtol=1e-5)
-    np.testing.assert_allclose(game.block(rows(9)).ends()[:, 1, 0], game.predict(rows(9)), rtol=1e-5)
+    np.testing.assert_allclose(
+        game.block(rows(9)).ends()[:, 1, 0], game.predict(rows(9)), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("output", [0, 1])
@@ -279,9 +338,15 @@ def test_classifiers_of_other_libraries_are_probabilities(library):
 
     makers = {
         "xgboost": functools.partial(xgboost.XGBClassifier, n_estimators=5, n_jobs=1),
-        "histogram": functools.partial(ensemble.HistGradientBoostingClassifier, max_iter=5, random_state=0),
-        "gradient": functools.partial(ensemble.GradientBoostingClassifier, n_estimators=5, random_state=0),
-        "catboost": functools.partial(CatBoostClassifier, iterations=5, verbose=0, allow_writing_files=False),
+        "histogram": functools.partial(
+            ensemble.HistGradientBoostingClassifier, max_iter=5, random_state=0
+        ),
+        "gradient": functools.partial(
+            ensemble.GradientBoostingClassifier, n_estimators=5, random_state=0
+        ),
+        "catboost": functools.partial(
+            CatBoostClassifier, iterations=5, verbose=0, allow_writing_files=False
+        ),
     }
     X = rows(400, seed=9)
     for target, link in ((two, "sigmoid"), (three, "softmax")):
@@ -289,11 +354,13 @@ def test_classifiers_of_other_libraries_are_probabilities(library):
         assert (game.info["space"], game.info["link"]) == ("probability", link)
 
 
-# what it stands on -------------------------------------------------------------------------------------
+# what it stands on
+# -------------------------------------------------------------------------------------
 
 
 def test_a_base_by_name_as_a_recipe_and_fitted_is_the_same():
-    X, recipe = rows(), TreeModel("path")
+    X = rows()
+    recipe = TreeModel("path")
     bases = "tree_path", recipe, recipe.fit(model("value"), X)
     games = [small(base=base).fit(model("value"), X, 0).at(X[0]) for base in bases]
     for game in games[1:]:
@@ -308,7 +375,10 @@ def test_the_interventional_game_is_a_base_too():
 
 @pytest.mark.parametrize("base", ["gaussian", TreeSurrogate(trees=3), 3])
 def test_a_game_that_misses_the_prediction_is_no_base(base):
-    with pytest.raises(TypeError, match="`base` must be a game that gives the prediction when all players are known"):
+    with pytest.raises(
+        TypeError,
+        match="`base` must be a game that gives the prediction when all players are known",
+    ):
         small(base=base).fit(model("value"), rows(), 0)
 
 
@@ -325,13 +395,21 @@ def test_fits_must_be_a_number_of_them():
 
 def test_the_mean_of_two_fits_is_nearer_to_the_truth_than_one_of_them():
     """Games of many more trees and rows stand for the truth."""
-    best = TreeSurrogate(base="tree_path", fits=6, n_jobs=1).fit(model("value"), rows(3000), 5).block(rows(60, seed=1))
-    values = [fitted("value", fits=fits).block(rows(60, seed=1)).values(all_coalitions(D)) for fits in (1, 2)]
+    best = (
+        TreeSurrogate(base="tree_path", fits=6, n_jobs=1)
+        .fit(model("value"), rows(3000), 5)
+        .block(rows(60, seed=1))
+    )
+    values = [
+        fitted("value", fits=fits).block(rows(60, seed=1)).values(all_coalitions(D))
+        for fits in (1, 2)
+    ]
     errors = [np.sqrt(((v - best.values(all_coalitions(D))) ** 2).mean()) for v in values]
     assert errors[1] < errors[0]
 
 
-# files and judges --------------------------------------------------------------------------------------
+# files and judges
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "outputs"), [("value", None), ("two", [0, 1]), ("three", [2, 0])])
@@ -354,7 +432,9 @@ def test_a_pickled_game_is_the_same(kind):
 def test_the_judge_of_a_tree_model_is_the_anchored_surrogate():
     judge = ws.games.JUDGES["anchored"]().fit(model("two"), rows(), 0)
     assert judge.info["base"] == "tree_path"
-    np.testing.assert_allclose(judge.predict(rows(4)), model("two").predict_proba(rows(4))[:, 1], atol=1e-6)
+    np.testing.assert_allclose(
+        judge.predict(rows(4)), model("two").predict_proba(rows(4))[:, 1], atol=1e-6
+    )
 
 
 def test_the_judge_is_no_game_to_explain_with():
@@ -388,7 +468,10 @@ def test_a_genuine_error_in_reading_is_not_hidden(monkeypatch):
 
 def test_the_base_and_the_correction_add_up():
     """The game minus its base fades as h does: c alone is a plain surrogate's game."""
-    game, row = fitted("value"), rows(1, seed=3)
+    game = fitted("value")
+    row = rows(1, seed=3)
     c = FunctionGame(lambda s: game.correction.at(row)(s), D)
     minus = combined(1, game.at(row), -1, game.base.at(row))
-    np.testing.assert_allclose(minus(all_coalitions(D)), faded_game(c, fading(D))(all_coalitions(D)), atol=1e-12)
+    np.testing.assert_allclose(
+        minus(all_coalitions(D)), faded_game(c, fading(D))(all_coalitions(D)), atol=1e-12
+    )

@@ -1,4 +1,5 @@
-"""Distilled trees: they follow the model, their game is path-dependent and exact, and calls of the model are told."""
+"""Distilled trees: they follow the model, their game is path-dependent and exact, and calls of the
+model are told."""
 
 import functools
 
@@ -52,7 +53,8 @@ def test_the_trees_follow_the_model_on_rows_they_never_saw():
 
 
 def test_the_trees_follow_the_model_between_the_rows():
-    """x0 and x1 are nearly the same in the data, so only mixed rows tell how the model uses each."""
+    """x0 and x1 are nearly the same in the data, so only mixed rows tell how the model uses
+    each."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 1))
     X = np.hstack([x, x + 0.01 * rng.normal(size=(400, 1))])
@@ -63,11 +65,14 @@ def test_the_trees_follow_the_model_between_the_rows():
 
 
 def test_the_game_is_on_the_scale_of_the_model():
-    X, y = rows(), f(rows()) > 0
+    X = rows()
+    y = f(rows()) > 0
     probability = small().fit(LogisticRegression().fit(X, y), X, 0)
     assert probability.space == probability.info["space"] == "probability"
     assert small().fit(LinearRegression().fit(X, f(X)), X, 0).space == "value"
-    logit = ws.Explainer(LogisticRegression().fit(X, y), X, game=small(), link="logit", progress=False)
+    logit = ws.Explainer(
+        LogisticRegression().fit(X, y), X, game=small(), link="logit", progress=False
+    )
     assert logit.game.space == "margin"
 
 
@@ -98,7 +103,9 @@ def test_each_output_has_its_own_trees_and_keeps_its_digits():
 
 
 def test_frames_with_categories_holes_groups_and_weights():
-    frame = pd.DataFrame(rows(), columns=list("abcde")).assign(kind=np.where(rows()[:, 0] > 0, "high", "low"))
+    frame = pd.DataFrame(rows(), columns=list("abcde")).assign(
+        kind=np.where(rows()[:, 0] > 0, "high", "low")
+    )
     frame.loc[::7, "b"] = np.nan
     model = lambda X: X["a"].to_numpy() + 3 * (X["kind"] == "high") + X["b"].isna()
     table = as_table(frame, np.linspace(1, 2, 300), groups={"ab": ["a", "b"]})
@@ -113,14 +120,18 @@ def test_rows_without_weight_are_not_learned():
     X[150:, 0] += 100
     game = small().fit(f, as_table(X, np.where(np.arange(300) < 150, 1.0, 0.0)), 0)
     assert np.abs(game.mean_prediction - f(X[:150]).mean()) < 1e-9
-    assert np.abs(game.block(X[:1]).ends()[0, 0, 0]) < 30  # rows of no weight reach into the hundreds
+    assert (
+        np.abs(game.block(X[:1]).ends()[0, 0, 0]) < 30
+    )  # rows of no weight reach into the hundreds
 
 
 def test_copies_of_a_row_are_never_on_both_sides():
     X = np.repeat(rows(40), 5, axis=0)
     model, table, rng = wrapped(f, X, 0)
     split = Split.of(model(table.data), table, 0.15, rng)
-    seen, held = (mixtures(model, table, split, 2.0, rng, part)[0] for part in (split.train, split.test))
+    seen, held = (
+        mixtures(model, table, split, 2.0, rng, part)[0] for part in (split.train, split.test)
+    )
     for column in range(D):
         assert not set(seen.X[:, column]) & set(held.X[:, column])
 
@@ -131,7 +142,9 @@ def test_mixtures_hold_the_models_own_predictions():
     mixed, calls = mixtures(model, table, split, 3.0, rng, split.train)
     assert len(mixed.X) == 4 * len(split.train)
     np.testing.assert_allclose(mixed.target[:, 0], f(mixed.X), atol=1e-12)
-    assert calls == pytest.approx(2 * 4 / 6 * len(split.train), rel=0.1)  # neither none nor all columns of one
+    assert calls == pytest.approx(
+        2 * 4 / 6 * len(split.train), rel=0.1
+    )  # neither none nor all columns of one
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

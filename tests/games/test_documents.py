@@ -1,4 +1,5 @@
-"""XGBoost's JSON and UBJSON: what XGBoost writes is read as it is, and what is damaged is told before it is read."""
+"""XGBoost's JSON and UBJSON: what XGBoost writes is read as it is, and what is damaged is told
+before it is read."""
 
 import copy
 import json
@@ -27,7 +28,10 @@ SINCE_3_2 = pytest.mark.skipif(
 
 
 def booster(rows=X, target=Y, trees=3, data=None, **more):
-    parameters = ({} if more.get("booster") == "gblinear" else {"max_depth": 3}) | {"nthread": 1, **more}
+    parameters = ({} if more.get("booster") == "gblinear" else {"max_depth": 3}) | {
+        "nthread": 1,
+        **more,
+    }
     return xgboost.train(parameters, xgboost.DMatrix(rows, target, **(data or {})), trees)
 
 
@@ -49,15 +53,21 @@ REAL = {
     "missing values": lambda: booster(np.where(X > 1, np.nan, X)),
     "dart": lambda: booster(booster="dart", rate_drop=0.5, trees=8),
     "linear": lambda: booster(booster="gblinear"),
-    "linear, multiclass": lambda: booster(booster="gblinear", target=CLASSES, objective="multi:softprob", num_class=3),
+    "linear, multiclass": lambda: booster(
+        booster="gblinear", target=CLASSES, objective="multi:softprob", num_class=3
+    ),
     "forest": lambda: booster(num_parallel_tree=4, subsample=0.5, trees=2),
     "lossguide": lambda: booster(grow_policy="lossguide", max_depth=0, max_leaves=9),
     "nodes cut off": lambda: booster(tree_method="exact", gamma=20.0, max_depth=5),
     "binary": lambda: booster(target=Y > 0, objective="binary:logistic"),
     "multiclass": lambda: booster(target=CLASSES, objective="multi:softprob", num_class=3),
     "several targets": lambda: booster(target=np.stack([Y, -Y], axis=1)),
-    "quantiles": lambda: booster(objective="reg:quantileerror", quantile_alpha=np.array([0.1, 0.9])),
-    "ranking": lambda: booster(target=CLASSES, objective="rank:ndcg", data={"qid": np.repeat(np.arange(10), 20)}),
+    "quantiles": lambda: booster(
+        objective="reg:quantileerror", quantile_alpha=np.array([0.1, 0.9])
+    ),
+    "ranking": lambda: booster(
+        target=CLASSES, objective="rank:ndcg", data={"qid": np.repeat(np.arange(10), 20)}
+    ),
     "survival": lambda: booster(target=np.exp(Y), objective="survival:cox"),
     "poisson": lambda: booster(target=np.exp(Y), objective="count:poisson"),
     "monotone": lambda: booster(monotone_constraints=(1, -1, 0, 0)),
@@ -67,13 +77,17 @@ REAL = {
     "one of several": lambda: on_categories(max_cat_to_onehot=100),
     "sets of categories": lambda: on_categories(max_cat_to_onehot=1),
     "a thousand trees": lambda: booster(trees=1000, max_depth=2),
-    "vector leaves": lambda: booster(target=np.stack([Y, -Y, Y * Y], axis=1), multi_strategy="multi_output_tree"),
+    "vector leaves": lambda: booster(
+        target=np.stack([Y, -Y, Y * Y], axis=1), multi_strategy="multi_output_tree"
+    ),
 }
 OF_CATEGORIES = ("one of several", "sets of categories")
 
 
 @pytest.mark.parametrize("suffix", ["json", "ubj"])
-@pytest.mark.parametrize("name", [pytest.param(name, marks=SINCE_3_2 if "vector" in name else ()) for name in REAL])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=SINCE_3_2 if "vector" in name else ()) for name in REAL]
+)
 def test_what_xgboost_writes_is_loaded_as_it_is(tmp_path, name, suffix):
     model = REAL[name]()
     model.save_model(tmp_path / f"m.{suffix}")
@@ -95,18 +109,24 @@ def test_real_models_have_sets_of_categories_nodes_cut_off_and_constant_trees():
     """So that the test above is one of them."""
     sets = [tree["categories_sizes"] for tree in trees_of(document(REAL["sets of categories"]()))]
     assert max(max(sizes, default=0) for sizes in sets) > 1
-    assert any(tree["tree_param"]["num_deleted"] != "0" for tree in trees_of(document(REAL["nodes cut off"]())))
+    assert any(
+        tree["tree_param"]["num_deleted"] != "0"
+        for tree in trees_of(document(REAL["nodes cut off"]()))
+    )
     assert any(len(tree["left_children"]) == 1 for tree in trees_of(document(REAL["constant"]())))
 
 
 @pytest.mark.parametrize(
-    ("estimator", "target"), [("XGBRegressor", Y), ("XGBClassifier", Y > 0), ("XGBClassifier", CLASSES)]
+    ("estimator", "target"),
+    [("XGBRegressor", Y), ("XGBClassifier", Y > 0), ("XGBClassifier", CLASSES)],
 )
 @pytest.mark.parametrize("suffix", ["json", "ubj"])
 def test_the_estimator_that_wrote_a_file_comes_back_and_stops_at_its_best_iteration(
     tmp_path, estimator, target, suffix
 ):
-    model = getattr(xgboost, estimator)(n_estimators=30, early_stopping_rounds=2, max_depth=2, n_jobs=1)
+    model = getattr(xgboost, estimator)(
+        n_estimators=30, early_stopping_rounds=2, max_depth=2, n_jobs=1
+    )
     model.fit(X, target, eval_set=[(X, target[::-1])], verbose=False)
     assert model.best_iteration + 1 < model.get_booster().num_boosted_rounds()
     model.save_model(tmp_path / f"m.{suffix}")
@@ -121,7 +141,9 @@ def test_a_document_with_spaces_is_loaded(tmp_path):
     for indent in (None, 1):
         (tmp_path / "m.json").write_text(json.dumps(document(model), indent=indent))
         again = as_model_file(tmp_path / "m.json").load()
-        np.testing.assert_array_equal(again.predict(xgboost.DMatrix(X)), model.predict(xgboost.DMatrix(X)))
+        np.testing.assert_array_equal(
+            again.predict(xgboost.DMatrix(X)), model.predict(xgboost.DMatrix(X))
+        )
 
 
 def document(model):
@@ -166,7 +188,12 @@ def one_tree(**more):
         "categories_segments": [],
         "categories_sizes": [],
         "id": 0,
-        "tree_param": {"num_deleted": "0", "num_feature": "4", "num_nodes": str(n), "size_leaf_vector": "1"},
+        "tree_param": {
+            "num_deleted": "0",
+            "num_feature": "4",
+            "num_nodes": str(n),
+            "size_leaf_vector": "1",
+        },
     } | more
     content = changed(content, ("learner", "gradient_booster", "model", "trees"), [tree])
     return changed(content, ("learner", "learner_model_param", "base_score"), "[0E0]")
@@ -202,7 +229,10 @@ SET = {
         ({"left_children": [1, 0, -1, -1, -1]}, "root below another"),
         ({"left_children": [1, 1, -1, -1, -1]}, "two parents"),
         ({"left_children": [1, 3, 4, -1, -1], "right_children": [2, 4, 3, -1, -1]}, "two parents"),
-        ({"left_children": [-1, 3, -1, -1, -1], "right_children": [-1, 4, -1, -1, -1]}, "no root leads to"),
+        (
+            {"left_children": [-1, 3, -1, -1, -1], "right_children": [-1, 4, -1, -1, -1]},
+            "no root leads to",
+        ),
         ({"left_children": [1, 5, -1, -1, -1]}, "children that do not exist"),
         ({"left_children": [1, -7, -1, -1, -1]}, "children that do not exist"),
         ({"left_children": [1, 2**31, -1, -1, -1]}, "children that do not exist"),
@@ -223,7 +253,10 @@ SET = {
         ({"split_indices": [0, 4, 0, 0, 0]}, "none of 4"),
         ({"split_indices": [0, -1, 0, 0, 0]}, "none of 4"),
         ({"split_indices": [0, 2147483647, 0, 0, 0]}, "none of 4"),
-        ({"split_conditions": [0.5, float("nan"), 3.0, 1.0, 2.0]}, "thresholds that are no numbers"),
+        (
+            {"split_conditions": [0.5, float("nan"), 3.0, 1.0, 2.0]},
+            "thresholds that are no numbers",
+        ),
         ({"split_conditions": [0.5, float("inf"), 3.0, 1.0, 2.0]}, None),
         ({"split_conditions": [0.5, 0.0, float("nan"), 1.0, 2.0]}, "without a finite value"),
         ({"split_conditions": [0.5, 0.0, 1e39, 1.0, 2.0]}, "without a finite value"),
@@ -235,7 +268,10 @@ SET = {
         ({"split_type": [0, 7, 0, 0, 0]}, "unknown kind"),
         ({"split_type": [0, 1, 0, 0, 0]}, "which nodes split on categories"),
         ({"split_type": [0]}, "not as many as nodes"),
-        ({"split_type": ..., "categories": ..., "categories_nodes": ...}, None),  # before XGBoost 1.3
+        (
+            {"split_type": ..., "categories": ..., "categories_nodes": ...},
+            None,
+        ),  # before XGBoost 1.3
         ({"categories_nodes": [1]}, "which nodes split on categories"),
         (SET | {"categories_nodes": [9]}, "which nodes split on categories"),
         (SET | {"categories_nodes": [-1]}, "which nodes split on categories"),
@@ -277,8 +313,16 @@ def test_damage_in_a_tree_is_told(tree, sentence):
         (LEARNER, ..., "`learner` is missing"),
         (LEARNER, [], "`learner` is missing"),
         ((*LEARNER, "objective"), ..., "`objective` is missing"),
-        ((*LEARNER, "objective"), {"name": "multi:softprob", "x": {"num_class": "3"}}, "another number of classes"),
-        ((*LEARNER, "objective"), {"name": "multi:softprob", "x": {"num_class": "0"}}, "another number of classes"),
+        (
+            (*LEARNER, "objective"),
+            {"name": "multi:softprob", "x": {"num_class": "3"}},
+            "another number of classes",
+        ),
+        (
+            (*LEARNER, "objective"),
+            {"name": "multi:softprob", "x": {"num_class": "0"}},
+            "another number of classes",
+        ),
         ((*LEARNER, "feature_names"), ["a"], "not 4 texts"),
         ((*LEARNER, "feature_names"), [1, 2, 3, 4], "not 4 texts"),
         ((*LEARNER, "feature_types"), ["float"], "not 4 texts"),
@@ -303,7 +347,11 @@ def test_damage_in_a_tree_is_told(tree, sentence):
         ((*MODEL, "trees"), [], "`num_trees` is not the number"),
         ((*MODEL, "trees"), [1], "a tree is missing, or not of the kind"),
         ((*MODEL, "gbtree_model_param", "num_trees"), "2", "`num_trees` is not the number"),
-        ((*MODEL, "gbtree_model_param", "num_trees"), "1000000000", "`num_trees` is not the number"),
+        (
+            (*MODEL, "gbtree_model_param", "num_trees"),
+            "1000000000",
+            "`num_trees` is not the number",
+        ),
         ((*MODEL, "tree_info"), [1], "outputs that are none of 1"),
         ((*MODEL, "tree_info"), [-1], "outputs that are none of 1"),
         ((*MODEL, "tree_info"), [], "outputs that are none of 1"),
@@ -312,7 +360,11 @@ def test_damage_in_a_tree_is_told(tree, sentence):
         ((*MODEL, "iteration_indptr"), [], "into rounds"),
         ((*MODEL, "iteration_indptr"), ..., None),
         ((*MODEL, "weight_drop"), [1.0, 1.0], "`weight_drop`"),
-        ((*MODEL, "cats"), {"enc": [{}], "feature_segments": [], "sorted_idx": []}, "categories of 4 features"),
+        (
+            (*MODEL, "cats"),
+            {"enc": [{}], "feature_segments": [], "sorted_idx": []},
+            "categories of 4 features",
+        ),
         ((*MODEL, "cats"), [], "`cats` is missing"),
         ((*MODEL, "cats"), ..., None),
         ((*MODEL, "unknown"), {"a": [[[1.0]]]}, None),
@@ -385,7 +437,10 @@ def test_damage_in_vector_leaves_is_told(name, value, sentence):
     content = document(REAL["vector leaves"]())
     tree = trees_of(content)[0]
     if name == "right_children":
-        value = [right if left >= 0 else 99 for left, right in zip(tree["left_children"], tree[name], strict=True)]
+        value = [
+            right if left >= 0 else 99
+            for left, right in zip(tree["left_children"], tree[name], strict=True)
+        ]
     with pytest.raises(ValueError, match=sentence):
         check_document(changed(content, (*MODEL, "trees", 0, name), value))
 
@@ -394,7 +449,9 @@ def test_damage_in_vector_leaves_is_told(name, value, sentence):
 def test_trees_are_all_of_one_kind():
     content = document(REAL["vector leaves"]())
     with pytest.raises(ValueError, match="do not all hold 1 number"):
-        check_document(changed(content, (*MODEL, "trees", 0, "tree_param", "size_leaf_vector"), "1"))
+        check_document(
+            changed(content, (*MODEL, "trees", 0, "tree_param", "size_leaf_vector"), "1")
+        )
 
 
 def chain(splits):
@@ -414,7 +471,12 @@ def chain(splits):
         base_weights=[0.0] * n,
         loss_changes=[0.0] * n,
         sum_hessian=[1.0] * n,
-        tree_param={"num_deleted": "0", "num_feature": "4", "num_nodes": str(n), "size_leaf_vector": "1"},
+        tree_param={
+            "num_deleted": "0",
+            "num_feature": "4",
+            "num_nodes": str(n),
+            "size_leaf_vector": "1",
+        },
     )
 
 
@@ -426,7 +488,9 @@ def test_the_deepest_leaf_has_500_splits_above_it():
             check_document(chain(splits))
 
 
-@pytest.mark.parametrize("way", [(*MODEL, "x"), (*LEARNER, "x"), (*MODEL, "trees", 0, "x"), ("left_children",)])
+@pytest.mark.parametrize(
+    "way", [(*MODEL, "x"), (*LEARNER, "x"), (*MODEL, "trees", 0, "x"), ("left_children",)]
+)
 def test_nesting_is_bounded(way):
     value = []
     for _ in range(100):
@@ -490,8 +554,14 @@ def test_ubjson_knows_every_type_that_xgboost_reads():
                 written.count(1) + b"b" + b"U\xff",
                 written.count(1) + b"c" + b"I\xff\xfe",
             ),
-            *(written.count(1) + b"d" + b"C\x07", written.count(1) + b"e" + b"D\x3f\xf8" + bytes(6)),
-            *(written.count(1) + b"f" + b"[ZTF]", written.count(1) + b"g" + b"[$i#" + written.count(2) + b"\x01\xff"),
+            *(
+                written.count(1) + b"d" + b"C\x07",
+                written.count(1) + b"e" + b"D\x3f\xf8" + bytes(6),
+            ),
+            *(
+                written.count(1) + b"f" + b"[ZTF]",
+                written.count(1) + b"g" + b"[$i#" + written.count(2) + b"\x01\xff",
+            ),
         ]
     )
     found = decode(content + b"}")

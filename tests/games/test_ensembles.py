@@ -1,4 +1,5 @@
-"""Ensembles as arrays: how much is held at once, what no players give, and sets of categories as bits."""
+"""Ensembles as arrays: how much is held at once, what no players give, and sets of categories as
+bits."""
 
 from dataclasses import replace
 
@@ -11,7 +12,8 @@ from weightedshap.trees.ensembles import Tree, pack
 
 def perfect(depth):
     """A tree with all splits down to a depth; node n has the children 2n + 1 and 2n + 2."""
-    inner, n = 2**depth - 1, 2 ** (depth + 1) - 1
+    inner = 2**depth - 1
+    n = 2 ** (depth + 1) - 1
     left = [2 * node + 1 if node < inner else -1 for node in range(n)]
     right = [2 * node + 2 if node < inner else -1 for node in range(n)]
     return pack([Tree(left, right, [0] * n, [0.5] * n, [False] * n, [1.0] * n, [1.0] * n)])
@@ -36,7 +38,9 @@ def test_no_players_give_the_mean_by_cover_whatever_its_unit(scale):
 @pytest.mark.parametrize("left", [True, False])
 def test_codes_of_a_set_go_its_way_and_all_others_the_other(left):
     codes = [0, 1, 31, 32, 63, 64, 100]
-    stump = pack([Tree([1, -1, -1], [2, -1, -1], 0, 0.0, False, [0, 1, 2], 1.0, False, {0: codes}, left)])
+    stump = pack(
+        [Tree([1, -1, -1], [2, -1, -1], 0, 0.0, False, [0, 1, 2], 1.0, False, {0: codes}, left)]
+    )
     asked = np.arange(-2.0, 200)
     inside = np.isin(asked, codes)
     np.testing.assert_array_equal(stump.predict(asked[:, None]), np.where(inside == left, 1, 2))

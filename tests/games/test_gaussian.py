@@ -1,4 +1,5 @@
-"""Gaussian features: Theorem 1 against enumeration, and the sampled games against closed forms and integrals."""
+"""Gaussian features: Theorem 1 against enumeration, and the sampled games against closed forms and
+integrals."""
 
 from itertools import pairwise
 
@@ -40,7 +41,8 @@ def conditional_mean(x, known, covariance):
 
 
 def linear_game(x, beta, covariance):
-    """v(S) = βᵀ E[X | X_S = x_S] for X ~ N(0, Σ): Σ_SS is padded with ones where features are hidden."""
+    """v(S) = βᵀ E[X | X_S = x_S] for X ~ N(0, Σ): Σ_SS is padded with ones where features are
+    hidden."""
 
     def values(S):
         padded = np.where(S[:, :, None] & S[:, None, :], covariance, np.eye(len(x)))
@@ -75,14 +77,29 @@ def test_theorem_1_equals_enumeration_for_all_partitions(d, rho):
 
 
 def test_all_partitions_are_tried():
-    assert [len(list(partitions(d))) for d in range(1, 13)] == [1, 2, 3, 5, 7, 11, 15, 22, 30, 42, 56, 77]
+    assert [len(list(partitions(d))) for d in range(1, 13)] == [
+        1,
+        2,
+        3,
+        5,
+        7,
+        11,
+        15,
+        22,
+        30,
+        42,
+        56,
+        77,
+    ]
 
 
 def test_the_padded_game_is_the_definition():
     x, beta = drawn(4, seed=5)
     covariance = covariance_of(blocks_of([3, 1]), 0.6)
     expected = [conditional_mean(x, known, covariance) @ beta for known in all_coalitions(4)]
-    np.testing.assert_allclose(linear_game(x, beta, covariance)(all_coalitions(4)), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        linear_game(x, beta, covariance)(all_coalitions(4)), expected, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("sizes", [[1], [2], [1, 1], [3, 2, 1], [6, 4], [2, 9, 1]], ids=str)
@@ -91,18 +108,26 @@ def test_theorem_1_equals_the_gaussian_game_on_rows_of_that_covariance(sizes):
     x, beta = drawn(d, seed=d)
     rows = normal_rows(200, d)
     rows -= rows.mean(axis=0)
-    white = rows @ np.linalg.inv(np.linalg.cholesky(np.cov(rows, rowvar=False, bias=True).reshape(d, d))).T
-    rows = white @ np.linalg.cholesky(covariance_of(blocks_of(sizes), 0.6)).T  # their sample covariance is Σ itself
+    white = (
+        rows
+        @ np.linalg.inv(np.linalg.cholesky(np.cov(rows, rowvar=False, bias=True).reshape(d, d))).T
+    )
+    rows = (
+        white @ np.linalg.cholesky(covariance_of(blocks_of(sizes), 0.6)).T
+    )  # their sample covariance is Σ itself
     game = Gaussian(draws=2).fit(linear_model(beta), rows, 0).at(x)
     expected = block_exchangeable_contributions(x, beta, blocks_of(sizes), 0.6).mean
     np.testing.assert_allclose(enumerate_game(game).mean, expected, rtol=0, atol=1e-10)
 
 
 def test_blocks_may_be_scattered_and_have_their_own_correlations():
-    blocks, rho = [[4, 0, 2], [5], [1, 3]], [0.9, 0.3, -0.7]
+    blocks = [[4, 0, 2], [5], [1, 3]]
+    rho = [0.9, 0.3, -0.7]
     x, beta = drawn(6, seed=3)
     expected = enumerate_game(linear_game(x, beta, covariance_of(blocks, rho))).mean
-    np.testing.assert_allclose(block_exchangeable_contributions(x, beta, blocks, rho).mean, expected, atol=1e-10)
+    np.testing.assert_allclose(
+        block_exchangeable_contributions(x, beta, blocks, rho).mean, expected, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("sizes", [[1000], [990, 7, 2, 1], [500, 500]], ids=str)
@@ -133,7 +158,12 @@ def test_ends_are_right_at_a_thousand_features():
     ],
 )
 def test_bad_input_is_named(change, sentence):
-    arguments = {"x": [1.0, 2.0, 3.0], "beta": [1.0, 0.0, 1.0], "blocks": [[0, 1, 2]], "correlations": 0.5} | change
+    arguments = {
+        "x": [1.0, 2.0, 3.0],
+        "beta": [1.0, 0.0, 1.0],
+        "blocks": [[0, 1, 2]],
+        "correlations": 0.5,
+    } | change
     with pytest.raises(ValueError, match=sentence):
         block_exchangeable_contributions(**arguments)
 
@@ -141,7 +171,9 @@ def test_bad_input_is_named(change, sentence):
 def correlated_rows(n=500, seed=0):
     """(n, 3) rows with means, scales and correlations."""
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, 3)) @ np.array([[2.0, 0.5, 1.0], [0.0, 1.0, -1.0], [0.0, 0.0, 3.0]]) + [1.0, -2.0, 10.0]
+    return rng.normal(size=(n, 3)) @ np.array(
+        [[2.0, 0.5, 1.0], [0.0, 1.0, -1.0], [0.0, 0.0, 3.0]]
+    ) + [1.0, -2.0, 10.0]
 
 
 ROWS = correlated_rows()
@@ -150,15 +182,19 @@ ALL = all_coalitions(3)
 
 
 def conditional_moments(known):
-    """Mean (3,) and covariance (3, 3) of the features given the known ones of X, under N(mean, cov) of ROWS."""
-    mean, cov = ROWS.mean(axis=0), np.cov(ROWS, rowvar=False, bias=True)
+    """Mean (3,) and covariance (3, 3) of the features given the known ones of X, under N(mean, cov)
+    of ROWS."""
+    mean = ROWS.mean(axis=0)
+    cov = np.cov(ROWS, rowvar=False, bias=True)
     mean = mean + conditional_mean(X - mean, known, cov)
     rest = np.zeros((3, 3))
     if not known.all():
         gain = np.zeros((0, (~known).sum()))
         if known.any():
             gain = np.linalg.solve(cov[np.ix_(known, known)], cov[np.ix_(known, ~known)])
-        rest[np.ix_(~known, ~known)] = cov[np.ix_(~known, ~known)] - cov[np.ix_(~known, known)] @ gain
+        rest[np.ix_(~known, ~known)] = (
+            cov[np.ix_(~known, ~known)] - cov[np.ix_(~known, known)] @ gain
+        )
     return mean, rest
 
 
@@ -178,7 +214,9 @@ def test_a_linear_regression_is_recognised_and_needs_one_evaluation():
     model = LinearRegression().fit(ROWS, ROWS @ [1.0, -2.0, 0.5] + 3.0)
     fitted = Gaussian().fit(model, ROWS, 0)
     assert fitted.info["draws"] == 1
-    np.testing.assert_allclose(fitted.at(X)(ALL), np.array(closed_form(model.coef_)) + model.intercept_, rtol=1e-10)
+    np.testing.assert_allclose(
+        fitted.at(X)(ALL), np.array(closed_form(model.coef_)) + model.intercept_, rtol=1e-10
+    )
 
 
 def test_a_model_with_coefficients_that_is_not_linear_is_not_taken_for_one():
@@ -192,7 +230,11 @@ def test_a_quadratic_model_matches_the_integral():
     for known in ALL:  # E xᵀAx = mᵀAm + tr(A C)
         mean, rest = conditional_moments(known)
         expected.append(mean @ A @ mean + np.trace(A @ rest))
-    game = Gaussian(draws=40_000).fit(lambda rows: np.einsum("ni,ij,nj->n", rows, A, rows), ROWS, 0).at(X)
+    game = (
+        Gaussian(draws=40_000)
+        .fit(lambda rows: np.einsum("ni,ij,nj->n", rows, A, rows), ROWS, 0)
+        .at(X)
+    )
     np.testing.assert_allclose(game(ALL), expected, rtol=0.02, atol=0.1)
 
 
@@ -209,7 +251,9 @@ def test_more_draws_come_closer():
     A = np.diag([1.0, 1.0, 0.1])
     model = lambda rows: np.einsum("ni,ij,nj->n", rows, A, rows)
     truth = Gaussian(draws=100_000).fit(model, ROWS, 1).at(X)(ALL)
-    errors = [np.abs(Gaussian(draws=m).fit(model, ROWS, 0).at(X)(ALL) - truth).mean() for m in (16, 4096)]
+    errors = [
+        np.abs(Gaussian(draws=m).fit(model, ROWS, 0).at(X)(ALL) - truth).mean() for m in (16, 4096)
+    ]
     assert errors[1] < errors[0] / 3
 
 
@@ -248,13 +292,19 @@ def test_the_copula_matches_the_truth_for_lognormal_features():
     # log X is bivariate normal with correlation 0.8: E[X₂ | X₁ = x] = exp(0.8 log x + 0.36 / 2)
     rows = np.exp(normal_rows(20_000, 2) @ np.array([[1.0, 0.8], [0.0, 0.6]]))
     game = Copula(draws=4000).fit(lambda rows: rows[:, 1], rows, 0).at([2.0, 1.0])
-    assert game(np.array([[True, False]]))[0] == pytest.approx(np.exp(0.8 * np.log(2) + 0.18), rel=0.05)
+    assert game(np.array([[True, False]]))[0] == pytest.approx(
+        np.exp(0.8 * np.log(2) + 0.18), rel=0.05
+    )
 
 
 def test_groups_and_frames_work():
     frame = pd.DataFrame(ROWS, columns=["a", "b", "c"])
     table = as_table(frame, groups={"ab": ["a", "b"]})
-    game = Gaussian(draws=8).fit(lambda f: f["a"].to_numpy() + f["c"].to_numpy(), table, 0).at(frame.iloc[:1])
+    game = (
+        Gaussian(draws=8)
+        .fit(lambda f: f["a"].to_numpy() + f["c"].to_numpy(), table, 0)
+        .at(frame.iloc[:1])
+    )
     assert game.d == 2
     assert game(np.ones((1, 2), dtype=bool))[0] == pytest.approx(ROWS[0, 0] + ROWS[0, 2])
 
@@ -287,7 +337,9 @@ def test_frames_of_every_dtype_of_numbers_give_the_values_of_the_array(recipe, w
 
 def test_drawn_rows_keep_the_dtypes_that_can_hold_them():
     frame = (
-        pd.DataFrame(ROWS, columns=list("abc")).astype({"a": "float32", "b": "Float64"}).assign(n=INTEGERS.astype(int))
+        pd.DataFrame(ROWS, columns=list("abc"))
+        .astype({"a": "float32", "b": "Float64"})
+        .assign(n=INTEGERS.astype(int))
     )
     seen = []
     model = lambda rows: seen.append([str(t) for t in rows.dtypes]) or rows["a"].to_numpy(float)
@@ -300,6 +352,10 @@ def test_drawn_rows_keep_the_dtypes_that_can_hold_them():
 def test_polars_frames_work():
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame(ROWS, schema=["a", "b", "c"])
-    game = Gaussian(draws=8).fit(lambda f: f["a"].to_numpy() ** 2 + f["c"].to_numpy(), frame, 0).at(frame[:1])
+    game = (
+        Gaussian(draws=8)
+        .fit(lambda f: f["a"].to_numpy() ** 2 + f["c"].to_numpy(), frame, 0)
+        .at(frame[:1])
+    )
     assert game(np.ones((1, 3), dtype=bool))[0] == pytest.approx(ROWS[0, 0] ** 2 + ROWS[0, 2])
     assert np.isfinite(game(ALL)).all()

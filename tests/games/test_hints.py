@@ -1,4 +1,5 @@
-"""Guesses at hidden columns: linear algebra done step by step, and a learned game that sees them."""
+"""Guesses at hidden columns: linear algebra done step by step, and a learned game that sees
+them."""
 
 import functools
 
@@ -20,8 +21,12 @@ from weightedshap.inputs import as_model, as_table
 
 D = 5
 small = functools.partial(TreeSurrogate, base="tree_path", hints=3, trees=25, masks=8, n_jobs=1)
-LGBM = functools.partial(lightgbm.LGBMRegressor, n_estimators=10, verbose=-1, n_jobs=1, min_child_samples=5)
-LGBMC = functools.partial(lightgbm.LGBMClassifier, n_estimators=10, verbose=-1, n_jobs=1, min_child_samples=5)
+LGBM = functools.partial(
+    lightgbm.LGBMRegressor, n_estimators=10, verbose=-1, n_jobs=1, min_child_samples=5
+)
+LGBMC = functools.partial(
+    lightgbm.LGBMClassifier, n_estimators=10, verbose=-1, n_jobs=1, min_child_samples=5
+)
 
 
 def rows(n=300, d=D, seed=0, common=1.0):
@@ -48,13 +53,18 @@ def fitted(kind="value", outputs=None):
     return small().fit(as_model(model(kind), table, outputs=outputs), table, 0)
 
 
-# guesses ------------------------------------------------------------------------------------------------
+# guesses
+# ------------------------------------------------------------------------------------------------
 
 
 def guessed(hints, z, known):
     """E[z_q | z_S] by one solve; `known` (H,)."""
     S = np.flatnonzero(known)
-    slopes = np.linalg.solve(hints.covariance[np.ix_(S, S)], hints.covariance[S, : hints.most]) if len(S) else 0
+    slopes = (
+        np.linalg.solve(hints.covariance[np.ix_(S, S)], hints.covariance[S, : hints.most])
+        if len(S)
+        else 0
+    )
     return z[S] @ slopes if len(S) else np.zeros(hints.most)
 
 
@@ -62,19 +72,20 @@ def guessed(hints, z, known):
 def test_a_guess_is_the_linear_conditional_mean(d, most, seed):
     X = rows(50, d, seed)
     hints = Hints.of(X, as_table(X), np.random.default_rng(seed).permutation(d)[:most])
-    coalitions, row = all_coalitions(d), np.full(2**d, 3)
-    known, z = coalitions[:, hints.helpers], hints.scored(X)[3]
+    coalitions = all_coalitions(d)
+    row = np.full(2**d, 3)
+    known = coalitions[:, hints.helpers]
+    z = hints.scored(X)[3]
     expected = [guessed(hints, z, some) for some in known]
     np.testing.assert_allclose(hints.pairs(X, row, coalitions), expected, atol=1e-10)
 
 
 @given(d=st.integers(1, 8), seed=st.integers(0, 100))
 def test_guesses_along_orders_are_those_of_their_prefixes(d, seed):
-    X, rng = rows(50, d, seed), np.random.default_rng(seed)
-    hints, orders = (
-        Hints.of(X, as_table(X), np.arange((d + 1) // 2)),
-        rng.permuted(np.tile(np.arange(d), (2, 3, 1)), axis=2),
-    )
+    X = rows(50, d, seed)
+    rng = np.random.default_rng(seed)
+    hints = Hints.of(X, as_table(X), np.arange((d + 1) // 2))
+    orders = rng.permuted(np.tile(np.arange(d), (2, 3, 1)), axis=2)
     found = hints.along(X[:2], orders)
     for r in range(2):
         coalitions = prefixes(orders[r]).reshape(-1, d)
@@ -95,20 +106,28 @@ def test_a_known_column_is_its_own_guess():
     X = rows(60)
     hints = Hints.of(X, as_table(X), np.array([2, 4]))
     everything = np.ones((60, D), dtype=bool)
-    np.testing.assert_allclose(hints.pairs(X, np.arange(60), everything), hints.scored(X)[:, :2], atol=1e-10)
+    np.testing.assert_allclose(
+        hints.pairs(X, np.arange(60), everything), hints.scored(X)[:, :2], atol=1e-10
+    )
 
 
 def test_nothing_known_says_nothing():
     X = rows(60)
     nothing = np.zeros((1, D), dtype=bool)
-    np.testing.assert_array_equal(Hints.of(X, as_table(X), np.arange(2)).pairs(X, np.zeros(1, dtype=int), nothing), 0)
+    np.testing.assert_array_equal(
+        Hints.of(X, as_table(X), np.arange(2)).pairs(X, np.zeros(1, dtype=int), nothing), 0
+    )
 
 
 def test_guesses_do_not_depend_on_units_or_tails():
-    X, other = rows(200), rows(200)
+    X = rows(200)
+    other = rows(200)
     other[:, 1], other[:, 3] = np.exp(3 * other[:, 1]), 1e6 * other[:, 3] - 5
-    row, coalitions = np.zeros(2**D, dtype=int), all_coalitions(D)
-    one, two = (Hints.of(Z, as_table(Z), np.arange(3)).pairs(Z, row, coalitions) for Z in (X, other))
+    row = np.zeros(2**D, dtype=int)
+    coalitions = all_coalitions(D)
+    one, two = (
+        Hints.of(Z, as_table(Z), np.arange(3)).pairs(Z, row, coalitions) for Z in (X, other)
+    )
     np.testing.assert_allclose(one, two, atol=1e-9)
 
 
@@ -116,9 +135,13 @@ def test_hints_do_not_depend_on_the_order_in_which_a_processor_adds_up_rows():
     X = rows(300)
     X[:, 2] = X[:, 2] > 0  # equal values, between which no tree may split
     orders = [np.random.default_rng(seed).permutation(300) for seed in range(5)]
-    row, coalitions = np.repeat(np.arange(300), 2**D), np.tile(all_coalitions(D), (300, 1))
+    row = np.repeat(np.arange(300), 2**D)
+    coalitions = np.tile(all_coalitions(D), (300, 1))
 
-    found = [Hints.of(X[order], as_table(X[order]), np.arange(3)).pairs(X, row, coalitions) for order in orders]
+    found = [
+        Hints.of(X[order], as_table(X[order]), np.arange(3)).pairs(X, row, coalitions)
+        for order in orders
+    ]
 
     assert all(np.array_equal(found[0], other) for other in found[1:])
 
@@ -155,22 +178,30 @@ def test_columns_that_matter_are_those_the_prediction_depends_on():
     assert columns_that_matter(X, f, np.full(500, 1 / 500), 20).tolist() == list(range(12))
 
 
-# the game -----------------------------------------------------------------------------------------------
+# the game
+# -----------------------------------------------------------------------------------------------
 
 
 def test_a_value_is_what_the_boosters_say_of_the_masked_row_and_its_hints():
-    game, row, coalitions = fitted(), rows(1, seed=2), all_coalitions(D)
+    game = fitted()
+    row = rows(1, seed=2)
+    coalitions = all_coalitions(D)
     hints = game.correction.hints.pairs(row, np.zeros(2**D, dtype=int), coalitions)
     shown = np.hstack([np.where(coalitions, row, np.nan), hints])
     c = game.boosters[0].predict(shown) + game.correction.offset[0]
     expected = game.base.at(row)(coalitions) + game.h[coalitions.sum(axis=1)] * c
     np.testing.assert_allclose(game.at(row)(coalitions), expected, atol=1e-10)
-    np.testing.assert_allclose(game.masked(np.repeat(row, 2**D, axis=0), coalitions)[:, 0], expected, atol=1e-10)
+    np.testing.assert_allclose(
+        game.masked(np.repeat(row, 2**D, axis=0), coalitions)[:, 0], expected, atol=1e-10
+    )
 
 
-@pytest.mark.parametrize(("kind", "outputs"), [("value", None), ("two", (0, 1)), ("three", None), ("three", (2, 0))])
+@pytest.mark.parametrize(
+    ("kind", "outputs"), [("value", None), ("two", (0, 1)), ("three", None), ("three", (2, 0))]
+)
 def test_walks_and_blocks_agree_with_values(kind, outputs):
-    game, X = fitted(kind, outputs), rows(4, seed=3)
+    game = fitted(kind, outputs)
+    X = rows(4, seed=3)
     orders = np.random.default_rng(0).permuted(np.tile(np.arange(D), (4, 3, 1)), axis=2)
     walks = game.block(X).along(orders)
     for r in range(4):
@@ -178,11 +209,14 @@ def test_walks_and_blocks_agree_with_values(kind, outputs):
         expected = along(FunctionGame(lambda s, one=one: one.values(s)[0], D), orders[r])
         np.testing.assert_allclose(walks[r], expected.reshape(walks[r].shape), atol=1e-9)
     for output in range(walks.shape[-1]):
-        np.testing.assert_allclose(game.block(X).output(output).along(orders)[..., 0], walks[..., output], atol=1e-12)
+        np.testing.assert_allclose(
+            game.block(X).output(output).along(orders)[..., 0], walks[..., output], atol=1e-12
+        )
 
 
 def test_long_walks_are_laid_out_in_parts(monkeypatch):
-    X, orders = rows(7, seed=3), np.tile(np.arange(D), (7, 2, 1))
+    X = rows(7, seed=3)
+    orders = np.tile(np.arange(D), (7, 2, 1))
     whole = fitted().block(X).along(orders)
     monkeypatch.setattr("weightedshap.games.hints.LANES", 30)
     np.testing.assert_array_equal(fitted().block(X).along(orders), whole)
@@ -192,7 +226,8 @@ def test_long_walks_are_laid_out_in_parts(monkeypatch):
 def test_pairs_that_only_look_alike_are_kept_apart(monkeypatch, mixed, n):
     monkeypatch.setattr(coalitions, "MIXED", mixed)
     rng = np.random.default_rng(0)
-    row, sets = rng.integers(3, size=120), rng.random((4, 70))[rng.integers(4, size=120)] < 0.5
+    row = rng.integers(3, size=120)
+    sets = rng.random((4, 70))[rng.integers(4, size=120)] < 0.5
     where, back = coalitions.distinct_pairs(row, sets)
     assert len(where) == n
     np.testing.assert_array_equal(row[where][back], row)
@@ -207,9 +242,13 @@ def test_with_all_players_known_the_game_is_the_prediction():
 
 def test_a_frame_with_words_holes_and_groups():
     X = pd.DataFrame(rows()[:, :4], columns=list("abcd"))
-    X["colour"] = pd.Categorical(np.array(["red", "green", "blue"])[np.digitize(rows()[:, 4], [-0.7, 0.7])])
+    X["colour"] = pd.Categorical(
+        np.array(["red", "green", "blue"])[np.digitize(rows()[:, 4], [-0.7, 0.7])]
+    )
     X.loc[::5, "b"] = np.nan
-    trained = LGBM().fit(X, X["a"] + X["colour"].map({"red": 2.0, "green": 0.0, "blue": -1.0}).astype(float))
+    trained = LGBM().fit(
+        X, X["a"] + X["colour"].map({"red": 2.0, "green": 0.0, "blue": -1.0}).astype(float)
+    )
     table = as_table(X, np.linspace(1, 3, len(X)), {"ab": ["a", "b"]})
     game = small().fit(as_model(trained, table), table, 0)
     walks = game.block(X[:3]).along(np.tile(np.arange(4), (3, 1, 1)))
@@ -219,9 +258,11 @@ def test_a_frame_with_words_holes_and_groups():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_hints_bring_the_game_nearer_to_the_truth_where_columns_share_a_cause(seed):
-    """f = Σ x_i of equicorrelated normal columns, of which E[f | x_S] is linear in the mean of x_S."""
+    """f = Σ x_i of equicorrelated normal columns, of which E[f | x_S] is linear in the mean of
+    x_S."""
     d = 16  # with eight columns what hints gain is less than what chance does to trees
-    X, new = rows(1000, d, seed), rows(60, d, seed + 100)
+    X = rows(1000, d, seed)
+    new = rows(60, d, seed + 100)
     trained = LGBM(n_estimators=150).fit(X, X.sum(axis=1))
 
     rng = np.random.default_rng(seed)
@@ -232,7 +273,9 @@ def test_hints_bring_the_game_nearer_to_the_truth_where_columns_share_a_cause(se
     errors = []
     for hints in (0, 8):
         game = TreeSurrogate(base="tree_path", hints=hints, n_jobs=1).fit(trained, X, 0)
-        errors.append(np.sqrt(((game.block(new).values(coalitions)[..., 0] - expected) ** 2).mean()))
+        errors.append(
+            np.sqrt(((game.block(new).values(coalitions)[..., 0] - expected) ** 2).mean())
+        )
 
     assert errors[1] < 0.95 * errors[0]
 
@@ -246,9 +289,13 @@ def test_a_plain_surrogate_can_have_hints_too():
 
 @pytest.mark.parametrize("kind", ["value", "three"])
 def test_a_saved_game_is_the_same_to_the_bit(tmp_path, kind):
-    explainer = ws.Explainer(model(kind), rows(), game=small(), judge="game", evaluations=200, progress=False)
+    explainer = ws.Explainer(
+        model(kind), rows(), game=small(), judge="game", evaluations=200, progress=False
+    )
     explainer.save(tmp_path)
-    assert ws.Explainer.load(tmp_path, model(kind))(rows(2, seed=1)).equals(explainer(rows(2, seed=1)))
+    assert ws.Explainer.load(tmp_path, model(kind))(rows(2, seed=1)).equals(
+        explainer(rows(2, seed=1))
+    )
 
 
 def test_the_judge_of_readable_trees_has_hints():

@@ -1,4 +1,5 @@
-"""The loops over trees as plain Python, on the smallest ensembles: no compiler, and out of bounds is an error."""
+"""The loops over trees as plain Python, on the smallest ensembles: no compiler, and out of bounds
+is an error."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,7 +24,14 @@ from weightedshap.trees import (
     points,
 )
 
-SIZES = [(1, 2, 2), (3, 4, 3), (4, 5, 2), (5, 7, 2), (6, 6, 1), (2, 3, 67)]  # players, splits on a path, rows
+SIZES = [
+    (1, 2, 2),
+    (3, 4, 3),
+    (4, 5, 2),
+    (5, 7, 2),
+    (6, 6, 1),
+    (2, 3, 67),
+]  # players, splits on a path, rows
 MODULES = backgrounds, lane_kernels, leaf_kernels, path_kernels, pattern_kernels, point_kernels
 
 
@@ -33,7 +41,9 @@ def interpreted(loop):
     @wraps(loop.py_func)
     def run(*given):
         steps = (isinstance(one, np.ndarray) and one.dtype.names for one in given)
-        return loop.py_func(*(one.view(np.recarray) if is_steps else one for one, is_steps in zip(given, steps)))
+        return loop.py_func(
+            *(one.view(np.recarray) if is_steps else one for one, is_steps in zip(given, steps))
+        )
 
     return run
 
@@ -42,7 +52,11 @@ def interpreted(loop):
 def uncompiled():
     with ExitStack() as stack:
         for module in MODULES:
-            loops = {name: interpreted(loop) for name, loop in vars(module).items() if hasattr(loop, "py_func")}
+            loops = {
+                name: interpreted(loop)
+                for name, loop in vars(module).items()
+                if hasattr(loop, "py_func")
+            }
             stack.enter_context(mock.patch.multiple(module, **loops))
         stack.enter_context(np.errstate(over="ignore"))  # words are multiplied without regard to it
         yield
@@ -56,16 +70,24 @@ def some_rows(rng, n, d):
 
 def assert_reads_out(block, expected, seed=0):
     """All that a block tells follows from the values (n, 2^d) of all coalitions."""
-    d, coalitions = block.d, all_coalitions(block.d)
+    d = block.d
+    coalitions = all_coalitions(block.d)
     close = {"rtol": 0, "atol": 1e-11 * max(1.0, np.abs(expected).max())}
     np.testing.assert_allclose(block.values(coalitions)[..., 0], expected, **close)
     np.testing.assert_allclose(block.ends()[..., 0], expected[:, [0, -1]], **close)
     numbers = 2 ** np.arange(d)
-    delta = [enumerate_game(FunctionGame(lambda asked, v=v: v[asked @ numbers], d)).mean for v in expected]
+    delta = [
+        enumerate_game(FunctionGame(lambda asked, v=v: v[asked @ numbers], d)).mean
+        for v in expected
+    ]
     vectors = np.vstack([np.eye(d), np.random.default_rng(seed).dirichlet(np.ones(d), size=2)])
     for asked in (vectors[-1:], vectors):
-        np.testing.assert_allclose(block.semivalues(asked)[..., 0], np.einsum("mj,nji->nmi", asked, delta), **close)
-    orders = np.random.default_rng(seed).permuted(np.tile(np.arange(d), (len(expected), 3, 1)), axis=2)
+        np.testing.assert_allclose(
+            block.semivalues(asked)[..., 0], np.einsum("mj,nji->nmi", asked, delta), **close
+        )
+    orders = np.random.default_rng(seed).permuted(
+        np.tile(np.arange(d), (len(expected), 3, 1)), axis=2
+    )
     walked = np.stack([v[prefixes(o) @ numbers] for v, o in zip(expected, orders)])  # (n, 3, d + 1)
     np.testing.assert_allclose(block.along(orders)[..., 0], walked, **close)
 
@@ -79,22 +101,31 @@ def games_of(patterns, ensembles, Z, weights, d):
 @pytest.mark.parametrize(("d", "depth", "n"), SIZES)
 def test_games_of_a_background(patterns, d, depth, n):
     rng = np.random.default_rng(d)
-    ensemble, X, Z = random_ensemble(rng, d, depth, trees=2), some_rows(rng, n, d), some_rows(rng, 5, d)
+    ensemble = random_ensemble(rng, d, depth, trees=2)
+    X = some_rows(rng, n, d)
+    Z = some_rows(rng, 5, d)
     weights = rng.dirichlet(np.ones(5))
     mixed = np.where(all_coalitions(d)[:, None, None], X[:, None], Z)  # (2^d, n, 5, d)
-    each = np.array([reference_value(ensemble, row) for row in mixed.reshape(-1, d)]).reshape(mixed.shape[:-1])
+    each = np.array([reference_value(ensemble, row) for row in mixed.reshape(-1, d)]).reshape(
+        mixed.shape[:-1]
+    )
     halved = replace(ensemble, value=ensemble.value / 2, offset=ensemble.offset / 2)
     block = games_of(patterns, [ensemble, halved], Z, weights, d)(X)
     assert_reads_out(block.output(0), (each @ weights).T)
     asked = np.random.default_rng(d).dirichlet(np.ones(d), size=2)
-    np.testing.assert_array_equal(block.semivalues(asked)[..., 1], block.semivalues(asked)[..., 0] / 2)
+    np.testing.assert_array_equal(
+        block.semivalues(asked)[..., 1], block.semivalues(asked)[..., 0] / 2
+    )
 
 
 @pytest.mark.parametrize(("d", "depth", "n"), SIZES)
 def test_shapley_values_pair_by_pair(d, depth, n):
     rng = np.random.default_rng(d)
-    ensemble, X, Z = random_ensemble(rng, d, depth, trees=2), some_rows(rng, n, d), some_rows(rng, 66, d)
-    weights, uniform = rng.dirichlet(np.ones(66)), np.full((1, d), 1 / d)
+    ensemble = random_ensemble(rng, d, depth, trees=2)
+    X = some_rows(rng, n, d)
+    Z = some_rows(rng, 66, d)
+    weights = rng.dirichlet(np.ones(66))
+    uniform = np.full((1, d), 1 / d)
     expected = games_of(True, [ensemble], Z, weights, d)(X).semivalues(uniform)[:, 0, :, 0]
     np.testing.assert_allclose(ensemble.shapley_values(X, Z, weights, d), expected, atol=1e-12)
 
@@ -103,20 +134,27 @@ def test_shapley_values_pair_by_pair(d, depth, n):
 @pytest.mark.parametrize("steady", [1000.0, -1.0], ids=["at points", "by leaves"])
 def test_path_dependent_games(d, depth, n, steady):
     rng = np.random.default_rng(d)
-    ensemble, X = random_ensemble(rng, d, depth, trees=2), some_rows(rng, n, d)
-    expected = np.array([[reference_value(ensemble, x, known) for known in all_coalitions(d)] for x in X])
+    ensemble = random_ensemble(rng, d, depth, trees=2)
+    X = some_rows(rng, n, d)
+    expected = np.array(
+        [[reference_value(ensemble, x, known) for known in all_coalitions(d)] for x in X]
+    )
     with mock.patch.object(points, "STEADY", steady):
         block = path_games([replace(ensemble, value=ensemble.value / 2), ensemble], d)(X)
         assert_reads_out(block.output(1), expected)
         asked = np.random.default_rng(d).dirichlet(np.ones(d), size=2)
-        np.testing.assert_array_equal(block.semivalues(asked)[..., 1], block.semivalues(asked)[..., 0] * 2)
-    row, coalition = rng.integers(0, n, size=9), all_coalitions(d)[rng.integers(0, 2**d, size=9)]
+        np.testing.assert_array_equal(
+            block.semivalues(asked)[..., 1], block.semivalues(asked)[..., 0] * 2
+        )
+    row = rng.integers(0, n, size=9)
+    coalition = all_coalitions(d)[rng.integers(0, 2**d, size=9)]
     found = ensemble.masked_values(X, row, coalition)
     np.testing.assert_allclose(found, expected[row, coalition @ 2 ** np.arange(d)], atol=1e-11)
 
 
 def test_categories_are_looked_up_within_their_own_words():
-    sets, member_left = [{0, 3, 31}, {1, 32, 70}, {5}], np.array([True, True, False])
+    sets = [{0, 3, 31}, {1, 32, 70}, {5}]
+    member_left = np.array([True, True, False])
     words = [np.zeros(max(one) // 32 + 1, np.uint32) for one in sets]
     for one, bits in zip(sets, words, strict=True):
         for code in one:
@@ -133,10 +171,14 @@ def test_categories_are_looked_up_within_their_own_words():
 
 @pytest.mark.parametrize("size", [1, 5, 64, 70])
 def test_sets_along_orders_are_numbered_by_size(size):
-    rng, m = np.random.default_rng(size), 6
+    rng = np.random.default_rng(size)
+    m = 6
     base = rng.permutation(size)
-    orders = np.array([base, base, base[::-1], *(rng.permuted(base) for _ in range(m - 3))], np.int32)
-    sets, lane = np.zeros(((size + 63) // 64, m * size + 1), np.uint64), np.empty((m, size + 1), np.int32)
+    orders = np.array(
+        [base, base, base[::-1], *(rng.permuted(base) for _ in range(m - 3))], np.int32
+    )
+    sets = np.zeros(((size + 63) // 64, m * size + 1), np.uint64)
+    lane = np.empty((m, size + 1), np.int32)
     n = lane_kernels.distinct_sets(orders, size, sets, lane)
     assert set(lane.ravel().tolist()) == set(range(n))
     np.testing.assert_array_equal(lane[0], lane[1])
@@ -149,10 +191,15 @@ def test_sets_along_orders_are_numbered_by_size(size):
 
 
 def test_before_a_span_no_set_has_the_player_and_after_it_all_do():
-    rng, m, size = np.random.default_rng(0), 9, 60
+    rng = np.random.default_rng(0)
+    m = 9
+    size = 60
     base = rng.permutation(size)
-    orders = np.array([base[np.argsort(np.arange(size) + rng.uniform(0, 8, size))] for _ in range(m)], np.int32)
-    sets, lane = np.zeros((1, m * size + 1), np.uint64), np.empty((m, size + 1), np.int32)
+    orders = np.array(
+        [base[np.argsort(np.arange(size) + rng.uniform(0, 8, size))] for _ in range(m)], np.int32
+    )
+    sets = np.zeros((1, m * size + 1), np.uint64)
+    lane = np.empty((m, size + 1), np.int32)
     n = lane_kernels.distinct_sets(orders, size, sets, lane)
     first, full = np.empty((2, size), np.uint64)
     lane_kernels.find_spans(orders, lane, n, first, full)

@@ -27,8 +27,13 @@ def test_hidden_features_are_averaged_over_all_background_rows():
 
 def test_hidden_features_are_averaged_with_the_rows_weights():
     weights = np.arange(1.0, 8.0)
-    expected = [np.average(product_model(np.where(known, ROW, BACKGROUND)), weights=weights) for known in ALL]
-    np.testing.assert_allclose(game(background=as_table(BACKGROUND, weights))(ALL), expected, rtol=1e-12)
+    expected = [
+        np.average(product_model(np.where(known, ROW, BACKGROUND)), weights=weights)
+        for known in ALL
+    ]
+    np.testing.assert_allclose(
+        game(background=as_table(BACKGROUND, weights))(ALL), expected, rtol=1e-12
+    )
 
 
 def test_several_outputs_are_averaged_apart():
@@ -79,7 +84,9 @@ def test_a_frame_gives_the_same_values_as_an_array():
 def test_a_linear_model_has_contributions_by_distance_from_the_mean():
     weights = np.array([1.0, -2.0, 0.5, 0.0])
     delta = exact(game(linear_model(weights))).mean
-    np.testing.assert_allclose(delta, np.tile(weights * (ROW - BACKGROUND.mean(axis=0)), (4, 1)), atol=1e-12)
+    np.testing.assert_allclose(
+        delta, np.tile(weights * (ROW - BACKGROUND.mean(axis=0)), (4, 1)), atol=1e-12
+    )
 
 
 def test_a_column_the_model_does_not_read_contributes_nothing():
@@ -114,7 +121,9 @@ def test_the_model_sees_the_columns_in_the_order_of_the_background():
     assert all(columns == list("abcd") for columns in seen)
 
 
-@pytest.mark.filterwarnings("ignore:The set_:PendingDeprecationWarning")  # matplotlib's, from shap's colours
+@pytest.mark.filterwarnings(
+    "ignore:The set_:PendingDeprecationWarning"
+)  # matplotlib's, from shap's colours
 def test_the_shapley_value_agrees_with_shaps_exact_explainer():
     import shap
 
@@ -144,7 +153,9 @@ def test_a_few_rows_stand_for_the_background():
     fitted = few()
     assert len(set(fitted.drawn)) == 3
     assert fitted.info["rows"] == 3
-    expected = [product_model(np.where(known, ROW, BACKGROUND[list(fitted.drawn)])).mean() for known in ALL]
+    expected = [
+        product_model(np.where(known, ROW, BACKGROUND[list(fitted.drawn)])).mean() for known in ALL
+    ]
     np.testing.assert_allclose(fitted.at(ROW)(ALL), expected, rtol=1e-12)
 
 
@@ -156,7 +167,9 @@ def test_a_few_rows_are_drawn_by_weight_and_count_as_often_as_they_were_drawn():
 
 
 def test_one_row_is_the_typical_one():
-    np.testing.assert_array_equal(few(1).at(ROW)(ALL), Baseline().fit(product_model, BACKGROUND).at(ROW)(ALL))
+    np.testing.assert_array_equal(
+        few(1).at(ROW)(ALL), Baseline().fit(product_model, BACKGROUND).at(ROW)(ALL)
+    )
 
 
 @pytest.mark.parametrize("rows", [7, 8])
@@ -167,7 +180,8 @@ def test_as_many_rows_as_there_are_is_all_of_them(rows):
 @pytest.mark.parametrize("rows", [1, 3, None])
 @pytest.mark.parametrize("model", [product_model, three_outputs])
 def test_pairs_of_rows_and_coalitions_have_the_values_of_their_games(rows, model):
-    fitted, X = few(rows, model), normal_rows(5, seed=2)
+    fitted = few(rows, model)
+    X = normal_rows(5, seed=2)
     masked = Masked(np.repeat([3, 0, 4], len(ALL)), np.tile(ALL, (3, 1)))
     expected = np.concatenate([fitted.block(X[[r]]).values(ALL)[0] for r in (3, 0, 4)])
     np.testing.assert_array_equal(fitted.pairs(X, masked), expected)
@@ -180,7 +194,8 @@ def test_pairs_ask_the_model_only_for_what_is_not_known():
         handed.append(len(rows))
         return product_model(rows)
 
-    fitted, X = few(3, counted).ready(), normal_rows(5, seed=2)
+    fitted = few(3, counted).ready()
+    X = normal_rows(5, seed=2)
     _ = fitted.empty
     handed.clear()
     fitted.pairs(X, Masked(np.arange(5), ALL[:5]))

@@ -1,4 +1,5 @@
-"""The network gives a masked row the same bits alone and in any batch, under every kernel of BLAS."""
+"""The network gives a masked row the same bits alone and in any batch, under every kernel of
+BLAS."""
 
 import numpy as np
 import pytest
@@ -7,7 +8,12 @@ from weightedshap.coalitions import prefixes
 from weightedshap.network.kernels import LANES, product
 from weightedshap.network.network import Network, Target, in_blocks, masked_inputs
 
-SHAPES = [(10, 10, 64, 1), (3, 2, 5, 1), (23, 20, 128, 3), (40, 17, 70, 2)]  # inputs, players, units, outputs
+SHAPES = [
+    (10, 10, 64, 1),
+    (3, 2, 5, 1),
+    (23, 20, 128, 3),
+    (40, 17, 70, 2),
+]  # inputs, players, units, outputs
 LINKS = {1: "sigmoid", 2: "identity", 3: "softmax"}
 
 
@@ -21,7 +27,9 @@ def network(n_inputs, d, n_units, k, rng):
         "W3": (n_units, k),
         "b3": (k,),
     }
-    parameters = {name: rng.normal(size=size).astype(np.float32) / 4 for name, size in sizes.items()}
+    parameters = {
+        name: rng.normal(size=size).astype(np.float32) / 4 for name, size in sizes.items()
+    }
     owner = np.concatenate([np.arange(d), rng.integers(0, d, n_inputs - d)])
     return Network(parameters, owner, Target(LINKS[k], np.zeros(k), np.ones(k)))
 
@@ -96,7 +104,8 @@ def test_sums_of_the_first_layer_are_exact(scale):
     net = network(90, 90, 16, 1, rng)
     Z = (scale * rng.normal(size=(3, 90))).astype(np.float32)
     for terms in net.terms(Z):
-        added, taken = terms.cumsum(axis=0), terms[::-1].cumsum(axis=0)
+        added = terms.cumsum(axis=0)
+        taken = terms[::-1].cumsum(axis=0)
         assert np.array_equal(added[-1], taken[-1])
         assert np.array_equal(added[-1] - terms[1:].sum(axis=0), terms[0])
 
@@ -111,6 +120,8 @@ def test_a_product_adds_up_each_row_in_one_order_wherever_it_stands():
     out = np.empty((len(blocks), 32, LANES), dtype=np.float32)
     product(rows, blocks, out)
     flat = out.transpose(1, 0, 2).reshape(32, -1)
-    np.testing.assert_allclose(flat[:, :130], rows.astype(np.float64) @ weights, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        flat[:, :130], rows.astype(np.float64) @ weights, rtol=1e-4, atol=1e-4
+    )
     assert not flat[:, 130:].any()
     assert len(np.unique(flat[::3], axis=0)) == 1

@@ -1,4 +1,5 @@
-"""The network's game: what it learns, how it is evaluated, and what happens when training goes wrong."""
+"""The network's game: what it learns, how it is evaluated, and what happens when training goes
+wrong."""
 
 import functools
 import importlib.util
@@ -14,7 +15,12 @@ from weightedshap import Explainer, curves
 from weightedshap.checks import look_up
 from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.estimators import exact, permutation
-from weightedshap.games import GAMES, NeuralSurrogate, TreeSurrogate, block_exchangeable_contributions
+from weightedshap.games import (
+    GAMES,
+    NeuralSurrogate,
+    TreeSurrogate,
+    block_exchangeable_contributions,
+)
 from weightedshap.inputs import as_model, as_table
 from weightedshap.network.training import CompiledLearner
 
@@ -111,7 +117,9 @@ def test_contributions_and_attributions_agree_with_theorem_1_within_the_networks
 
 def test_enumerated_contributions_agree_with_theorem_1_at_few_features():
     beta = np.array([1.0, -0.5, 0.0, 2.0, 0.3])
-    fitted = NeuralSurrogate(epochs=30, batch=256).fit(linear_model(beta), exchangeable(3000, 5, 0.6), 0)
+    fitted = NeuralSurrogate(epochs=30, batch=256).fit(
+        linear_model(beta), exchangeable(3000, 5, 0.6), 0
+    )
     x = exchangeable(1, 5, 0.6, seed=4)[0]
     truth = block_exchangeable_contributions(x, beta, [range(5)], 0.6).mean
     assert rms(exact(fitted.at(x)).mean - truth) < 2 * game_error(fitted.at(x), x, beta, 0.6)
@@ -120,7 +128,12 @@ def test_enumerated_contributions_agree_with_theorem_1_at_few_features():
 def test_paper_is_the_papers_recipe():
     recipe = asdict(NeuralSurrogate.paper())
     assert recipe["units"] == 128
-    assert (recipe["rate"], recipe["batch"], recipe["epochs"], recipe["masks"]) == (1e-3, 64, 100, 1)
+    assert (recipe["rate"], recipe["batch"], recipe["epochs"], recipe["masks"]) == (
+        1e-3,
+        64,
+        100,
+        1,
+    )
     assert recipe["beta_2"] == 0.999  # Adam's own
     assert NeuralSurrogate.paper().epochs_for(10**9) == 100
     assert recipe["schedule"] == "plateau"
@@ -163,8 +176,11 @@ MODELS = {"identity": product_model, "sigmoid": Classifier(2), "softmax": Classi
 @pytest.mark.parametrize("schedule", ["cycle", "plateau"])
 @pytest.mark.parametrize("link", MODELS)
 def test_both_engines_take_the_same_steps(link, schedule):
-    rows, recipe = as_table(normal_rows(200), np.arange(1.0, 201.0)), replace(TINY, rate=1e-3, schedule=schedule)
-    compiled, by_torch = (replace(recipe, engine=e).fit(MODELS[link], rows, 0) for e in ("compiled", "torch"))
+    rows = as_table(normal_rows(200), np.arange(1.0, 201.0))
+    recipe = replace(TINY, rate=1e-3, schedule=schedule)
+    compiled, by_torch = (
+        replace(recipe, engine=e).fit(MODELS[link], rows, 0) for e in ("compiled", "torch")
+    )
     assert compiled.network.target.link == link
     for name, array in compiled.network.parameters.items():
         np.testing.assert_allclose(array, by_torch.network.parameters[name], atol=2e-5)
@@ -190,7 +206,10 @@ def test_info_has_the_keys_of_the_tree_surrogate():
 
 @pytest.mark.parametrize("engine", ["compiled", pytest.param("torch", marks=needs_torch)])
 def test_the_same_seed_trains_the_same_network(engine):
-    networks = [replace(TINY, engine=engine).fit(product_model, normal_rows(200), seed).network for seed in (0, 0, 1)]
+    networks = [
+        replace(TINY, engine=engine).fit(product_model, normal_rows(200), seed).network
+        for seed in (0, 0, 1)
+    ]
     np.testing.assert_array_equal(networks[0].parameters["W1"], networks[1].parameters["W1"])
     assert not np.array_equal(networks[0].parameters["W1"], networks[2].parameters["W1"])
 
@@ -256,7 +275,14 @@ def test_a_group_of_columns_is_one_player():
 def test_categories_and_holes_are_told_apart_from_each_other_and_from_hidden_ones():
     frame = mixed_frame()
     game = NeuralSurrogate(units=64, epochs=40, batch=64).fit(mixed_model, frame, 0)
-    assert game.inputs.owner.tolist() == [0, 0, 0, 1, 2, 2]  # three kinds, a number, a number and its hole
+    assert game.inputs.owner.tolist() == [
+        0,
+        0,
+        0,
+        1,
+        2,
+        2,
+    ]  # three kinds, a number, a number and its hole
     row = pd.DataFrame({"kind": ["b"], "size": [1e4], "hole": [np.nan]})
     only_hole, everything = game.at(row)(np.array([[False, False, True], [True, True, True]]))
     mean = mixed_model(frame).mean()
@@ -277,14 +303,17 @@ def test_a_missing_value_where_the_background_has_none_counts_as_the_mean():
     game = fitted()
     rows = np.array([[0.5, np.nan, 2.0, 0.1]])
     mean = np.array([[0.5, normal_rows(200)[:, 1].mean(), 2.0, 0.1]])
-    np.testing.assert_allclose(game.at(rows)(all_coalitions(4)), game.at(mean)(all_coalitions(4)), atol=2e-6)
+    np.testing.assert_allclose(
+        game.at(rows)(all_coalitions(4)), game.at(mean)(all_coalitions(4)), atol=2e-6
+    )
 
 
 PROBLEMS = {"numbers": (product_model, normal_rows(200)), "frame": (mixed_model, mixed_frame())}
 
 
 def assert_same_game(again, game):
-    row, coalitions = game.background.take(slice(0, 1)), all_coalitions(game.background.d)
+    row = game.background.take(slice(0, 1))
+    coalitions = all_coalitions(game.background.d)
     np.testing.assert_array_equal(again.at(row)(coalitions), game.at(row)(coalitions))
     assert again.info["held_out_error"] == game.info["held_out_error"]
     assert again.info["stopped"] == game.info["stopped"]
@@ -308,13 +337,16 @@ def test_a_saved_explainer_brings_its_network_back_without_training(tmp_path, mo
 
 @pytest.mark.parametrize("missing", ["names", "players", "outputs"])
 def test_a_stored_game_is_refused_for_another_table_or_model(missing):
-    content, model = fitted().stored(), fitted().model
+    content = fitted().stored()
+    model = fitted().model
     other = {
         "names": (model, as_table(pd.DataFrame(normal_rows(20), columns=list("abcd")))),
         "players": (model, as_table(normal_rows(20), groups=[["x0", "x1"]])),
         "outputs": (replace(model, output_names=("other",)), as_table(normal_rows(20))),
     }
-    with pytest.raises(ValueError, match=f"has other {missing} than the given model and background"):
+    with pytest.raises(
+        ValueError, match=f"has other {missing} than the given model and background"
+    ):
         NeuralSurrogate.restored(content, *other[missing])
 
 
@@ -333,7 +365,8 @@ def test_categories_that_no_file_can_hold_are_named(tmp_path):
 
 def interrupting(monkeypatch, at_epoch):
     """Press Ctrl-C at the end of an epoch."""
-    loss, epochs = CompiledLearner.loss, iter(range(1, at_epoch + 1))
+    loss = CompiledLearner.loss
+    epochs = iter(range(1, at_epoch + 1))
 
     def interrupted(self, batch):
         if next(epochs) == at_epoch:
@@ -358,7 +391,9 @@ def test_an_interrupt_before_there_is_anything_to_keep_goes_through(monkeypatch)
 
 def test_patience_ends_training():
     recipe = replace(TINY, epochs=50, patience=1, schedule="plateau", rate=0.1)
-    assert "did not fall for 1 epoch" in recipe.fit(product_model, normal_rows(60), 0).info["stopped"]
+    assert (
+        "did not fall for 1 epoch" in recipe.fit(product_model, normal_rows(60), 0).info["stopped"]
+    )
 
 
 def test_training_that_diverges_is_an_error():
@@ -371,7 +406,9 @@ def test_training_that_diverges_is_an_error():
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_network_that_gives_nan_is_not_explained(bad):
     game = fitted()
-    broken = replace(game.network, parameters={**game.network.parameters, "b3": np.full(1, bad, np.float32)})
+    broken = replace(
+        game.network, parameters={**game.network.parameters, "b3": np.full(1, bad, np.float32)}
+    )
     for orders in ("cyclic", "per_feature"):
         with pytest.raises(ValueError, match="NaN or infinite"):
             permutation(replace(game, network=broken).at(ROW), evaluations=100, orders=orders)

@@ -11,7 +11,11 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    RandomForestRegressor,
+)
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import KNNImputer, SimpleImputer
@@ -87,16 +91,24 @@ PIPELINES = {
     "boosting": lambda: make_pipeline(columns(), boosted()).fit(FRAME, TARGET),
     "forest": lambda: make_pipeline(columns(), forest()).fit(FRAME, TARGET),
     "lightgbm": lambda: make_pipeline(columns(), light()).fit(FRAME, TARGET),
-    "frames": lambda: make_pipeline(columns(False), light()).set_output(transform="pandas").fit(FRAME, TARGET),
+    "frames": lambda: (
+        make_pipeline(columns(False), light()).set_output(transform="pandas").fit(FRAME, TARGET)
+    ),
     "xgboost, sparse": lambda: make_pipeline(columns(), xgboosted()).fit(FRAME, TARGET),
     "classes": lambda: make_pipeline(columns(), light(LGBMClassifier)).fit(FRAME, CLASS),
-    "histograms": lambda: make_pipeline(columns(False), HistGradientBoostingClassifier(max_iter=9)).fit(FRAME, CLASS),
+    "histograms": lambda: make_pipeline(
+        columns(False), HistGradientBoostingClassifier(max_iter=9)
+    ).fit(FRAME, CLASS),
     "one step": lambda: make_pipeline(boosted()).fit(FRAME[NUMBERS].fillna(0.0), TARGET),
 }
 
 
 def table_of(pipeline):
-    return FRAME[list(pipeline.feature_names_in_)].fillna(0.0) if pipeline.steps[0][0].startswith("grad") else FRAME
+    return (
+        FRAME[list(pipeline.feature_names_in_)].fillna(0.0)
+        if pipeline.steps[0][0].startswith("grad")
+        else FRAME
+    )
 
 
 @pytest.mark.parametrize("name", PIPELINES)
@@ -104,8 +116,13 @@ def test_the_interventional_game_is_that_of_the_pipeline_on_its_raw_columns(name
     pipeline = PIPELINES[name]()
     table = table_of(pipeline)
     if name in ("classes", "histograms"):  # on the scale on which trees add up
-        front, trees = pipeline[:-1], pipeline[-1]
-        raw = (lambda Z: trees.predict(Z, raw_score=True)) if name == "classes" else trees.decision_function
+        front = pipeline[:-1]
+        trees = pipeline[-1]
+        raw = (
+            (lambda Z: trees.predict(Z, raw_score=True))
+            if name == "classes"
+            else trees.decision_function
+        )
         whole = lambda rows: raw(front.transform(rows))
     else:
         whole = pipeline.predict
@@ -118,8 +135,11 @@ def test_the_interventional_game_is_that_of_the_pipeline_on_its_raw_columns(name
 
 
 def by_hand(tree, z, origin, known, node=0):
-    """v(S) of one scikit-learn tree at transformed values z: splits on inputs outside S are averaged by cover."""
-    left, right, cover = tree.children_left[node], tree.children_right[node], tree.weighted_n_node_samples
+    """v(S) of one scikit-learn tree at transformed values z: splits on inputs outside S are
+    averaged by cover."""
+    left = tree.children_left[node]
+    right = tree.children_right[node]
+    cover = tree.weighted_n_node_samples
     if left < 0:
         return tree.value[node, 0, 0]
     below = (by_hand(tree, z, origin, known, child) for child in (left, right))
@@ -130,9 +150,20 @@ def by_hand(tree, z, origin, known, node=0):
 
 
 def test_the_path_dependent_game_averages_splits_on_hidden_inputs():
-    pipeline = make_pipeline(columns(), DecisionTreeRegressor(max_depth=6, random_state=0)).fit(FRAME, TARGET)
+    pipeline = make_pipeline(columns(), DecisionTreeRegressor(max_depth=6, random_state=0)).fit(
+        FRAME, TARGET
+    )
     game = TreeModel("path").fit(pipeline, FRAME[:20])
-    inputs = ["age", "income", "income", "city", "city", "city", "size", "rooms"]  # the hole of income is one of them
+    inputs = [
+        "age",
+        "income",
+        "income",
+        "city",
+        "city",
+        "city",
+        "size",
+        "rooms",
+    ]  # the hole of income is one of them
     origin = [FRAME.columns.get_loc(name) for name in inputs]
     for r in (35, 36):
         row = FRAME[r : r + 1]
@@ -140,16 +171,21 @@ def test_the_path_dependent_game_averages_splits_on_hidden_inputs():
         for size in range(6):
             for known in itertools.combinations(range(5), size):
                 mask = np.isin(np.arange(5), known)[None]
-                assert game.at(row)(mask)[0] == pytest.approx(by_hand(pipeline[-1].tree_, z, origin, set(known)))
+                assert game.at(row)(mask)[0] == pytest.approx(
+                    by_hand(pipeline[-1].tree_, z, origin, set(known))
+                )
 
 
 @pytest.mark.parametrize("game", ["tree_path", "tree_interventional"])
 def test_several_columns_of_one_input_are_one_player(game):
     pipeline = PIPELINES["boosting"]()
     Z = np.asarray(pipeline[:-1].transform(FRAME))
-    inner = ws.Explainer(pipeline[-1], Z[:100], game=game, groups=[["x1", "x2"], ["x3", "x4", "x5"]])
+    inner = ws.Explainer(
+        pipeline[-1], Z[:100], game=game, groups=[["x1", "x2"], ["x3", "x4", "x5"]]
+    )
     outer = ws.Explainer(pipeline, FRAME[:100], game=game)
-    expected, found = inner(Z[100:105]), outer(FRAME[100:105])
+    expected = inner(Z[100:105])
+    found = outer(FRAME[100:105])
     assert found.feature_names == tuple(FRAME.columns)
     np.testing.assert_allclose(found.values, expected.values, rtol=1e-9)
     np.testing.assert_allclose(found.contributions, expected.contributions, rtol=1e-9, atol=1e-12)
@@ -177,7 +213,9 @@ def test_columns_that_are_dropped_get_nothing():
 
 
 def mixed():
-    front = make_column_transformer((PCA(2), ["age", "rooms"]), (OrdinalEncoder(), ["city", "size"]))
+    front = make_column_transformer(
+        (PCA(2), ["age", "rooms"]), (OrdinalEncoder(), ["city", "size"])
+    )
     return make_pipeline(front, boosted()).fit(FRAME, TARGET)
 
 
@@ -192,17 +230,24 @@ def test_columns_that_are_mixed_are_learned_unless_they_are_one_player():
     assert not any("pipeline" in note for note in together(FRAME[150:152]).notes)
     with pytest.raises(MixedColumns, match="one column out of 'age', 'rooms'"):
         ws.Explainer(mixed(), FRAME[:150], game="tree_path")
-    grouped = TreeModel("interventional").fit(mixed(), ws.inputs.as_table(FRAME[:30], groups=[["age", "rooms"]]))
-    enumerated = Marginal().fit(mixed().predict, ws.inputs.as_table(FRAME[:30], groups=[["age", "rooms"]]))
+    grouped = TreeModel("interventional").fit(
+        mixed(), ws.inputs.as_table(FRAME[:30], groups=[["age", "rooms"]])
+    )
+    enumerated = Marginal().fit(
+        mixed().predict, ws.inputs.as_table(FRAME[:30], groups=[["age", "rooms"]])
+    )
     S = all_coalitions(4)
     np.testing.assert_allclose(grouped.at(FRAME[40:41])(S), enumerated.at(FRAME[40:41])(S))
 
 
-WIDE = pd.DataFrame(RNG.normal(size=(N, 30)), columns=[f"mean of {chr(97 + c % 26)}{c}'s" for c in range(30)])
+WIDE = pd.DataFrame(
+    RNG.normal(size=(N, 30)), columns=[f"mean of {chr(97 + c % 26)}{c}'s" for c in range(30)]
+)
 
 
 def proposed(model, X, groups=None):
-    """The groups that are proposed for a pipeline with mixed columns: the code as it stands there, run with `X`."""
+    """The groups that are proposed for a pipeline with mixed columns: the code as it stands there,
+    run with `X`."""
     with pytest.raises(MixedColumns, match="one player, exactly") as error:
         ws.Explainer(model, X, groups=groups, game="tree_path")
     found = {"X": X}
@@ -211,8 +256,11 @@ def proposed(model, X, groups=None):
 
 
 def exact(model, X, groups):
-    """How many players there are once the trees of a pipeline are read, in which every row's values are exact."""
-    explanation = ws.Explainer(model, X, groups=groups, game="tree_path", judge="game", family="shapley")(X[:5])
+    """How many players there are once the trees of a pipeline are read, in which every row's values
+    are exact."""
+    explanation = ws.Explainer(
+        model, X, groups=groups, game="tree_path", judge="game", family="shapley"
+    )(X[:5])
     np.testing.assert_allclose(explanation.predictions, model.predict(X[:5]))
     np.testing.assert_allclose(explanation.efficiency_gap, 0, atol=1e-9)
     return explanation.values.shape[1]
@@ -234,8 +282,13 @@ def test_the_groups_proposed_for_mixed_columns_name_each_of_them_where_others_ar
 
 
 def test_groups_proposed_for_mixed_columns_keep_those_there_are():
-    parts = [(name, PCA(2), list(WIDE.columns[at])) for name, at in (("a", slice(2, 5)), ("b", slice(10, 30)))]
-    pipeline = make_pipeline(ColumnTransformer(parts, remainder="passthrough"), boosted()).fit(WIDE, TARGET)
+    parts = [
+        (name, PCA(2), list(WIDE.columns[at]))
+        for name, at in (("a", slice(2, 5)), ("b", slice(10, 30)))
+    ]
+    pipeline = make_pipeline(ColumnTransformer(parts, remainder="passthrough"), boosted()).fit(
+        WIDE, TARGET
+    )
     own = {"mine": list(WIDE.columns[4:6]), "yours": list(WIDE.columns[7:9])}
     first = proposed(pipeline, WIDE, own)
     second = proposed(pipeline, WIDE, first)
@@ -245,7 +298,12 @@ def test_groups_proposed_for_mixed_columns_keep_those_there_are():
 
 def test_a_pipeline_without_trees_has_no_note_on_mixing():
     linear = make_pipeline(PCA(2), LinearRegression()).fit(FRAME[["age", "rooms"]], TARGET)
-    assert ws.Explainer(linear, FRAME[["age", "rooms"]], game="auto", judge="marginal").background.notes == ()
+    assert (
+        ws.Explainer(
+            linear, FRAME[["age", "rooms"]], game="auto", judge="marginal"
+        ).background.notes
+        == ()
+    )
 
 
 FILLED = FRAME[NUMBERS].fillna(0.0)
@@ -268,9 +326,15 @@ def came_from(step, table=FILLED):
         (FeatureUnion([("a", StandardScaler()), ("b", PCA(1))]), [[0], [1], [2], [0, 1, 2]]),
         (Normalizer(), [[0, 1, 2]] * 3),
         (KNNImputer(), [[0, 1, 2]] * 3),
-        (ColumnTransformer([("a", PCA(1), [2]), ("b", "drop", [0])], remainder="passthrough"), [[2], [1]]),
+        (
+            ColumnTransformer([("a", PCA(1), [2]), ("b", "drop", [0])], remainder="passthrough"),
+            [[2], [1]],
+        ),
         (ColumnTransformer([("a", StandardScaler(), slice("income", "rooms"))]), [[1], [2]]),
-        (ColumnTransformer([("a", PCA(1), [True, False, True]), ("b", "passthrough", [-2])]), [[0, 2], [1]]),
+        (
+            ColumnTransformer([("a", PCA(1), [True, False, True]), ("b", "passthrough", [-2])]),
+            [[0, 2], [1]],
+        ),
         (ColumnTransformer([("a", StandardScaler(), make_column_selector("o"))]), [[1], [2]]),
     ],
     ids=lambda one: type(one).__name__,
@@ -297,21 +361,26 @@ def test_a_function_of_ones_own_may_mix():
 
     step = FunctionTransformer(crossed, feature_names_out="one-to-one")
     assert came_from(step) == [[0, 1, 2]] * 3
-    silent = make_pipeline(FunctionTransformer(crossed), boosted()).fit(FRAME[NUMBERS].fillna(0.0), TARGET)
+    silent = make_pipeline(FunctionTransformer(crossed), boosted()).fit(
+        FRAME[NUMBERS].fillna(0.0), TARGET
+    )
     with pytest.raises(ValueError, match="does not tell the columns"):
         ws.Explainer(silent, FRAME[NUMBERS].fillna(0.0), game="tree_path")
 
 
 def test_values_that_become_infinite_are_refused():
     with np.errstate(divide="ignore"):
-        front = make_column_transformer((FunctionTransformer(np.reciprocal), ["rooms"]), ("passthrough", ["age"]))
+        front = make_column_transformer(
+            (FunctionTransformer(np.reciprocal), ["rooms"]), ("passthrough", ["age"])
+        )
         pipeline = make_pipeline(front, light()).fit(FRAME[["rooms", "age"]], TARGET)
         explainer = ws.Explainer(pipeline, FRAME[:100][["rooms", "age"]], game="tree_path")
         with pytest.raises(ValueError, match="infinite"):
             explainer(pd.DataFrame({"rooms": [0.0], "age": [1.0]}))
 
 
-# names that say nothing, or something else ----------------------------------------------------------
+# names that say nothing, or something else
+# ----------------------------------------------------------
 
 
 def combined(column, category):
@@ -325,7 +394,8 @@ def misleading(column, category):
 
 
 HOSTILE = FRAME.assign(
-    city=FRAME["city"].map({"Bonn": "\ue0000\ue001", "Köln": "\ue0009\ue001", "Ulm": "Ulm"}), size=FRAME["size"]
+    city=FRAME["city"].map({"Bonn": "\ue0000\ue001", "Köln": "\ue0009\ue001", "Ulm": "Ulm"}),
+    size=FRAME["size"],
 )
 
 
@@ -335,12 +405,15 @@ def test_one_hot_columns_belong_to_their_input_whatever_they_are_called(combiner
     towns = OneHotEncoder(feature_name_combiner=combiner)
     front = make_column_transformer(("passthrough", ["age", "rooms"]), (towns, ["size", "city"]))
     pipeline = make_pipeline(front, boosted()).fit(table, TARGET)
-    read, enumerated = TreeModel().fit(pipeline, table[:30]), Marginal().fit(pipeline.predict, table[:30])
+    read = TreeModel().fit(pipeline, table[:30])
+    enumerated = Marginal().fit(pipeline.predict, table[:30])
     S = all_coalitions(5)
     for r in (40, 49):
         row = table[r : r + 1]
         np.testing.assert_allclose(read.at(row)(S), enumerated.at(row)(S), rtol=1e-9)
-    values = ws.Explainer(pipeline, table[:60], game="tree_path", progress=False)(table[60:70]).values
+    values = ws.Explainer(pipeline, table[:60], game="tree_path", progress=False)(
+        table[60:70]
+    ).values
     assert not values[:, 1].any()  # income is not passed on
     assert values[:, 3].any()
 
@@ -368,9 +441,9 @@ def test_one_hot_columns_are_counted_as_they_are_made(choices):
             "few": rng.choice(["u", "v", None], 200),
         }
     )
-    step = OneHotEncoder(feature_name_combiner=lambda column, category: "same", sparse_output=False, **choices).fit(
-        table
-    )
+    step = OneHotEncoder(
+        feature_name_combiner=lambda column, category: "same", sparse_output=False, **choices
+    ).fit(table)
     made = [next(iter(of)) for of in origins(step, 3)]
     before = step.transform(table)
     assert len(made) == before.shape[1]
@@ -425,17 +498,25 @@ def squares(rows):
 def test_a_step_that_names_another_number_of_columns_than_it_makes_is_refused(names):
     own = OfOnesOwn(squares, lambda inputs: names)
     refused(own, "makes 6 columns but names|one column out of")
-    refused(make_column_transformer((own, ["age"]), ("passthrough", ["income", "rooms"])), "makes 2 columns but names")
+    refused(
+        make_column_transformer((own, ["age"]), ("passthrough", ["income", "rooms"])),
+        "makes 2 columns but names",
+    )
     union = FeatureUnion([("own", own), ("rest", StandardScaler())])
     refused(union, "columns but names|one column out of")
 
 
 def test_steps_that_name_too_many_and_too_few_columns_are_noticed_where_columns_move():
-    long, short = (OfOnesOwn(function, lambda inputs, n=n: ["a"] * n) for function, n in ((squares, 3), (squares, 1)))
+    long, short = (
+        OfOnesOwn(function, lambda inputs, n=n: ["a"] * n)
+        for function, n in ((squares, 3), (squares, 1))
+    )
     parts = [("a", make_column_transformer((long, ["age"])))]
     with pytest.raises(UnreadableModel, match="makes 2 columns but names 3"):
         origins(FeatureUnion(parts).fit(FILLED), 3)
-    own = make_pipeline(FunctionTransformer(lambda rows: rows[["age"]], feature_names_out=lambda *_: ["age"]), short)
+    own = make_pipeline(
+        FunctionTransformer(lambda rows: rows[["age"]], feature_names_out=lambda *_: ["age"]), short
+    )
     assert [len(of) for of in origins(own.fit(FILLED), 3)] == [3]
 
 
@@ -447,21 +528,25 @@ def test_a_step_that_fails_to_name_its_columns_is_refused():
 
 
 class Neighbour(StandardScaler):
-    """A scaler whose first column is made of the second, and which passes for one of scikit-learn's."""
+    """A scaler whose first column is made of the second, and which passes for one of
+    scikit-learn's."""
 
     def transform(self, rows):
         return super().transform(rows)[:, [1, 1, 2]]
 
 
 def test_a_step_that_takes_other_columns_than_it_says_is_noticed(monkeypatch):
-    refused(Neighbour(), "one column out of")  # of a class that is not known, every column may come from all
+    refused(
+        Neighbour(), "one column out of"
+    )  # of a class that is not known, every column may come from all
     monkeypatch.setattr(Neighbour, "__module__", "sklearn.preprocessing._data")
     refused(Neighbour(), "changes with other columns than those that its step names")
 
 
 def test_a_column_without_input_must_not_change(monkeypatch):
     monkeypatch.setattr(
-        "weightedshap.trees.pipelines.origins", lambda step, n: [frozenset([0]), frozenset(), frozenset([2])]
+        "weightedshap.trees.pipelines.origins",
+        lambda step, n: [frozenset([0]), frozenset(), frozenset([2])],
     )
     refused(StandardScaler(), "changes with other columns than those that its step names")
 
@@ -469,7 +554,9 @@ def test_a_column_without_input_must_not_change(monkeypatch):
 @pytest.mark.parametrize("kind", [StandardScaler, OneHotEncoder])
 def test_a_subclass_of_ones_own_may_mix(kind):
     own = type("Own", (kind,), {})()
-    assert came_from(own, FRAME[["rooms", "size"]].replace({"s": 0, "m": 1, "l": 2}).astype(float))[0] == [0, 1]
+    assert came_from(own, FRAME[["rooms", "size"]].replace({"s": 0, "m": 1, "l": 2}).astype(float))[
+        0
+    ] == [0, 1]
 
 
 def test_a_step_called_like_one_of_scikit_learns_may_mix():
@@ -485,15 +572,21 @@ def test_a_pipeline_that_predicts_a_constant_asks_about_no_column():
 
 def test_columns_on_which_no_tree_splits_may_be_mixed():
     front = FeatureUnion([("own", StandardScaler()), ("all", PCA(1))])
-    pipeline = make_pipeline(front, DecisionTreeRegressor(max_depth=2, random_state=0)).fit(FILLED, FILLED["rooms"])
+    pipeline = make_pipeline(front, DecisionTreeRegressor(max_depth=2, random_state=0)).fit(
+        FILLED, FILLED["rooms"]
+    )
     assert set(pipeline[-1].tree_.feature) == {-2, 2}
-    read, enumerated = TreeModel().fit(pipeline, FILLED[:20]), Marginal().fit(pipeline.predict, FILLED[:20])
-    row, S = FILLED[40:41], all_coalitions(3)
+    read = TreeModel().fit(pipeline, FILLED[:20])
+    enumerated = Marginal().fit(pipeline.predict, FILLED[:20])
+    row = FILLED[40:41]
+    S = all_coalitions(3)
     np.testing.assert_allclose(read.at(row)(S), enumerated.at(row)(S))
 
 
 def test_values_that_become_too_large_are_refused_as_those_of_the_pipeline():
-    front = make_column_transformer((OneHotEncoder(), ["size"]), (FunctionTransformer(np.exp2), ["rooms"]))
+    front = make_column_transformer(
+        (OneHotEncoder(), ["size"]), (FunctionTransformer(np.exp2), ["rooms"])
+    )
     pipeline = make_pipeline(front, light()).fit(FRAME, TARGET)
     explainer = ws.Explainer(pipeline, FRAME[:100], game="tree_path", progress=False)
     with pytest.raises(ValueError, match="The pipeline turns a value into"):

@@ -29,7 +29,8 @@ def test_polars_categories_are_ranked_as_pandas_ones():
 
 
 def test_ranks_follow_the_weights_of_rows():
-    column, f = ["a", "a", "b"], [0.0, 10.0, 4.0]
+    column = ["a", "a", "b"]
+    f = [0.0, 10.0, 4.0]
     assert encoded(column, f, [1, 1, 1])[1].tolist() == [1.0, 1.0, 0.0]
     assert encoded(column, f, [9, 1, 1])[1].tolist() == [0.0, 0.0, 1.0]
 
@@ -52,13 +53,16 @@ def test_a_missing_value_is_below_all_others_and_no_nan_is_left():
     assert encoding(pd.DataFrame({"a": ["new"]}))[0, 0] != numbers[1]
 
 
-@pytest.mark.parametrize("column", [[True, False, None], pd.array([1, 0, None], dtype="Int64"), [1.0, 0.0, np.nan]])
+@pytest.mark.parametrize(
+    "column", [[True, False, None], pd.array([1, 0, None], dtype="Int64"), [1.0, 0.0, np.nan]]
+)
 def test_booleans_and_numbers_stay_what_they_are(column):
     assert encoded(column, [1.0, 2.0, 3.0])[1].tolist() == [1.0, 0.0, -1.0]
 
 
 def cross_fitted(column, f, seed=0):
-    """The column as ranks, and as the trees learn from it; each row is a row of its own unless its number is."""
+    """The column as ranks, and as the trees learn from it; each row is a row of its own unless its
+    number is."""
     table = as_table(pd.DataFrame({"a": column, "row": np.asarray(f, dtype=float)}))
     f = np.asarray(f, dtype=float)[:, None]
     encoding = Encoding.of(table, f)
@@ -75,7 +79,9 @@ def test_categories_with_many_rows_keep_their_ranks_to_learn_from():
 def test_the_place_of_a_rare_category_says_nothing_about_the_rows_own_prediction():
     rng = np.random.default_rng(0)
     f = rng.normal(size=600)
-    ranks, learned = cross_fitted([f"c{i % 200}" for i in range(600)], f)  # three rows each, and no effect
+    ranks, learned = cross_fitted(
+        [f"c{i % 200}" for i in range(600)], f
+    )  # three rows each, and no effect
     assert np.corrcoef(ranks, f)[0, 1] > 0.5
     assert abs(np.corrcoef(learned, f)[0, 1]) < 0.1
 
@@ -89,7 +95,8 @@ def test_a_category_with_one_row_is_learned_from_as_never_seen():
 
 
 def test_copies_of_one_row_are_one_row():
-    common, f = ["a"] * 20 + ["b"] * 20, np.arange(40.0)
+    common = ["a"] * 20 + ["b"] * 20
+    f = np.arange(40.0)
     _, learned = cross_fitted([*common, *["alone"] * 30], [*f, *[99.0] * 30])
     assert set(learned[40:]) == {1.5}
 

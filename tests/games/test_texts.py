@@ -1,4 +1,5 @@
-"""LightGBM's text of trees: what LightGBM writes is read as it is, and what is damaged is told before it is read."""
+"""LightGBM's text of trees: what LightGBM writes is read as it is, and what is damaged is told
+before it is read."""
 
 import json
 import re
@@ -41,7 +42,9 @@ def on_categories():
 
 def of_own_objective():
     def loss(predictions, data):
-        return predictions - np.repeat(data.get_label()[:, None], 2, axis=1), np.ones_like(predictions)
+        return predictions - np.repeat(data.get_label()[:, None], 2, axis=1), np.ones_like(
+            predictions
+        )
 
     return booster(objective=loss, num_class=2), MANY_HOLES
 
@@ -52,14 +55,23 @@ REAL = {
     "zero as missing": lambda: (booster(zero_as_missing=True), np.where(X > 0, X, 0.0)),
     "two leaves": lambda: (booster(num_leaves=2), X),
     "categories": on_categories,
-    "linear leaves": lambda: (booster(X, linear_tree=True, data={"params": {"linear_tree": True}}), X),
+    "linear leaves": lambda: (
+        booster(X, linear_tree=True, data={"params": {"linear_tree": True}}),
+        X,
+    ),
     "dart": lambda: (booster(boosting="dart", drop_rate=0.9, trees=8), X),
     "random forest": lambda: (booster(boosting="rf", bagging_freq=1, bagging_fraction=0.6), X),
     "binary": lambda: (booster(target=Y > 0, objective="binary", scale_pos_weight=2.0), X),
     "multiclass": lambda: (booster(target=CLASSES, objective="multiclass", num_class=3), X),
     "one against all": lambda: (booster(target=CLASSES, objective="multiclassova", num_class=3), X),
-    "a class that is always there": lambda: (booster(target=CLASSES * 0, objective="multiclass", num_class=2), X),
-    "ranking": lambda: (booster(target=CLASSES, objective="lambdarank", data={"group": [20] * 10}), X),
+    "a class that is always there": lambda: (
+        booster(target=CLASSES * 0, objective="multiclass", num_class=2),
+        X,
+    ),
+    "ranking": lambda: (
+        booster(target=CLASSES, objective="lambdarank", data={"group": [20] * 10}),
+        X,
+    ),
     "constant": lambda: (booster(target=np.ones(200)), X),
     "own objective": of_own_objective,
     "monotone": lambda: (booster(monotone_constraints=[1, -1, 0, 0]), X),
@@ -68,7 +80,10 @@ REAL = {
     "names": lambda: (booster(data={"feature_name": ["größe", "a=b", "c|d", "e"]}), X),
     "large numbers": lambda: (booster(X * 1e200, Y * 1e-20), X * 1e200),
     "infinite numbers": lambda: (booster(np.where(X > 1, np.inf, X), Y * 1e37), X),
-    "more parameters": lambda: (booster(metric=["l1", "l2"], interaction_constraints=[[0, 1], [2, 3]]), X),
+    "more parameters": lambda: (
+        booster(metric=["l1", "l2"], interaction_constraints=[[0, 1], [2, 3]]),
+        X,
+    ),
     "a thousand trees": lambda: (booster(trees=1000, num_leaves=4), X),
 }
 
@@ -81,7 +96,9 @@ def test_what_lightgbm_writes_is_loaded_as_it_is(tmp_path, name):
     assert facts.features == model.num_feature()
     assert facts.outputs == model.num_model_per_iteration()
     assert facts.numeric == (name not in ("categories", "linear leaves"))
-    np.testing.assert_array_equal(as_model_file(tmp_path / "m.txt").load().predict(rows), model.predict(rows))
+    np.testing.assert_array_equal(
+        as_model_file(tmp_path / "m.txt").load().predict(rows), model.predict(rows)
+    )
 
 
 def test_real_models_have_sets_of_categories_linear_leaves_and_constant_trees():
@@ -96,7 +113,9 @@ def test_a_text_with_windows_line_ends_or_without_sizes_is_loaded(tmp_path):
     text = model.model_to_string()
     for changed in (text.replace("\n", "\r\n"), re.sub(r"tree_sizes=.*\n", "", text)):
         (tmp_path / "m.txt").write_bytes(changed.encode())
-        np.testing.assert_array_equal(as_model_file(tmp_path / "m.txt").load().predict(X), model.predict(X))
+        np.testing.assert_array_equal(
+            as_model_file(tmp_path / "m.txt").load().predict(X), model.predict(X)
+        )
 
 
 def test_missing_values_go_left_or_right_and_are_none_zero_or_nan():
@@ -117,7 +136,9 @@ def chain(n, tree=None, head=None, tail=""):
         "leaf_value": [1.0] * n,
     } | (tree or {})
     lines = "\n".join(
-        f"{name}={' '.join(map(str, numbers))}" for name, numbers in fields.items() if numbers is not None
+        f"{name}={' '.join(map(str, numbers))}"
+        for name, numbers in fields.items()
+        if numbers is not None
     )
     block = f"Tree=0\n{lines}\n\n\n"
     first = {
@@ -139,7 +160,8 @@ def test_the_chain_is_a_model_of_lightgbm():
     text = chain(4, {"threshold": [-1, 0, 1], "leaf_value": [1, 2, 3, 4]})
     check_text(text)
     np.testing.assert_array_equal(
-        lightgbm.Booster(model_str=text).predict([[-2, 0], [-0.5, 0], [0.5, 0], [2, 0]]), [1, 2, 3, 4]
+        lightgbm.Booster(model_str=text).predict([[-2, 0], [-0.5, 0], [0.5, 0], [2, 0]]),
+        [1, 2, 3, 4],
     )
 
 
@@ -155,25 +177,46 @@ def test_the_deepest_leaf_has_500_splits_above_it():
     ("changed", "sentence"),
     [
         ({"left_child": [1, -2, -3], "right_child": [-1, 2, -4]}, None),
-        ({"left_child": [2, -1, -2], "right_child": [-4, -3, 1]}, None),  # a child that stands before its parent
-        ({"left_child": [-1, 1, -3], "right_child": [-2, 2, -4]}, "two parents|circle"),  # the second is its own child
+        (
+            {"left_child": [2, -1, -2], "right_child": [-4, -3, 1]},
+            None,
+        ),  # a child that stands before its parent
+        (
+            {"left_child": [-1, 1, -3], "right_child": [-2, 2, -4]},
+            "two parents|circle",
+        ),  # the second is its own child
         ({"left_child": [-1, -2, 1], "right_child": [2, -3, -4]}, None),
-        ({"left_child": [-1, 2, 1], "right_child": [-2, -3, -4]}, "no root leads to, or that run in a circle"),
+        (
+            {"left_child": [-1, 2, 1], "right_child": [-2, -3, -4]},
+            "no root leads to, or that run in a circle",
+        ),
         ({"left_child": [0, -2, -3], "right_child": [1, 2, -4]}, "root below another"),
         ({"left_child": [-1, -1, -3], "right_child": [1, 2, -4]}, "two parents"),
         ({"left_child": [-1, -2, -3], "right_child": [1, 2, 3]}, "children that do not exist"),
         ({"left_child": [-1, -2, -9], "right_child": [1, 2, -4]}, "children that do not exist"),
-        ({"left_child": [-1, -2, -(2**40)], "right_child": [1, 2, -4]}, "children that do not exist"),
+        (
+            {"left_child": [-1, -2, -(2**40)], "right_child": [1, 2, -4]},
+            "children that do not exist",
+        ),
         ({"left_child": [-1, -2, 10**17], "right_child": [1, 2, -4]}, "children that do not exist"),
         ({"left_child": [-1, -2, 10**30], "right_child": [1, 2, -4]}, "no number"),
         ({"left_child": [-1, -2, 1.5], "right_child": [1, 2, -4]}, "no number"),
         ({"left_child": [-1, -2], "right_child": [1, 2, -4]}, "holds 2 numbers where 3 are needed"),
         ({"left_child": None}, "`left_child` holds 0 numbers where 3 are needed"),
-        ({"left_child": ["-1 ", -3], "right_child": [1, 2, -4]}, "no number"),  # as many spaces as there should be
+        (
+            {"left_child": ["-1 ", -3], "right_child": [1, 2, -4]},
+            "no number",
+        ),  # as many spaces as there should be
         ({"left_child": ["-1", "", "-2-3"]}, "no number"),
         ({"decision_type": [2, 1, 2]}, "sets of categories that do not exist"),
-        ({"decision_type": [2, 1, 2], "num_cat": [1], "threshold": [1, 1, 1]}, "sets of categories that do not exist"),
-        ({"decision_type": [2, 1, 2], "num_cat": [1], "threshold": [1, 0, 1]}, "`cat_boundaries` holds 0"),
+        (
+            {"decision_type": [2, 1, 2], "num_cat": [1], "threshold": [1, 1, 1]},
+            "sets of categories that do not exist",
+        ),
+        (
+            {"decision_type": [2, 1, 2], "num_cat": [1], "threshold": [1, 0, 1]},
+            "`cat_boundaries` holds 0",
+        ),
         ({"decision_type": [2, 12, 2]}, "unknown kind"),
         ({"decision_type": [2, -2, 2]}, "unknown kind"),
         ({"decision_type": [2, 258, 2]}, "unknown kind"),
@@ -206,9 +249,18 @@ def test_the_deepest_leaf_has_500_splits_above_it():
         ({"num_leaves": [1], "num_cat": None, "leaf_value": [1]}, "`num_cat` is missing"),
         ({"num_cat": [-1]}, "`num_cat` must be a whole number"),
         ({"num_cat": [1]}, "`cat_boundaries` holds 0 numbers where 2"),
-        ({"num_cat": [1], "cat_boundaries": [0, 2], "cat_threshold": [1]}, "holds 1 numbers where 2"),
-        ({"num_cat": [1], "cat_boundaries": [0, 10**9], "cat_threshold": [1]}, "holds 1 numbers where 1000000000"),
-        ({"num_cat": [1], "cat_boundaries": [0, -1], "cat_threshold": [1]}, "holds 1 numbers where -1"),
+        (
+            {"num_cat": [1], "cat_boundaries": [0, 2], "cat_threshold": [1]},
+            "holds 1 numbers where 2",
+        ),
+        (
+            {"num_cat": [1], "cat_boundaries": [0, 10**9], "cat_threshold": [1]},
+            "holds 1 numbers where 1000000000",
+        ),
+        (
+            {"num_cat": [1], "cat_boundaries": [0, -1], "cat_threshold": [1]},
+            "holds 1 numbers where -1",
+        ),
         ({"num_cat": [2], "cat_boundaries": [0, 3, 1], "cat_threshold": [1]}, "follow each other"),
         ({"num_cat": [1], "cat_boundaries": [1, 1], "cat_threshold": [1]}, "follow each other"),
         ({"num_cat": [1], "cat_boundaries": [0, 1], "cat_threshold": [2**32]}, "follow each other"),
@@ -256,7 +308,9 @@ def test_damage_in_linear_leaves_is_told(changed, sentence):
     text = chain(2, LINEAR | changed)
     if sentence is None:
         check_text(text)
-        np.testing.assert_array_equal(lightgbm.Booster(model_str=text).predict([[0, 4], [1, 4]]), [3, 2])
+        np.testing.assert_array_equal(
+            lightgbm.Booster(model_str=text).predict([[0, 4], [1, 4]]), [3, 2]
+        )
         return
     with pytest.raises(ValueError, match=sentence):
         check_text(text)
@@ -269,9 +323,18 @@ def test_damage_in_linear_leaves_is_told(changed, sentence):
         ({"tree_sizes": "0 10"}, "tree_sizes"),
         ({"tree_sizes": 2**62}, "tree_sizes"),
         ({"tree_sizes": ""}, "tree_sizes"),
-        ({"num_class": 0, "num_tree_per_iteration": 0}, "`num_class` must be a whole number from 1 on"),
-        ({"num_tree_per_iteration": 0}, "`num_tree_per_iteration` must be a whole number from 1 on"),
-        ({"num_class": 10**8, "num_tree_per_iteration": 10**8}, "1 trees, which do not belong to 100000000 outputs"),
+        (
+            {"num_class": 0, "num_tree_per_iteration": 0},
+            "`num_class` must be a whole number from 1 on",
+        ),
+        (
+            {"num_tree_per_iteration": 0},
+            "`num_tree_per_iteration` must be a whole number from 1 on",
+        ),
+        (
+            {"num_class": 10**8, "num_tree_per_iteration": 10**8},
+            "1 trees, which do not belong to 100000000 outputs",
+        ),
         ({"num_class": 10**8}, "another than `num_class`"),
         ({"num_class": None}, "`num_class` must"),
         ({"objective": "multiclass num_class:100000000"}, "another number of classes"),
@@ -300,7 +363,13 @@ def test_damage_before_the_trees_is_told(changed, sentence):
 @pytest.mark.parametrize(
     ("tail", "sentence"),
     [
-        ("\nparameters:\n[boosting: gbdt]\n[data: ]\n\nend of parameters\n\npandas_categorical:null\n", None),
+        (
+            (
+                "\nparameters:\n[boosting: gbdt]\n[data: ]\n\nend of"
+                " parameters\n\npandas_categorical:null\n"
+            ),
+            None,
+        ),
         ('\npandas_categorical:[[1, 2], ["a"]]\n', None),
         ("\nparameters:\n[boosting]\nend of parameters\n", "parameters"),
         ("\nparameters:\n[:]\n", "parameters"),

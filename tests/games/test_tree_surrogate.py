@@ -43,15 +43,20 @@ def test_contributions_and_walks_equal_the_games_own_values():
 
 
 def test_a_value_is_what_the_booster_predicts_with_hidden_features_missing():
-    row, coalitions = rows(1, seed=2), all_coalitions(D)
+    row = rows(1, seed=2)
+    coalitions = all_coalitions(D)
     masked = np.where(coalitions, row, np.nan)
-    np.testing.assert_allclose(fitted().at(row)(coalitions), fitted().boosters[0].predict(masked), atol=1e-10)
+    np.testing.assert_allclose(
+        fitted().at(row)(coalitions), fitted().boosters[0].predict(masked), atol=1e-10
+    )
 
 
 def test_uniform_weights_add_up_to_the_gap_between_the_ends():
     explanation = ws.Explainer(f, rows(), game=fitted())(rows(20, seed=3))
     game_full = explanation.predictions + explanation.endpoint_gaps["full"]
-    np.testing.assert_allclose(explanation.shapley.sum(axis=1), game_full - explanation.base_values, atol=1e-9)
+    np.testing.assert_allclose(
+        explanation.shapley.sum(axis=1), game_full - explanation.base_values, atol=1e-9
+    )
 
 
 def test_it_learns_the_conditional_expectation():
@@ -76,12 +81,16 @@ def test_rows_in_blocks_in_threads_and_alone_give_the_same_numbers():
     alone = [ws.Explainer(f, rows(), game=fitted())(X[r : r + 1]) for r in range(5)]
     for name in ("values", "contributions", "scores", "curves"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-        np.testing.assert_array_equal(getattr(one, name)[:5], np.concatenate([getattr(a, name) for a in alone]))
+        np.testing.assert_array_equal(
+            getattr(one, name)[:5], np.concatenate([getattr(a, name) for a in alone])
+        )
 
 
 def test_contributions_that_are_not_kept_change_nothing_else():
     X = rows(10, seed=4)
-    kept, dropped = (ws.Explainer(f, rows(), game=fitted(), keep_contributions=k)(X) for k in (True, False))
+    kept, dropped = (
+        ws.Explainer(f, rows(), game=fitted(), keep_contributions=k)(X) for k in (True, False)
+    )
     assert dropped.contributions is None
     np.testing.assert_array_equal(kept.values, dropped.values)
     np.testing.assert_allclose(kept.shapley, kept.contributions.mean(axis=1), atol=1e-12)
@@ -113,7 +122,8 @@ def test_the_result_tells_how_well_the_game_fits():
 
 
 def test_quality_is_the_mean_squared_error_by_size():
-    game, truth = np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [0.0], [0.0]])
+    game = np.array([[1.0], [2.0], [3.0]])
+    truth = np.array([[1.0], [0.0], [0.0]])
     coalitions = np.array([[False, False], [True, False], [False, True]])
     quality = fit_quality(game, truth, coalitions, np.array([[0.0], [2.0]]), np.array([0.5, 0.5]))
     assert quality["held_out_error"] == pytest.approx(13 / 3)
@@ -173,7 +183,8 @@ def test_a_missing_value_is_information_and_not_a_hidden_feature():
     X[np.random.default_rng(1).random(1500) < 0.3, 0] = np.nan
     game = TreeSurrogate(n_jobs=1).fit(lambda rows: np.isnan(rows[:, 0]) * 1.0, X, 0)
     known = np.array([[True] + [False] * (D - 1), [False] * D])
-    with_hole, without = game.at(np.r_[np.nan, np.zeros(D - 1)])(known), game.at(np.zeros(D))(known)
+    with_hole = game.at(np.r_[np.nan, np.zeros(D - 1)])(known)
+    without = game.at(np.zeros(D))(known)
     assert with_hole[0] == pytest.approx(1.0, abs=0.05)
     assert without[0] == pytest.approx(0.0, abs=0.05)
     assert with_hole[1] == without[1] == pytest.approx(0.3, abs=0.1)
@@ -201,9 +212,16 @@ def test_a_frame_with_words_booleans_and_holes_is_learned():
     frame["colour"] = frame["colour"].astype("category")
 
     def model(rows):
-        return rows["colour"].map({"red": 2.0, "green": 0.0, "blue": -1.0}).astype(float) + rows["late"] * 1.0
+        return (
+            rows["colour"].map({"red": 2.0, "green": 0.0, "blue": -1.0}).astype(float)
+            + rows["late"] * 1.0
+        )
 
-    game = TreeSurrogate(n_jobs=1).fit(model, frame, 0).at({"size": np.nan, "colour": "red", "late": True})
+    game = (
+        TreeSurrogate(n_jobs=1)
+        .fit(model, frame, 0)
+        .at({"size": np.nan, "colour": "red", "late": True})
+    )
     assert game(np.array([[False, True, True]]))[0] == pytest.approx(3.0, abs=0.1)
     assert_reads_out(game)
 
@@ -239,7 +257,9 @@ def test_a_row_without_any_value_is_explained():
 
 
 def test_a_constant_model_has_no_contributions():
-    explanation = ws.Explainer(lambda X: np.full(len(X), 3.0), rows(50), game="tree_surrogate")(rows(3))
+    explanation = ws.Explainer(lambda X: np.full(len(X), 3.0), rows(50), game="tree_surrogate")(
+        rows(3)
+    )
     assert (explanation.contributions == 0).all()
     np.testing.assert_allclose(explanation.base_values, 3.0)
     assert set(explanation.weight_labels) == {"Beta(1,1)"}
@@ -264,5 +284,9 @@ def test_a_category_never_seen_stands_between_the_middle_ones_and_is_noted():
     explainer = ws.Explainer(model, frame, game=small())
     assert explainer.game.encoding(pd.DataFrame({"a": [1.0], "b": ["new"]}))[0, 1] == 1.5
     explanation = explainer(pd.DataFrame({"a": [1.0], "b": ["new"]}))
-    assert explanation.notes[0] == "Column 'b' holds categories that the background never saw: 'new'."
-    assert explanation.endpoint_gaps["full"][0] < -2.5  # the game stays in what it knows, and the gap says so
+    assert (
+        explanation.notes[0] == "Column 'b' holds categories that the background never saw: 'new'."
+    )
+    assert (
+        explanation.endpoint_gaps["full"][0] < -2.5
+    )  # the game stays in what it knows, and the gap says so

@@ -1,4 +1,5 @@
-"""Trees inside other estimators: read through exactly, or refused with a reason that the default tells in a note."""
+"""Trees inside other estimators: read through exactly, or refused with a reason that the default
+tells in a note."""
 
 import functools
 import pickle
@@ -29,7 +30,12 @@ from sklearn.ensemble import (
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, HalvingGridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    HalvingGridSearchCV,
+    RandomizedSearchCV,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import make_pipeline
@@ -58,17 +64,28 @@ TWO = (np.median(Y) < Y).astype(int)
 THREE = np.array(["low", "mid", "high"])[np.digitize(Y, np.quantile(Y, [0.3, 0.7]))]
 BOTH = np.c_[Y, -(Y**2)]
 LABELS = np.c_[TWO, X[:, 2] > 0, X[:, 0] > 0.3].astype(int)
-FRAME = pd.DataFrame(X, columns=list("abcd")).assign(town=RNG.choice(["Ulm", "Hof", "Bonn"], len(X)))
+FRAME = pd.DataFrame(X, columns=list("abcd")).assign(
+    town=RNG.choice(["Ulm", "Hof", "Bonn"], len(X))
+)
 S = all_coalitions(4)
 
 boosted = functools.partial(GradientBoostingRegressor, n_estimators=8, random_state=0)
 boosted_classes = functools.partial(GradientBoostingClassifier, n_estimators=6, random_state=0)
 forest = functools.partial(RandomForestRegressor, 4, max_depth=4, random_state=0)
-light = functools.partial(lightgbm.LGBMRegressor, n_estimators=8, num_leaves=7, n_jobs=1, verbose=-1)
-light_classes = functools.partial(lightgbm.LGBMClassifier, n_estimators=6, num_leaves=7, n_jobs=1, verbose=-1)
+light = functools.partial(
+    lightgbm.LGBMRegressor, n_estimators=8, num_leaves=7, n_jobs=1, verbose=-1
+)
+light_classes = functools.partial(
+    lightgbm.LGBMClassifier, n_estimators=6, num_leaves=7, n_jobs=1, verbose=-1
+)
 xgboosted = functools.partial(xgboost.XGBRegressor, n_estimators=8, max_depth=3, n_jobs=1)
 cats = functools.partial(
-    catboost.CatBoostRegressor, iterations=8, depth=4, verbose=0, allow_writing_files=False, thread_count=1
+    catboost.CatBoostRegressor,
+    iterations=8,
+    depth=4,
+    verbose=0,
+    allow_writing_files=False,
+    thread_count=1,
 )
 
 
@@ -85,7 +102,9 @@ def search(kind, model, name, **more):
 
 SEARCHES = {
     "grid": lambda: search(GridSearchCV, boosted(), "max_depth").fit(X, Y),
-    "random": lambda: search(RandomizedSearchCV, light(), "max_depth", n_iter=2, random_state=0).fit(X, Y),
+    "random": lambda: search(
+        RandomizedSearchCV, light(), "max_depth", n_iter=2, random_state=0
+    ).fit(X, Y),
     "halving": lambda: search(HalvingGridSearchCV, forest(), "max_depth", random_state=0).fit(X, Y),
     "random, over a pipeline": lambda: search(
         RandomizedSearchCV, piped(xgboosted()), "xgbregressor__max_depth", n_iter=2, random_state=0
@@ -102,13 +121,17 @@ def part(rows, where):
 
 
 def assert_enumerated(model, rows, f, **settings):
-    """The interventional game of the model is that of `f`, enumerated, at rows that the background lacks."""
+    """The interventional game of the model is that of `f`, enumerated, at rows that the background
+    lacks."""
     background = part(rows, slice(0, 25))
-    read, enumerated = TreeModel("interventional").fit(model, background), Marginal().fit(f, background)
+    read = TreeModel("interventional").fit(model, background)
+    enumerated = Marginal().fit(f, background)
     coalitions = all_coalitions(rows.shape[1])
     for r in (40, 41, 42):
         row = part(rows, slice(r, r + 1))
-        np.testing.assert_allclose(read.at(row)(coalitions), enumerated.at(row)(coalitions), **settings)
+        np.testing.assert_allclose(
+            read.at(row)(coalitions), enumerated.at(row)(coalitions), **settings
+        )
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -117,7 +140,8 @@ def test_a_search_is_read_as_the_estimator_that_it_found(name):
     rows = rows_for(model)
     assert_enumerated(model, rows, model.predict, rtol=1e-5)
     found, expected = (
-        ws.Explainer(one, rows[:60], progress=False)(rows[60:66]) for one in (model, model.best_estimator_)
+        ws.Explainer(one, rows[:60], progress=False)(rows[60:66])
+        for one in (model, model.best_estimator_)
     )
     assert found.game_info["game"] == "tree_path"
     assert not any("explain it" in note for note in found.notes)
@@ -136,7 +160,9 @@ def test_a_frozen_estimator_is_read_as_what_it_holds():
     assert_enumerated(frozen, X, frozen.predict, rtol=1e-9)
 
 
-@pytest.mark.parametrize("make", [boosted, forest, light, xgboosted, cats, HistGradientBoostingRegressor])
+@pytest.mark.parametrize(
+    "make", [boosted, forest, light, xgboosted, cats, HistGradientBoostingRegressor]
+)
 def test_the_regressors_of_several_outputs_are_outputs(make):
     model = MultiOutputRegressor(make()).fit(X, BOTH)
     assert_enumerated(model, X, model.predict, rtol=1e-5, atol=1e-4)
@@ -145,7 +171,9 @@ def test_the_regressors_of_several_outputs_are_outputs(make):
     np.testing.assert_allclose(explanation.predictions, model.predict(X[60:66]), rtol=1e-5)
     for o, inner in enumerate(model.estimators_):
         alone = ws.Explainer(inner, X[:60], game="tree_path", progress=False)(X[60:66])
-        np.testing.assert_allclose(explanation.contributions[..., o], alone.contributions, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            explanation.contributions[..., o], alone.contributions, rtol=1e-9, atol=1e-9
+        )
         one = ws.Explainer(model, X[:60], game="tree_path", outputs=o, progress=False)(X[60:66])
         np.testing.assert_allclose(one.contributions, alone.contributions, rtol=1e-9, atol=1e-9)
 
@@ -157,13 +185,17 @@ def test_pipelines_of_several_outputs_each_transform_the_rows():
 
 
 def test_a_pipeline_may_end_in_a_wrapper():
-    inner = TransformedTargetRegressor(MultiOutputRegressor(boosted()), transformer=StandardScaler())
+    inner = TransformedTargetRegressor(
+        MultiOutputRegressor(boosted()), transformer=StandardScaler()
+    )
     model = piped(inner).fit(FRAME, BOTH)
     assert_enumerated(model, FRAME, model.predict, rtol=1e-6)
 
 
 def test_cells_that_a_sparse_step_leaves_out_are_missing_to_xgboost_inside_a_wrapper_too():
-    front = make_column_transformer((OneHotEncoder(sparse_output=True), ["town"]), remainder="drop", sparse_threshold=1)
+    front = make_column_transformer(
+        (OneHotEncoder(sparse_output=True), ["town"]), remainder="drop", sparse_threshold=1
+    )
     model = make_pipeline(front, search(GridSearchCV, xgboosted(), "max_depth")).fit(
         FRAME, Y + 9 * (FRAME.town == "Ulm")
     )
@@ -188,7 +220,8 @@ def test_values_of_a_scaled_target_are_scaled_back(name, target):
     model = TransformedTargetRegressor(forest(), **LINEAR[name]).fit(X, target)
     assert_enumerated(model, X, model.predict, rtol=1e-9)
     path = TreeModel("path").fit(model, X[:20])
-    values, inner = path.at(X[30])(S), TreeModel("path").fit(model.regressor_, X[:20]).at(X[30])(S)
+    values = path.at(X[30])(S)
+    inner = TreeModel("path").fit(model.regressor_, X[:20]).at(X[30])(S)
     expected = model.transformer_.inverse_transform(inner.reshape(len(S), -1)).reshape(inner.shape)
     np.testing.assert_allclose(values, expected, rtol=1e-9)
     assert path.info["space"] == "value"
@@ -218,7 +251,9 @@ def test_a_regressor_with_a_link_of_its_own_is_not_scaled():
 
 def test_one_class_against_the_rest_of_two_is_the_classifier_itself():
     model = OneVsRestClassifier(boosted_classes()).fit(X, TWO)
-    assert_enumerated(model, X, lambda rows: logit(model.predict_proba(rows)[:, 1]), rtol=1e-6, atol=1e-9)
+    assert_enumerated(
+        model, X, lambda rows: logit(model.predict_proba(rows)[:, 1]), rtol=1e-6, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("make", [boosted_classes, light_classes, HistGradientBoostingClassifier])
@@ -230,9 +265,16 @@ def test_classes_against_the_rest_are_margins_that_share_out_the_probability(mak
 
     assert_enumerated(model, X, margins, rtol=1e-6, atol=1e-8)
     explanation = ws.Explainer(model, X[:90], progress=False)(X[90:96])
-    assert (explanation.game_info["game"], explanation.game_info["space"]) == ("tree_path", "margin")
-    np.testing.assert_allclose(explanation.judge_predictions, model.predict_proba(X[90:96]), rtol=1e-6)
-    shares = expit(explanation.predictions) / expit(explanation.predictions).sum(axis=1, keepdims=True)
+    assert (explanation.game_info["game"], explanation.game_info["space"]) == (
+        "tree_path",
+        "margin",
+    )
+    np.testing.assert_allclose(
+        explanation.judge_predictions, model.predict_proba(X[90:96]), rtol=1e-6
+    )
+    shares = expit(explanation.predictions) / expit(explanation.predictions).sum(
+        axis=1, keepdims=True
+    )
     np.testing.assert_allclose(shares, explanation.judge_predictions, rtol=1e-6)
 
 
@@ -244,7 +286,9 @@ def test_an_explainer_of_classes_against_the_rest_is_kept_in_files(tmp_path):
     np.testing.assert_array_equal(again(X[90:96]).values, explainer(X[90:96]).values)
 
 
-@pytest.mark.parametrize("make", [boosted_classes, functools.partial(DecisionTreeClassifier, max_depth=3)])
+@pytest.mark.parametrize(
+    "make", [boosted_classes, functools.partial(DecisionTreeClassifier, max_depth=3)]
+)
 def test_labels_are_outputs_each_by_itself(make):
     model = OneVsRestClassifier(make()).fit(X, LABELS)
     raw = logit if make is boosted_classes else np.asarray
@@ -252,8 +296,12 @@ def test_labels_are_outputs_each_by_itself(make):
 
 
 def test_probabilities_that_are_divided_by_their_sum_are_refused():
-    model = OneVsRestClassifier(RandomForestClassifier(3, max_depth=3, random_state=0)).fit(X, THREE)
-    with pytest.raises(UnreadableModel, match="divides the probability of each class by the sum of all"):
+    model = OneVsRestClassifier(RandomForestClassifier(3, max_depth=3, random_state=0)).fit(
+        X, THREE
+    )
+    with pytest.raises(
+        UnreadableModel, match="divides the probability of each class by the sum of all"
+    ):
         TreeModel().fit(model, X[:20])
 
 
@@ -266,19 +314,27 @@ def categories(rows):
     numbers = rng.normal(size=(rows, 2))
     numbers[rng.random(numbers.shape) < 0.1] = np.nan
     frame = pd.DataFrame(numbers, columns=["a", "b"])
-    frame.insert(1, "town", pd.Categorical(rng.choice(["Ulm", "Hof", "Bonn", "Köln", "Jena", None], rows)))
+    frame.insert(
+        1, "town", pd.Categorical(rng.choice(["Ulm", "Hof", "Bonn", "Köln", "Jena", None], rows))
+    )
     frame["floor"] = pd.Categorical(rng.choice([3.0, 7.0, 40.0, 41.0], rows))
-    codes = frame.assign(town=frame["town"].cat.codes.replace(-1, np.nan) * 3, floor=frame["floor"].astype(float))
+    codes = frame.assign(
+        town=frame["town"].cat.codes.replace(-1, np.nan) * 3, floor=frame["floor"].astype(float)
+    )
     return frame, codes.to_numpy(dtype=float)
 
 
 TABLES = dict(zip(("frame", "array"), categories(300), strict=True))
-SUM = np.nan_to_num(TABLES["array"]) @ [1, 0.2, 1, 0.1] + 2 * np.isin(TABLES["array"][:, 1], [0.0, 9.0])
+SUM = np.nan_to_num(TABLES["array"]) @ [1, 0.2, 1, 0.1] + 2 * np.isin(
+    TABLES["array"][:, 1], [0.0, 9.0]
+)
 
 
 def histograms(kind, table, target):
     chosen = "from_dtype" if isinstance(table, pd.DataFrame) else [1, 3]
-    return kind(max_iter=12, min_samples_leaf=4, categorical_features=chosen, random_state=0).fit(table, target)
+    return kind(max_iter=12, min_samples_leaf=4, categorical_features=chosen, random_state=0).fit(
+        table, target
+    )
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -304,7 +360,9 @@ def test_unknown_and_missing_categories_go_where_the_library_sends_them(name):
     else:
         rows[:, 1] = [99.0, -1.0, 1.0, 0.5, 300.0] * 2 + [np.nan] * 10 + [3.0] * 10
     read = TreeModel().fit(model, rows).read
-    np.testing.assert_allclose(read.ensembles[0].predict(read.encode(rows)), model.predict(rows), rtol=1e-12)
+    np.testing.assert_allclose(
+        read.ensembles[0].predict(read.encode(rows)), model.predict(rows), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -327,13 +385,21 @@ def test_a_sum_of_catboost_models_is_read(target, space):
     quiet = {"verbose": 0, "allow_writing_files": False, "thread_count": 1, "iterations": 5}
     models = [kind(depth=depth, **quiet).fit(X, target) for depth in (2, 4)]
     total = catboost.sum_models(models, weights=[0.5, 2.0])
-    assert_enumerated(total, X, lambda rows: total.predict(rows, prediction_type="RawFormulaVal"), rtol=1e-9, atol=1e-9)
+    assert_enumerated(
+        total,
+        X,
+        lambda rows: total.predict(rows, prediction_type="RawFormulaVal"),
+        rtol=1e-9,
+        atol=1e-9,
+    )
     explanation = ws.Explainer(total, X[:60], progress=False)(X[60:64])
     assert (explanation.game_info["game"], explanation.game_info["space"]) == ("tree_path", space)
 
 
 def with_text():
-    frame = FRAME.assign(words=RNG.choice(["good view", "bad view", "quiet", "loud but good"], len(X)))
+    frame = FRAME.assign(
+        words=RNG.choice(["good view", "bad view", "quiet", "loud but good"], len(X))
+    )
     pool = catboost.Pool(frame.drop(columns="town"), Y, text_features=["words"])
     return cats().fit(pool), frame.drop(columns="town")
 
@@ -383,14 +449,26 @@ UNREAD = {
         lambda: CalibratedClassifierCV(boosted_classes(), cv=2).fit(X, TWO),
         "CalibratedClassifierCV cannot",
     ),
-    "isolation": (lambda: IsolationForest(n_estimators=5, random_state=0).fit(X), "curve of a row's mean depth"),
+    "isolation": (
+        lambda: IsolationForest(n_estimators=5, random_state=0).fit(X),
+        "curve of a row's mean depth",
+    ),
     "stacking": (
         lambda: StackingRegressor([("a", boosted())], LinearRegression(), cv=2).fit(X, Y),
         "another model makes",
     ),
-    "voting": (lambda: VotingRegressor([("a", LinearRegression()), ("b", forest())]).fit(X, Y), "mean of several"),
-    "bagging": (lambda: BaggingRegressor(n_estimators=3, random_state=0).fit(X, Y), "mean of several"),
-    "adaboost": (lambda: AdaBoostRegressor(n_estimators=3, random_state=0).fit(X, Y), "weighted median"),
+    "voting": (
+        lambda: VotingRegressor([("a", LinearRegression()), ("b", forest())]).fit(X, Y),
+        "mean of several",
+    ),
+    "bagging": (
+        lambda: BaggingRegressor(n_estimators=3, random_state=0).fit(X, Y),
+        "mean of several",
+    ),
+    "adaboost": (
+        lambda: AdaBoostRegressor(n_estimators=3, random_state=0).fit(X, Y),
+        "weighted median",
+    ),
     "chain": (lambda: RegressorChain(boosted()).fit(X, BOTH), "predicted from earlier ones"),
     "logarithm": (
         lambda: TransformedTargetRegressor(boosted(), func=np.log, inverse_func=np.exp).fit(X, Y),
@@ -398,14 +476,25 @@ UNREAD = {
     ),
     "a wrapper in a wrapper": (
         lambda: search(
-            GridSearchCV, TransformedTargetRegressor(boosted(), transformer=PowerTransformer()), "regressor__max_depth"
+            GridSearchCV,
+            TransformedTargetRegressor(boosted(), transformer=PowerTransformer()),
+            "regressor__max_depth",
         ).fit(X, Y),
         "TransformedTargetRegressor cannot be read exactly",
     ),
     "linear trees": (lambda: light(linear_tree=True).fit(X, Y), "LightGBM's linear trees"),
-    "own wrapper": (lambda: Own(boosted()).fit(X, Y), "The trees inside Own cannot be read exactly"),
-    "own subclass": (lambda: Clipped(n_estimators=5, n_jobs=1, verbose=-1).fit(X, Y), "`predict` of its own"),
-    "behind a pipeline": (lambda: make_pipeline(StandardScaler(), Own(boosted())).fit(X, Y), "The trees inside Own"),
+    "own wrapper": (
+        lambda: Own(boosted()).fit(X, Y),
+        "The trees inside Own cannot be read exactly",
+    ),
+    "own subclass": (
+        lambda: Clipped(n_estimators=5, n_jobs=1, verbose=-1).fit(X, Y),
+        "`predict` of its own",
+    ),
+    "behind a pipeline": (
+        lambda: make_pipeline(StandardScaler(), Own(boosted())).fit(X, Y),
+        "The trees inside Own",
+    ),
 }
 
 
@@ -447,7 +536,9 @@ def test_trees_that_are_overridden_by_a_function_are_told_in_a_note():
 
 def test_categories_of_catboost_are_told_in_a_note():
     frame = FRAME.assign(town=FRAME["town"].where(X[:, 0] > 0, "Köln"))
-    model = cats(cat_features=["town"], one_hot_max_size=1).fit(frame, Y + 20 * (frame["town"] == "Ulm"))
+    model = cats(cat_features=["town"], one_hot_max_size=1).fit(
+        frame, Y + 20 * (frame["town"] == "Ulm")
+    )
     (note,) = [note for note in auto(model, frame)(frame[50:52]).notes if "explain it" in note]
     assert "categories" in note
 
@@ -460,7 +551,9 @@ def test_categories_of_catboost_are_told_in_a_note():
         lambda: VotingRegressor([("a", LinearRegression())]).fit(X, Y),
         lambda: make_pipeline(SelectFromModel(forest()), LinearRegression()).fit(X, Y),
         lambda: GridSearchCV(
-            make_pipeline(LinearRegression()), {"linearregression": [boosted(), LinearRegression()]}, cv=2
+            make_pipeline(LinearRegression()),
+            {"linearregression": [boosted(), LinearRegression()]},
+            cv=2,
         ).fit(X, X @ np.arange(4.0)),
         lambda: light().fit(X, Y).predict,
         lambda: lambda rows: rows[:, 0],

@@ -1,4 +1,7 @@
-"""What all games share: the user's function as a game, checks and counts, one output of several, prefixes."""
+"""What all games share: the user's function as a game, checks and counts, one output of several,
+prefixes."""
+
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -43,7 +46,9 @@ def test_a_game_that_returns_another_length_is_refused():
 def test_a_game_that_changes_its_number_of_outputs_is_refused():
     game = checked(FunctionGame(lambda coalitions: np.zeros((len(coalitions), len(coalitions))), 2))
     game(ALL)
-    with pytest.raises(ValueError, match=r"outputs of shape \(3,\) where it returned \(4,\) before"):
+    with pytest.raises(
+        ValueError, match=r"outputs of shape \(3,\) where it returned \(4,\) before"
+    ):
         game(ALL[:3])
 
 
@@ -65,7 +70,9 @@ def test_what_cannot_be_called_is_no_game():
 
 
 def test_a_bare_function_is_told_how_to_become_a_game():
-    with pytest.raises(TypeError, match=r"needs an integer attribute `d`.*FunctionGame\(function, d\)"):
+    with pytest.raises(
+        TypeError, match=r"needs an integer attribute `d`.*FunctionGame\(function, d\)"
+    ):
         checked(lambda coalitions: coalitions.sum(axis=1))
 
 
@@ -74,12 +81,16 @@ def test_a_number_of_players_that_is_no_integer_is_refused(d):
     with pytest.raises(ValueError, match="`d` must be an integer of at least 1"):
         FunctionGame(lambda coalitions: coalitions.sum(axis=1), d)
     with pytest.raises(TypeError, match="integer attribute `d`"):
-        checked(type("Own", (), {"d": d, "__call__": lambda self, coalitions: coalitions.sum(axis=1)})())
+        checked(
+            type("Own", (), {"d": d, "__call__": lambda self, coalitions: coalitions.sum(axis=1)})()
+        )
 
 
 def test_a_game_without_players_is_refused():
     with pytest.raises(ValueError, match="at least one player"):
-        checked(type("Own", (), {"d": 0, "__call__": lambda self, coalitions: coalitions.sum(axis=1)})())
+        checked(
+            type("Own", (), {"d": 0, "__call__": lambda self, coalitions: coalitions.sum(axis=1)})()
+        )
 
 
 def test_prefixes_grow_one_player_at_a_time():
@@ -111,19 +122,27 @@ def test_a_checked_game_does_not_invent_what_the_game_lacks():
 
 
 def test_one_bound_game_is_a_block_of_one_row_with_the_axis_of_outputs():
-    game, coalitions, orders = random_game(3), np.eye(3, dtype=bool), np.array([[2, 0, 1], [0, 1, 2]])
+    game = random_game(3)
+    coalitions = np.eye(3, dtype=bool)
+    orders = np.array([[2, 0, 1], [0, 1, 2]])
     block = GivenBlock.of(game)
     assert (block.d, block.n) == (3, 1)
     np.testing.assert_array_equal(block.values(coalitions), game(coalitions)[None, :, None])
-    np.testing.assert_array_equal(block.along(orders[None]), curves.along(game, orders)[None, ..., None])
+    np.testing.assert_array_equal(
+        block.along(orders[None]), curves.along(game, orders)[None, ..., None]
+    )
     np.testing.assert_array_equal(block.ends()[0, :, 0], [game.values[0], game.values[-1]])
 
 
 def test_one_output_of_a_block_is_a_block():
-    game, coalitions, orders = random_game(3, outputs=(2,)), np.eye(3, dtype=bool), np.array([[2, 0, 1]])
+    game = random_game(3, outputs=(2,))
+    coalitions = np.eye(3, dtype=bool)
+    orders = np.array([[2, 0, 1]])
     block = GivenBlock.of(game).output(1)
     np.testing.assert_array_equal(block.values(coalitions)[0], game(coalitions)[:, [1]])
-    np.testing.assert_array_equal(block.along(orders[None])[0], curves.along(game, orders)[..., [1]])
+    np.testing.assert_array_equal(
+        block.along(orders[None])[0], curves.along(game, orders)[..., [1]]
+    )
 
 
 def test_one_output_of_a_block_keeps_the_games_own_walk():
@@ -132,7 +151,9 @@ def test_one_output_of_a_block_keeps_the_games_own_walk():
 
 
 def test_a_block_of_one_row_is_shown_without_the_axis_where_there_is_one_output():
-    game, coalitions, orders = random_game(3), np.eye(3, dtype=bool), np.array([[2, 0, 1]])
+    game = random_game(3)
+    coalitions = np.eye(3, dtype=bool)
+    orders = np.array([[2, 0, 1]])
     shown = WalkingGame(GivenBlock.of(game), axis=False)
     np.testing.assert_array_equal(shown(coalitions), game(coalitions))
     np.testing.assert_array_equal(shown.along(orders), curves.along(game, orders))
@@ -154,7 +175,9 @@ def test_a_function_of_rows_makes_one_game_for_each_row():
 
 def test_a_fitted_game_of_ones_own_tells_what_it_knows():
     class Mine:
-        info, output_names, mean_prediction = {"game": "mine"}, ("price",), 7.0
+        info: ClassVar = {"game": "mine"}
+        output_names = ("price",)
+        mean_prediction = 7.0
 
         def at(self, row):
             return additive(row[0]).game
@@ -163,7 +186,11 @@ def test_a_fitted_game_of_ones_own_tells_what_it_knows():
             return rows.sum(axis=1) + 1
 
     fitted = as_fitted(Mine(), as_table(np.zeros((1, 2))))
-    assert (fitted.info, fitted.output_names, fitted.mean_prediction) == ({"game": "mine"}, ("price",), 7)
+    assert (fitted.info, fitted.output_names, fitted.mean_prediction) == (
+        {"game": "mine"},
+        ("price",),
+        7,
+    )
     assert fitted.predict(np.array([[1.0, 2.0]])).tolist() == [4]
     assert as_fitted(fitted, as_table(np.zeros((1, 2)))) is fitted
 

@@ -1,4 +1,5 @@
-"""Random ensembles, what they predict by the plainest walk one can write, and how games on them are read out."""
+"""Random ensembles, what they predict by the plainest walk one can write, and how games on them are
+read out."""
 
 from __future__ import annotations
 
@@ -24,8 +25,15 @@ def assert_reads_out(game, seed=0):
 
 
 def random_tree(rng, d, depth):
-    """A tree that repeats columns, splits on categories, treats zero as missing, and has empty branches."""
-    left, right, column, threshold, nan_left, value, cover = [], [], [], [], [], [], []
+    """A tree that repeats columns, splits on categories, treats zero as missing, and has empty
+    branches."""
+    left = []
+    right = []
+    column = []
+    threshold = []
+    nan_left = []
+    value = []
+    cover = []
     categories = {}
     waiting = [(0, 100.0)]
     while len(left) < len(waiting):
@@ -47,7 +55,9 @@ def random_tree(rng, d, depth):
         cover.append(weight)
     zero_missing = rng.random(len(left)) < 0.2
     side = bool(rng.random() < 0.5)
-    return Tree(left, right, column, threshold, nan_left, value, cover, zero_missing, categories, side)
+    return Tree(
+        left, right, column, threshold, nan_left, value, cover, zero_missing, categories, side
+    )
 
 
 def random_ensemble(rng, d, depth, trees=3):
@@ -77,7 +87,11 @@ def reference_value(ensemble, x, known=None):
             return ensemble.nan_left[node]
         if slot >= 0:
             words = ensemble.cat_words[ensemble.cat_start[slot] : ensemble.cat_start[slot + 1]]
-            member = v >= 0 and v < 32 * len(words) and bool(int(words[int(v) // 32]) >> (int(v) % 32) & 1)
+            member = (
+                v >= 0
+                and v < 32 * len(words)
+                and bool(int(words[int(v) // 32]) >> (int(v) % 32) & 1)
+            )
             return member == ensemble.member_left[slot]
         if ensemble.zero_missing[node] and v == 0:
             return ensemble.nan_left[node]

@@ -30,7 +30,9 @@ def polars_frame():
 # what the model sees ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.int8, np.uint8, bool])
+@pytest.mark.parametrize(
+    "dtype", [np.float64, np.float32, np.float16, np.int64, np.int8, np.uint8, bool]
+)
 def test_an_array_keeps_its_dtype(dtype):
     table = as_table(np.array([[0, 1], [1, 1]], dtype=dtype))
     row = table.align(np.array([1, 0], dtype=dtype))
@@ -55,7 +57,9 @@ def test_a_value_too_large_for_half_precision_stays_what_it_is():
     assert as_table(np.ones((1, 1), dtype=np.float16)).align([[1e6]]).tolist() == [[1e6]]
 
 
-@pytest.mark.parametrize("X", [np.zeros((4, 6))[::2, ::3], np.asfortranarray(np.ones((3, 2))), np.ones((2, 2))[::-1]])
+@pytest.mark.parametrize(
+    "X", [np.zeros((4, 6))[::2, ::3], np.asfortranarray(np.ones((3, 2))), np.ones((2, 2))[::-1]]
+)
 def test_arrays_of_any_layout_are_taken(X):
     np.testing.assert_array_equal(as_table(X).data, X)
     assert as_table(X).data.flags.c_contiguous
@@ -65,7 +69,11 @@ def test_read_only_arrays_are_taken():
     X = np.arange(6.0).reshape(3, 2)
     X.flags.writeable = False
     table = as_table(X)
-    assert mixed_rows(table, table.align(X[:1]), np.array([[True, False]]), X).tolist() == [[0, 1], [0, 3], [0, 5]]
+    assert mixed_rows(table, table.align(X[:1]), np.array([[True, False]]), X).tolist() == [
+        [0, 1],
+        [0, 3],
+        [0, 5],
+    ]
 
 
 def test_a_generated_frame_is_mixed_without_a_change_of_dtype():
@@ -75,8 +83,11 @@ def test_a_generated_frame_is_mixed_without_a_change_of_dtype():
     mixed = mixed_rows(table, table.align(frame.iloc[[7]]), known, frame)
     assert mixed.dtypes.tolist() == frame.dtypes.tolist()
     for c, name in enumerate(frame.columns):
-        row, hidden = column_of(frame, c)[7], column_of(frame, c)
-        expected = np.concatenate([np.full(len(frame), row, hidden.dtype) if k else hidden for k in known[:, c]])
+        row = column_of(frame, c)[7]
+        hidden = column_of(frame, c)
+        expected = np.concatenate(
+            [np.full(len(frame), row, hidden.dtype) if k else hidden for k in known[:, c]]
+        )
         assert list(map(str, column_of(mixed, c))) == list(map(str, expected)), name
 
 
@@ -128,7 +139,11 @@ def test_the_typical_row_of_a_polars_frame_has_means_and_modes():
 
 
 def every_kind():
-    return {"numpy": np.array([[1.0, 0.0], [np.nan, 2.0]]), "pandas": generated(20), "polars": polars_frame()}
+    return {
+        "numpy": np.array([[1.0, 0.0], [np.nan, 2.0]]),
+        "pandas": generated(20),
+        "polars": polars_frame(),
+    }
 
 
 @pytest.mark.parametrize("name", every_kind())
@@ -145,7 +160,10 @@ def test_parts_of_a_table_are_joined_to_the_same_table(name):
     ("parts", "said"),
     [
         ([np.ones((1, 2)), np.ones((1, 3))], "all arrays, or all frames, with the same columns"),
-        ([np.ones((1, 1)), pd.DataFrame({"a": [1.0]})], "all arrays, or all frames, with the same columns"),
+        (
+            [np.ones((1, 1)), pd.DataFrame({"a": [1.0]})],
+            "all arrays, or all frames, with the same columns",
+        ),
         ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]})], "different columns"),
     ],
 )
@@ -164,16 +182,33 @@ def test_tables_are_compared_to_the_bit():
         assert not equal(zero, minus)
         assert not equal(zero, zero.astype(np.float32))
     frame = pd.DataFrame({"a": [1.0, 2.0]})
-    for other in (frame.set_axis([5, 6]), frame.rename(columns={"a": "b"}), frame.rename_axis("i"), frame[:1]):
+    for other in (
+        frame.set_axis([5, 6]),
+        frame.rename(columns={"a": "b"}),
+        frame.rename_axis("i"),
+        frame[:1],
+    ):
         assert not kind_of(frame).equal(frame, other)
-    assert not kind_of(polars_frame()).equal(polars_frame(), polars_frame().cast({"single": pl.Float64}))
+    assert not kind_of(polars_frame()).equal(
+        polars_frame(), polars_frame().cast({"single": pl.Float64})
+    )
 
 
 def test_columns_of_every_kind_are_shown_as_series():
     assert kind_of(np.eye(2)).series(np.eye(2), 1).tolist() == [0.0, 1.0]
     assert kind_of(generated()).series(generated(), 7).dtype == "category"
-    assert kind_of(polars_frame()).series(polars_frame(), 6).tolist() == ["low", "high", "low", "low"]
-    assert kind_of(polars_frame()).series(polars_frame(), 4).isna().tolist() == [False, False, True, False]
+    assert kind_of(polars_frame()).series(polars_frame(), 6).tolist() == [
+        "low",
+        "high",
+        "low",
+        "low",
+    ]
+    assert kind_of(polars_frame()).series(polars_frame(), 4).isna().tolist() == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 # by name, whatever the kind -----------------------------------------------------------------------
@@ -220,9 +255,20 @@ def test_mixed_rows_travel_between_pandas_and_polars():
 
 
 def test_a_row_as_a_dictionary_fits_a_polars_background():
-    row = {"size": None, "count": 3, "single": 0.1, "open": True, "city": "Hof", "kind": "green", "rank": "mid"}
+    row = {
+        "size": None,
+        "count": 3,
+        "single": 0.1,
+        "open": True,
+        "city": "Hof",
+        "kind": "green",
+        "rank": "mid",
+    }
     aligned = as_table(polars_frame()).align(row)
-    assert aligned.schema == {**polars_frame().schema, "single": pl.Float64}  # numbers are not rounded
+    assert aligned.schema == {
+        **polars_frame().schema,
+        "single": pl.Float64,
+    }  # numbers are not rounded
     assert aligned["single"].to_list() == [0.1]
 
 
@@ -236,19 +282,27 @@ def test_a_row_of_objects_fits_a_frame():
 @pytest.mark.parametrize("other", ["category", "string", object, "str"])
 def test_text_of_every_dtype_fits_text_of_every_other(dtype, other):
     background = pd.DataFrame({"city": pd.Series(["Bonn", "Ulm", None], dtype=dtype)})
-    aligned = as_table(background).align(pd.DataFrame({"city": pd.Series(["Ulm", None], dtype=other)}))
+    aligned = as_table(background).align(
+        pd.DataFrame({"city": pd.Series(["Ulm", None], dtype=other)})
+    )
     assert aligned["city"].dtype == background["city"].dtype
     assert column_of(aligned, 0).tolist() == ["Ulm", None]
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "int8", "Float64", "boolean", "bool", object])
-@pytest.mark.parametrize("row", [[[1.0]], {"a": 1.0}, pd.Series({"a": 1.0})], ids=["list", "dict", "series"])
-def test_numbers_without_a_dtype_of_their_column_take_the_backgrounds_where_it_holds_them(dtype, row):
+@pytest.mark.parametrize(
+    "row", [[[1.0]], {"a": 1.0}, pd.Series({"a": 1.0})], ids=["list", "dict", "series"]
+)
+def test_numbers_without_a_dtype_of_their_column_take_the_backgrounds_where_it_holds_them(
+    dtype, row
+):
     background = pd.DataFrame({"a": pd.Series([True, False], dtype=dtype)})
     assert as_table(background).align(row)["a"].dtype == background["a"].dtype
 
 
-@pytest.mark.parametrize("held", ["Int64", "int8", "Float32", "float32", "float16", "boolean", "bool"])
+@pytest.mark.parametrize(
+    "held", ["Int64", "int8", "Float32", "float32", "float16", "boolean", "bool"]
+)
 def test_numbers_of_a_frame_are_in_the_wider_of_both_dtypes(held):
     background = pd.DataFrame({"a": pd.Series([True, False], dtype=held)})
     row = pd.DataFrame({"a": [1.0]})
@@ -261,14 +315,18 @@ def test_a_hole_of_a_nullable_column_stays_one_beside_any_dtype(own):
     row = pd.DataFrame({"a": pd.array([None, 1], dtype=own)})
     for held in ("bool", "int8", "float32", "boolean", "Int8", "Float32"):
         table = as_table(pd.DataFrame({"a": pd.Series([1, 0], dtype=held)}))
-        mixed = table.mix_each(table.align(row), np.arange(2), np.array([[True], [False]]), table.data, np.arange(2))
+        mixed = table.mix_each(
+            table.align(row), np.arange(2), np.array([[True], [False]]), table.data, np.arange(2)
+        )
         assert mixed["a"].isna().tolist() == [True, False], held
         assert table.align(row)["a"].isna().tolist() == [True, False]
         assert mixed["a"].dtype != object
 
 
 def test_a_hole_among_integers_and_booleans_stays_a_hole():
-    background = pd.DataFrame({"a": [1, 2], "b": [True, False], "c": pd.array([1, 2], dtype="Int64")})
+    background = pd.DataFrame(
+        {"a": [1, 2], "b": [True, False], "c": pd.array([1, 2], dtype="Int64")}
+    )
     aligned = as_table(background).align(pd.DataFrame({"a": [None], "b": [None], "c": [None]}))
     assert aligned.isna().all(axis=None)
     assert aligned["c"].dtype == "Int64"
@@ -286,7 +344,9 @@ def test_text_never_seen_is_handed_on_and_noted():
     table = as_table(pd.DataFrame({"city": ["Bonn", "Ulm"]}))
     aligned = table.align({"city": "Hof"})
     assert aligned["city"].tolist() == ["Hof"]
-    assert table.unseen(aligned) == ("Column 'city' holds categories that the background never saw: 'Hof'.",)
+    assert table.unseen(aligned) == (
+        "Column 'city' holds categories that the background never saw: 'Hof'.",
+    )
     assert table.unseen(table.data) == ()
 
 
@@ -301,7 +361,10 @@ def test_a_polars_category_never_seen_is_handed_on_but_an_enum_cannot_hold_it():
     table = as_table(polars_frame())
     row = polars_frame()[:1].with_columns(pl.lit("green").alias("kind"))
     assert table.align(row)["kind"].to_list() == ["green"]
-    with pytest.raises(ValueError, match=r"'rank' that the background never saw: 'top'. Known: 'low', 'mid', 'high'"):
+    with pytest.raises(
+        ValueError,
+        match=r"'rank' that the background never saw: 'top'. Known: 'low', 'mid', 'high'",
+    ):
         table.align(polars_frame()[:1].with_columns(pl.lit("top").alias("rank")))
 
 
@@ -355,7 +418,9 @@ def test_columns_that_are_neither_numbers_nor_categories_are_refused(column, sai
 
 
 def test_mixed_types_are_refused_with_their_names():
-    with pytest.raises(TypeError, match=r"'a' of `background` holds mixed types \(int, str\).*pandas.to_numeric"):
+    with pytest.raises(
+        TypeError, match=r"'a' of `background` holds mixed types \(int, str\).*pandas.to_numeric"
+    ):
         as_table(pd.DataFrame({"a": [1, "x"]}, dtype=object))
 
 
@@ -374,7 +439,9 @@ def test_polars_dates_and_durations_are_refused_with_advice_that_works(value, nu
 
 @pytest.mark.parametrize("value", [[1, 2], {"a": 1}, b"x", object()])
 def test_polars_columns_that_are_neither_numbers_nor_categories_are_refused(value):
-    with pytest.raises(TypeError, match=r"'when' of `background` .* neither numbers nor categories"):
+    with pytest.raises(
+        TypeError, match=r"'when' of `background` .* neither numbers nor categories"
+    ):
         as_table(pl.DataFrame({"when": [value]}))
 
 
@@ -391,7 +458,12 @@ def test_an_array_of_dates_is_refused_with_advice():
 @pytest.mark.parametrize("big", [2**53 + 1, -(2**60)])
 def test_whole_numbers_that_floats_cannot_tell_apart_are_refused(big):
     frame = pd.DataFrame({"id": [1, big], "n": pd.array([1, big], dtype="Int64")})
-    for background in (frame[["id"]], frame[["n"]], pl.DataFrame({"id": [1, big]}), np.array([[1], [big]])):
+    for background in (
+        frame[["id"]],
+        frame[["n"]],
+        pl.DataFrame({"id": [1, big]}),
+        np.array([[1], [big]]),
+    ):
         with pytest.raises(ValueError, match=r"whole numbers of 2\^53 and beyond.*coarser unit"):
             as_table(background)
     with pytest.raises(ValueError, match=r"2\^53"):
@@ -400,13 +472,19 @@ def test_whole_numbers_that_floats_cannot_tell_apart_are_refused(big):
 
 @pytest.mark.parametrize("background", [pd.DataFrame({"a": [1.0]}), pl.DataFrame({"a": [1.0]})])
 def test_text_where_the_background_has_numbers_is_refused(background):
-    with pytest.raises(TypeError, match="Column 'a' of `X` holds 'x' where the background holds numbers"):
+    with pytest.raises(
+        TypeError, match="Column 'a' of `X` holds 'x' where the background holds numbers"
+    ):
         as_table(background).align({"a": "x"})
 
 
-@pytest.mark.parametrize("background", [pd.DataFrame({"a": ["x"]}, dtype="string"), pl.DataFrame({"a": ["x"]})])
+@pytest.mark.parametrize(
+    "background", [pd.DataFrame({"a": ["x"]}, dtype="string"), pl.DataFrame({"a": ["x"]})]
+)
 def test_numbers_where_the_background_has_text_are_refused(background):
-    with pytest.raises(TypeError, match="Column 'a' of `X` holds numbers where the background holds text"):
+    with pytest.raises(
+        TypeError, match="Column 'a' of `X` holds numbers where the background holds text"
+    ):
         as_table(background).align({"a": 1.0})
 
 
@@ -435,7 +513,9 @@ def test_groups_of_positions_cut_an_array_into_patches():
 
 
 def test_a_large_group_has_a_short_name():
-    assert as_table(np.zeros((1, 50)), groups=[range(50)]).player_names == ("x0 + x1 + x2 + 47 more",)
+    assert as_table(np.zeros((1, 50)), groups=[range(50)]).player_names == (
+        "x0 + x1 + x2 + 47 more",
+    )
 
 
 def test_a_group_must_be_a_list():

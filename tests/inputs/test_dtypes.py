@@ -1,4 +1,5 @@
-"""Whatever the dtypes of background and rows: no number of the user is rounded, and mixtures hold both exactly."""
+"""Whatever the dtypes of background and rows: no number of the user is rounded, and mixtures hold
+both exactly."""
 
 import itertools
 
@@ -26,25 +27,30 @@ NAMES = ["a", "b"]
 
 
 def dtypes_of(kind):
-    """What a kind of table has of numpy's dtypes: nullable and polars columns have no half precision."""
+    """What a kind of table has of numpy's dtypes: nullable and polars columns have no half
+    precision."""
     return [dtype for dtype in NUMPY if kind in ("numpy", "pandas") or dtype != "float16"]
 
 
 def nullable(dtype):
     """The name of pandas' nullable dtype."""
     return (
-        "boolean" if dtype == "bool" else dtype.replace("uint", "UInt").replace("int", "Int").replace("float", "Float")
+        "boolean"
+        if dtype == "bool"
+        else dtype.replace("uint", "UInt").replace("int", "Int").replace("float", "Float")
     )
 
 
 def numbers_of(dtype, holes=False):
-    """Numbers that a dtype holds, its largest and smallest below 2^53 among them, and holes where it has them."""
+    """Numbers that a dtype holds, its largest and smallest below 2^53 among them, and holes where
+    it has them."""
     kind = np.dtype(dtype).kind
     if kind == "b":
         numbers = st.booleans()
     elif kind in "iu":
         limits = np.iinfo(dtype)
-        least, most = max(limits.min, 1 - EXACT), min(limits.max, EXACT - 1)
+        least = max(limits.min, 1 - EXACT)
+        most = min(limits.max, EXACT - 1)
         numbers = st.integers(least, most) | st.sampled_from([least, most, 0, 1, 2])
     else:
         width = 8 * np.dtype(dtype).itemsize
@@ -56,17 +62,28 @@ def numbers_of(dtype, holes=False):
 
 
 def table(kind, columns, dtype):
-    """Columns of Python's numbers (None for a hole) as a table of one kind, all in one dtype of numpy."""
+    """Columns of Python's numbers (None for a hole) as a table of one kind, all in one dtype of
+    numpy."""
     if kind == "numpy":
         return np.array(columns, dtype=dtype).T
     if kind == "polars":
-        own = {name.lower(): getattr(pl, name) for name in dir(pl) if name.startswith(("Int", "UInt", "Float"))}
+        own = {
+            name.lower(): getattr(pl, name)
+            for name in dir(pl)
+            if name.startswith(("Int", "UInt", "Float"))
+        }
         held = own.get(dtype, pl.Boolean)
         if held == pl.Boolean:
-            columns = [[None if value is None else bool(value) for value in column] for column in columns]
-        return pl.DataFrame({name: pl.Series(column, dtype=held) for name, column in zip(NAMES, columns)})
+            columns = [
+                [None if value is None else bool(value) for value in column] for column in columns
+            ]
+        return pl.DataFrame(
+            {name: pl.Series(column, dtype=held) for name, column in zip(NAMES, columns)}
+        )
     held = dtype if kind == "pandas" else nullable(dtype)
-    return pd.DataFrame({name: pd.Series(column, dtype=held) for name, column in zip(NAMES, columns)})
+    return pd.DataFrame(
+        {name: pd.Series(column, dtype=held) for name, column in zip(NAMES, columns)}
+    )
 
 
 def cells(rows):
@@ -77,14 +94,21 @@ def cells(rows):
         found = [[rows.iloc[r, c] for c in range(rows.shape[1])] for r in range(len(rows))]
     else:
         found = [list(row) for row in rows]
-    return [[None if value is None or pd.isna(value) else np.asarray(value).item() for value in row] for row in found]
+    return [
+        [None if value is None or pd.isna(value) else np.asarray(value).item() for value in row]
+        for row in found
+    ]
 
 
 def floats(rows):
     """Any table as float64, holes as NaN."""
     if isinstance(rows, pl.DataFrame):
         return np.stack([column.cast(pl.Float64).to_numpy() for column in rows], axis=1)
-    return rows.to_numpy(dtype=float, na_value=np.nan) if isinstance(rows, pd.DataFrame) else rows.astype(float)
+    return (
+        rows.to_numpy(dtype=float, na_value=np.nan)
+        if isinstance(rows, pd.DataFrame)
+        else rows.astype(float)
+    )
 
 
 def columns_of(rows):
@@ -149,12 +173,15 @@ def test_a_model_that_works_in_the_dtype_of_its_rows_is_given_the_wider_one(pair
 def test_every_cell_of_a_mixture_is_exactly_that_of_the_row_or_of_the_background(pair, known):
     background, rows = pair
     known = np.array(known).reshape(4, 2)
-    which, whose = np.array([0, 1, 1, 0]), np.array([2, 0, 1, 1])
+    which = np.array([0, 1, 1, 0])
+    whose = np.array([2, 0, 1, 1])
     own = as_table(background)
     mixed = own.mix_each(own.align(rows), which, known, background, whose)
-    theirs, hidden = cells(rows), cells(background)
+    theirs = cells(rows)
+    hidden = cells(background)
     expected = [
-        [theirs[which[m]][c] if known[m, c] else hidden[whose[m]][c] for c in range(2)] for m in range(len(known))
+        [theirs[which[m]][c] if known[m, c] else hidden[whose[m]][c] for c in range(2)]
+        for m in range(len(known))
     ]
     assert cells(mixed) == expected
     assert isinstance(mixed, np.ndarray | pl.DataFrame) or object not in mixed.dtypes.tolist()
@@ -165,7 +192,11 @@ def test_every_cell_of_a_mixture_is_exactly_that_of_the_row_or_of_the_background
 @example(pair=[np.ones((3, 2), dtype=np.float16), np.array([[1e5, 0.1], [0.1, -1.0]])])
 def test_one_table_gives_the_same_numbers_in_every_form(pair):
     background, rows = pair
-    forms = [np.asarray, lambda X: pd.DataFrame(X, columns=NAMES), lambda X: pl.DataFrame(dict(zip(NAMES, X.T)))]
+    forms = [
+        np.asarray,
+        lambda X: pd.DataFrame(X, columns=NAMES),
+        lambda X: pl.DataFrame(dict(zip(NAMES, X.T))),
+    ]
     if np.float16 in (background.dtype, rows.dtype) and not hasattr(pl, "Float16"):
         forms = forms[:2]
     first = explained(in_double, background, rows)
@@ -176,10 +207,20 @@ def test_one_table_gives_the_same_numbers_in_every_form(pair):
 
 
 COUNTED = np.random.default_rng(0).integers(-300, 300, size=(600, 2)) + 2.0**24
-STEPS = COUNTED[:, 0] % 2 + (COUNTED[:, 1] > 2.0**24)  # single precision has even numbers alone here
-FINE = {"min_data_in_bin": 1, "max_bin": 1000, "min_data_in_leaf": 1, "num_leaves": 300, "num_threads": 1}
+STEPS = COUNTED[:, 0] % 2 + (
+    COUNTED[:, 1] > 2.0**24
+)  # single precision has even numbers alone here
+FINE = {
+    "min_data_in_bin": 1,
+    "max_bin": 1000,
+    "min_data_in_leaf": 1,
+    "num_leaves": 300,
+    "num_threads": 1,
+}
 BOOSTER = train({**FINE, "verbose": -1}, Lessons(COUNTED, STEPS), 3)
-HISTOGRAM = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=1, max_leaf_nodes=None).fit(COUNTED, STEPS)
+HISTOGRAM = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=1, max_leaf_nodes=None).fit(
+    COUNTED, STEPS
+)
 
 
 @settings(max_examples=40)
@@ -195,16 +236,23 @@ HISTOGRAM = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=1, max_le
 def test_trees_explain_the_prediction_of_the_users_rows(model, held, own, kinds, seed):
     rng = np.random.default_rng(seed)
     small = held in ("bool", "float16")
-    known = np.stack([rng.integers(0, 2, 3), rng.integers(0, 2, 3)]) if small else COUNTED[rng.integers(0, 600, 3)].T
+    known = (
+        np.stack([rng.integers(0, 2, 3), rng.integers(0, 2, 3)])
+        if small
+        else COUNTED[rng.integers(0, 600, 3)].T
+    )
     if held == "float16" and kinds[0] in ("nullable", "polars"):
         held = "float32"
     background = table(kinds[0], known.astype(held).tolist(), held)
     rows = table(kinds[1], COUNTED[rng.integers(0, 600, 4)].T.astype(own).tolist(), own)
     explanation = explained(model, background, rows, game="tree_interventional", family="shapley")
-    # LightGBM rounds arrays of integers to single precision itself, and is asked for what it makes of the rows
+    # LightGBM rounds arrays of integers to single precision itself, and is asked for what it makes
+    # of the rows
     aligned = as_table(background).align(rows)
     rounds = model is BOOSTER and isinstance(aligned, np.ndarray) and aligned.dtype.kind in "iu"
-    np.testing.assert_array_equal(explanation.predictions, model.predict(aligned if rounds else floats(rows)))
+    np.testing.assert_array_equal(
+        explanation.predictions, model.predict(aligned if rounds else floats(rows))
+    )
     rest = explanation.predictions - explanation.base_values
     np.testing.assert_allclose(explanation.values.sum(axis=1), rest, atol=1e-9)
 
@@ -255,14 +303,20 @@ def test_arithmetic_is_in_the_precision_of_the_users_rows(kind, held, own, value
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_row_is_explained_alike_whatever_rows_it_comes_with(kind):
     background = table(kind, [[0.5, 1.5, 2.5], [1.0, 2.0, 3.0]], "float32")
-    rows = table(kind, [[0.5, 0.1], [1.0, 0.2]], "float64")  # the first alone would fit into single precision
+    rows = table(
+        kind, [[0.5, 0.1], [1.0, 0.2]], "float64"
+    )  # the first alone would fit into single precision
     together, alone = (as_table(background).align(some) for some in (rows, rows[:1]))
-    assert [column.dtype for column in columns_of(together)] == [column.dtype for column in columns_of(alone)]
+    assert [column.dtype for column in columns_of(together)] == [
+        column.dtype for column in columns_of(alone)
+    ]
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_whole_numbers_that_floats_cannot_tell_apart_are_refused_in_rows_and_backgrounds(kind, dtype):
+def test_whole_numbers_that_floats_cannot_tell_apart_are_refused_in_rows_and_backgrounds(
+    kind, dtype
+):
     small = table(kind, [[1, 2], [3, 4]], "float32")
     big = table(kind, [[1, EXACT + 1], [3, 4]], dtype)
     for call in (lambda: as_table(big), lambda: as_table(small).align(big)):
@@ -273,7 +327,9 @@ def test_whole_numbers_that_floats_cannot_tell_apart_are_refused_in_rows_and_bac
 @pytest.mark.parametrize("rows", [[[EXACT + 1, None]], [[2**64, 1]], {"a": EXACT + 1, "b": None}])
 def test_large_whole_numbers_among_objects_are_refused_too(rows):
     for background in (np.ones((2, 2)), pd.DataFrame(np.ones((2, 2)), columns=NAMES)):
-        with pytest.raises((ValueError, TypeError), match=r"whole numbers of 2\^53 and beyond|holds integer values"):
+        with pytest.raises(
+            (ValueError, TypeError), match=r"whole numbers of 2\^53 and beyond|holds integer values"
+        ):
             as_table(background).align(rows)
 
 
@@ -284,7 +340,9 @@ def test_numbers_of_categories_are_not_rounded():
 
 
 def test_what_is_no_boolean_does_not_become_one():
-    background = pd.DataFrame({"a": pd.Series([True, None, False], dtype=object), "b": [1.0, 2.0, 3.0]})
+    background = pd.DataFrame(
+        {"a": pd.Series([True, None, False], dtype=object), "b": [1.0, 2.0, 3.0]}
+    )
     own = as_table(background)
     assert own.align({"a": 2, "b": 1.0})["a"].tolist() == [2]
     assert own.align({"a": 1, "b": 1.0})["a"].tolist() == [True]
@@ -301,13 +359,18 @@ def test_a_number_is_refused_where_objects_are_text():
 
 def only_single(rows):
     """A function that takes single precision alone, as one made of a network may."""
-    if {str(dtype) for dtype in (rows.dtypes if hasattr(rows, "dtypes") else [rows.dtype])} - {"float32", "Float32"}:
+    if {str(dtype) for dtype in (rows.dtypes if hasattr(rows, "dtypes") else [rows.dtype])} - {
+        "float32",
+        "Float32",
+    }:
         raise TypeError("expected Float but found Double")
     return in_double(rows)
 
 
 @pytest.mark.parametrize("form", [np.asarray, lambda X: pd.DataFrame(X, columns=NAMES), "polars"])
-@pytest.mark.parametrize("game", ["marginal", "baseline", "gaussian", "copula", "tree_surrogate", "distilled_trees"])
+@pytest.mark.parametrize(
+    "game", ["marginal", "baseline", "gaussian", "copula", "tree_surrogate", "distilled_trees"]
+)
 def test_rows_and_background_in_single_precision_stay_so_in_every_game(game, form):
     X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
     if form == "polars":
@@ -318,12 +381,14 @@ def test_rows_and_background_in_single_precision_stay_so_in_every_game(game, for
 
 def test_a_model_that_refuses_wider_rows_is_told_why_they_are_wider():
     X = np.random.default_rng(0).normal(size=(9, 2))
-    explainer = ws.Explainer(only_single, X.astype(np.float32), game="marginal", judge="game", progress=False)
+    explainer = ws.Explainer(
+        only_single, X.astype(np.float32), game="marginal", judge="game", progress=False
+    )
     with pytest.raises(TypeError, match="expected Float") as error:
         explainer(X[:2])
     assert error.value.__notes__ == [
-        "The model was given float64 where the background has float32, as numbers of `X` are not rounded. If it takes "
-        "the background's dtypes alone, pass rows in these, by `X.astype(…)`."
+        "The model was given float64 where the background has float32, as numbers of `X` are not"
+        " rounded. If it takes the background's dtypes alone, pass rows in these, by `X.astype(…)`."
     ]
     with pytest.raises(ZeroDivisionError) as other:
         ws.Explainer(lambda rows: 1 // 0, X, game="marginal")
@@ -365,14 +430,18 @@ def test_a_network_in_single_precision_rounds_wider_rows_itself():
         np.testing.assert_array_equal(explained(module, background, X[:3]).predictions, expected)
     session = onnx_linear([1.0, -3.0])
     answer = session.run(None, {"X": X[:3].astype(np.float32)})[0][:, 0]
-    np.testing.assert_array_equal(explained(session, X.astype(np.float32), X[:3]).predictions, answer)
+    np.testing.assert_array_equal(
+        explained(session, X.astype(np.float32), X[:3]).predictions, answer
+    )
 
 
 # put together, sent and kept ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("one", "other"), [("bool", "int64"), ("float32", "float64"), ("int8", "uint8")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("bool", "int64"), ("float32", "float64"), ("int8", "uint8")]
+)
 def test_parts_in_other_dtypes_are_joined_exactly(kind, one, other):
     parts = [table(kind, [[1, 0], [1, 1]], one), table(kind, [[2, 3], [200, 1]], other)]
     joined = join_of(parts)
@@ -403,8 +472,12 @@ def test_a_saved_explainer_explains_wider_rows_alike(tmp_path):
 def test_a_bound_game_and_a_group_take_the_row_as_it_is():
     background = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
     row = np.array([2.0**24 + 1, 0.1, 3.0])
-    explainer = ws.Explainer(in_double, background, game="marginal", judge="game", groups=[[0, 2]], progress=False)
-    np.testing.assert_allclose(explainer.game.at(row)(np.ones((1, 2), dtype=bool)), in_double(row[None]), rtol=1e-15)
+    explainer = ws.Explainer(
+        in_double, background, game="marginal", judge="game", groups=[[0, 2]], progress=False
+    )
+    np.testing.assert_allclose(
+        explainer.game.at(row)(np.ones((1, 2), dtype=bool)), in_double(row[None]), rtol=1e-15
+    )
     np.testing.assert_array_equal(explainer(row).predictions, in_double(row[None]))
 
 

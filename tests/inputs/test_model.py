@@ -34,14 +34,20 @@ def answers(model, rows=ROWS):
 
 def classifier(classes, rows=ROWS):
     """A classifier of `classes`, fitted on arrays or on a frame."""
-    labels = np.asarray(classes)[np.digitize(np.asarray(rows)[:, 0], [-0.5, 0.5][: len(classes) - 1])]
+    labels = np.asarray(classes)[
+        np.digitize(np.asarray(rows)[:, 0], [-0.5, 0.5][: len(classes) - 1])
+    ]
     return LogisticRegression().fit(rows, labels)
 
 
 def test_a_function_is_called_directly():
     model = wrapped(product_model)
     np.testing.assert_array_equal(answers(model), product_model(ROWS))
-    assert (model.space, model.output_names, model.original) == ("value", ("output",), product_model)
+    assert (model.space, model.output_names, model.original) == (
+        "value",
+        ("output",),
+        product_model,
+    )
 
 
 def test_a_regressor_is_called_through_predict():
@@ -84,12 +90,16 @@ def test_games_get_the_axis_of_outputs_whatever_people_see(outputs, k):
 
 @pytest.mark.parametrize("output", [1, -2, np.int64(1), "output 1"])
 def test_one_output_chosen_by_position_or_name_has_no_axis(output):
-    np.testing.assert_array_equal(answers(wrapped(three_outputs, outputs=output)), three_outputs(ROWS)[:, 1])
+    np.testing.assert_array_equal(
+        answers(wrapped(three_outputs, outputs=output)), three_outputs(ROWS)[:, 1]
+    )
 
 
 @pytest.mark.parametrize("outputs", [[1], ["output 1"], (1,)])
 def test_a_list_of_one_output_keeps_the_axis(outputs):
-    np.testing.assert_array_equal(answers(wrapped(three_outputs, outputs=outputs)), three_outputs(ROWS)[:, [1]])
+    np.testing.assert_array_equal(
+        answers(wrapped(three_outputs, outputs=outputs)), three_outputs(ROWS)[:, [1]]
+    )
 
 
 def test_a_list_of_outputs_is_explained_in_its_order():
@@ -162,7 +172,9 @@ def test_a_wrapped_model_is_kept_as_it_is():
 @pytest.mark.parametrize("background", [ROWS, pd.DataFrame(ROWS, columns=NAMES)])
 def test_a_model_is_fed_the_kind_of_rows_it_was_fitted_on(fitted_on, background):
     regressor = LinearRegression().fit(fitted_on, product_model(ROWS))
-    np.testing.assert_allclose(answers(wrapped(regressor, background), background), regressor.predict(fitted_on))
+    np.testing.assert_allclose(
+        answers(wrapped(regressor, background), background), regressor.predict(fitted_on)
+    )
 
 
 # outputs by name ----------------------------------------------------------------------------------
@@ -177,13 +189,18 @@ def test_either_class_of_two_can_be_explained(output, column):
 
 
 def test_a_class_that_is_not_there_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"Unknown output 'yess'. Did you mean 'yes'\? Known: 'no', 'yes'. Or a pos"):
+    with pytest.raises(
+        ValueError,
+        match=r"Unknown output 'yess'. Did you mean 'yes'\? Known: 'no', 'yes'. Or a pos",
+    ):
         wrapped(classifier(["no", "yes"]), outputs="yess")
 
 
 def test_classes_that_are_numbers_are_named_by_text_and_placed_by_number():
     three = classifier([3, 7, 9])
-    np.testing.assert_array_equal(wrapped(three, outputs="7")(ROWS), wrapped(three, outputs=1)(ROWS))
+    np.testing.assert_array_equal(
+        wrapped(three, outputs="7")(ROWS), wrapped(three, outputs=1)(ROWS)
+    )
     with pytest.raises(ValueError, match="Unknown output 7"):
         wrapped(three, outputs=7)
 
@@ -208,10 +225,17 @@ def test_a_classifier_of_several_targets_is_refused_with_advice():
 
 def test_classifiers_that_answer_with_labels_of_classes_are_refused():
     labels = (ROWS[:, 0] > 0).astype(int)
-    voting = VotingClassifier([("tree", DecisionTreeClassifier()), ("line", LogisticRegression())]).fit(ROWS, labels)
-    with pytest.raises(TypeError, match=r"VotingClassifier answers with labels of classes.*`predict=`"):
+    voting = VotingClassifier(
+        [("tree", DecisionTreeClassifier()), ("line", LogisticRegression())]
+    ).fit(ROWS, labels)
+    with pytest.raises(
+        TypeError, match=r"VotingClassifier answers with labels of classes.*`predict=`"
+    ):
         wrapped(voting)
-    assert answers(wrapped(voting, predict=lambda rows: voting.predict(rows) == 1)).tolist() == labels.tolist()
+    assert (
+        answers(wrapped(voting, predict=lambda rows: voting.predict(rows) == 1)).tolist()
+        == labels.tolist()
+    )
     xgboost = pytest.importorskip("xgboost")
     matrix = xgboost.DMatrix(ROWS, labels)
     booster = xgboost.train({"objective": "multi:softmax", "num_class": 2, "nthread": 1}, matrix, 2)
@@ -241,7 +265,9 @@ def test_log_odds_of_certainty_are_finite_and_symmetric():
 
 
 def test_log_odds_of_what_is_no_probability_are_refused():
-    with pytest.raises(ValueError, match=r"needs probabilities between 0 and 1, but the model returned -?\d"):
+    with pytest.raises(
+        ValueError, match=r"needs probabilities between 0 and 1, but the model returned -?\d"
+    ):
         wrapped(lambda rows: 5.0 + rows[:, 0], link="logit")
 
 
@@ -404,7 +430,8 @@ def test_a_masked_array_has_holes_where_it_is_masked():
     holes = np.ma.filled(masked, np.nan)
     model = HistGradientBoostingRegressor(max_iter=5).fit(holes, rows[:, 0])
     one, other = (
-        ws.Explainer(model, table[:50], game="marginal", progress=False)(table[50:]) for table in (masked, holes)
+        ws.Explainer(model, table[:50], game="marginal", progress=False)(table[50:])
+        for table in (masked, holes)
     )
     assert one.equals(other)
     with pytest.raises(ValueError, match="`background_weights` must be finite"):
@@ -414,7 +441,9 @@ def test_a_masked_array_has_holes_where_it_is_masked():
 def test_a_masked_answer_of_the_model_is_not_taken_for_a_number():
     rows = normal_rows(20)
     with pytest.raises(ValueError, match="returned 2 NaN or infinite values"):
-        ws.Explainer(lambda table: np.ma.masked_array(table[:, 0], mask=True), rows, game="baseline")
+        ws.Explainer(
+            lambda table: np.ma.masked_array(table[:, 0], mask=True), rows, game="baseline"
+        )
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "catboost", "onnxruntime"])
@@ -432,6 +461,8 @@ def test_what_a_library_says_of_rows_is_told_in_a_sentence(library):
     def refusing(rows):
         raise kind("these are too many rows\nin file model.cc")
 
-    with pytest.raises(ValueError, match=r"cannot predict these rows: these are too many rows$") as told:
+    with pytest.raises(
+        ValueError, match=r"cannot predict these rows: these are too many rows$"
+    ) as told:
         wrapped(refusing)
     assert isinstance(told.value.__cause__, kind)

@@ -1,4 +1,5 @@
-"""People's data: arrays and frames, columns in order, categories, groups, weights, and what is refused."""
+"""People's data: arrays and frames, columns in order, categories, groups, weights, and what is
+refused."""
 
 from dataclasses import fields
 
@@ -66,7 +67,9 @@ def test_named_columns_are_put_in_order():
     pd.testing.assert_frame_equal(aligned, numbers("abcd"))
 
 
-@pytest.mark.parametrize("background", [numbers("abcd"), numbers("abcd").to_numpy()], ids=["frame", "array"])
+@pytest.mark.parametrize(
+    "background", [numbers("abcd"), numbers("abcd").to_numpy()], ids=["frame", "array"]
+)
 def test_a_table_rebuilt_from_its_fields_puts_named_columns_in_order(background):
     table = as_table(background, weights=[1, 2, 3], groups=[[0, 2]], order=list("abcd"))
     content = {field.name: getattr(table, field.name) for field in fields(table)}
@@ -120,7 +123,8 @@ def test_columns_named_by_numbers_are_put_in_order():
 
 
 def test_aligning_leaves_the_frame_as_it_was():
-    background, X = mixed_frame(), mixed_frame().astype({"kind": "object"})
+    background = mixed_frame()
+    X = mixed_frame().astype({"kind": "object"})
     before = X.copy()
     as_table(background).align(X)
     pd.testing.assert_frame_equal(X, before)
@@ -128,7 +132,9 @@ def test_aligning_leaves_the_frame_as_it_was():
 
 @pytest.mark.parametrize("name", ["kind", 0])
 def test_text_takes_the_categories_of_the_background(name):
-    background = pd.DataFrame({name: pd.Categorical(["red", "blue"], categories=KINDS), "n": [1.0, 2.0]})
+    background = pd.DataFrame(
+        {name: pd.Categorical(["red", "blue"], categories=KINDS), "n": [1.0, 2.0]}
+    )
     aligned = as_table(background).align(pd.DataFrame({"n": [3.0], name: ["blue"]}))
     assert list(aligned.columns) == [name, "n"]
     assert aligned[name].dtype == background[name].dtype
@@ -136,7 +142,9 @@ def test_text_takes_the_categories_of_the_background(name):
 
 
 def test_a_category_never_seen_is_refused_by_name():
-    sentence = r"column 'kind' that the background never saw: 'green'. Known: 'red', 'blue'\. Set it to"
+    sentence = (
+        r"column 'kind' that the background never saw: 'green'. Known: 'red', 'blue'\. Set it to"
+    )
     with pytest.raises(ValueError, match=sentence):
         as_table(mixed_frame()).align(mixed_frame().assign(kind="green"))
 
@@ -149,7 +157,9 @@ def test_categories_in_another_order_take_the_order_of_the_background():
 
 
 def test_a_missing_category_is_no_unseen_one():
-    aligned = as_table(mixed_frame()).align(mixed_frame().assign(kind=pd.Series([None, "red", "blue"], dtype=object)))
+    aligned = as_table(mixed_frame()).align(
+        mixed_frame().assign(kind=pd.Series([None, "red", "blue"], dtype=object))
+    )
     assert aligned["kind"].isna().tolist() == [True, False, False]
 
 
@@ -175,7 +185,8 @@ def test_mixing_a_frame_keeps_every_type_and_agrees_with_the_array():
 @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
 def test_mixing_pairs_of_rows_takes_each_known_column_from_its_own_row(library):
     form = np.asarray if library == "numpy" else pytest.importorskip(library).DataFrame
-    rows, hidden = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]])
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    hidden = np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]])
     known = np.array([[True, False], [False, True], [True, True], [False, False]])
     mixed = as_table(form(rows)).mix_each(
         form(rows), np.array([0, 1, 1, 0]), known, form(hidden), np.array([2, 1, 0, 0])
@@ -184,7 +195,8 @@ def test_mixing_pairs_of_rows_takes_each_known_column_from_its_own_row(library):
 
 
 def test_mixing_broadcasts_rows_coalitions_and_hidden_rows():
-    rows, hidden = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[10.0, 20.0], [30.0, 40.0]])
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    hidden = np.array([[10.0, 20.0], [30.0, 40.0]])
     known = np.array([[True, False], [False, True]])
     for form in (np.asarray, pd.DataFrame):
         mixed = as_table(form(rows)).mix_each(
@@ -209,7 +221,9 @@ def test_the_typical_row_of_an_array_leaves_missing_values_out():
 
 
 def test_row_weights_are_scaled_to_sum_to_one():
-    np.testing.assert_allclose(as_table(np.zeros((3, 1)), weights=[1, 2, 5]).weights, [0.125, 0.25, 0.625])
+    np.testing.assert_allclose(
+        as_table(np.zeros((3, 1)), weights=[1, 2, 5]).weights, [0.125, 0.25, 0.625]
+    )
     np.testing.assert_allclose(as_table(np.zeros((4, 1))).weights, 0.25)
 
 
@@ -230,7 +244,9 @@ def test_a_group_of_columns_is_one_player_where_its_first_column_stands(groups):
     assert table.player_names == ("a", "place", "c")
     assert [columns.tolist() for columns in table.players] == [[0], [1, 3], [2]]
     assert table.player_of_column.tolist() == [0, 1, 2, 1]
-    assert table.known_columns(np.array([[False, True, False]])).tolist() == [[False, True, False, True]]
+    assert table.known_columns(np.array([[False, True, False]])).tolist() == [
+        [False, True, False, True]
+    ]
 
 
 def test_groups_given_as_lists_are_named_after_their_members():
@@ -262,7 +278,9 @@ def test_groups_that_are_no_groups_are_refused(groups):
         as_table(numbers("abcd"), groups=groups)
 
 
-@pytest.mark.parametrize("nothing", [{}, [{}], pd.DataFrame(index=[0, 1])], ids=["dict", "list", "frame"])
+@pytest.mark.parametrize(
+    "nothing", [{}, [{}], pd.DataFrame(index=[0, 1])], ids=["dict", "list", "frame"]
+)
 def test_rows_without_columns_are_refused(nothing):
     with pytest.raises(ValueError, match="`X` has 0 columns but the background has 3"):
         as_table(np.zeros((4, 3))).align(nothing)

@@ -80,11 +80,16 @@ DAMAGES = {
 def test_an_intact_run_is_told_to_be_intact(whole):
     result = command("verify", whole)
     assert result.exit_code == 0
-    assert "is intact: manifest, explainer, 3 parts with samples and skipped rows, and summary" in result.output
+    assert (
+        "is intact: manifest, explainer, 3 parts with samples and skipped rows, and summary"
+        in result.output
+    )
 
 
 def test_all_kinds_of_files_of_a_run_are_damaged_here(whole):
-    kinds = [{re.sub(r"\d+", "", name) for name in names} for names in (night.contents(whole), FILES)]
+    kinds = [
+        {re.sub(r"\d+", "", name) for name in names} for names in (night.contents(whole), FILES)
+    ]
     assert kinds[0] == kinds[1]
 
 
@@ -196,7 +201,9 @@ def renames(monkeypatch, crash_at=None):
     return names
 
 
-def test_what_is_beside_a_part_is_there_before_its_checksums_and_they_before_it(home, out, monkeypatch):
+def test_what_is_beside_a_part_is_there_before_its_checksums_and_they_before_it(
+    home, out, monkeypatch
+):
     night.parts(out)[1].unlink()
     names = renames(monkeypatch)
     assert explain(home, out, resume=True).exit_code == stops.SKIPPED
@@ -206,7 +213,9 @@ def test_what_is_beside_a_part_is_there_before_its_checksums_and_they_before_it(
 
 
 @pytest.mark.parametrize("crash_at", range(18))
-def test_after_a_crash_at_any_rename_the_rest_is_the_same(home, whole, tmp_path, monkeypatch, crash_at):
+def test_after_a_crash_at_any_rename_the_rest_is_the_same(
+    home, whole, tmp_path, monkeypatch, crash_at
+):
     with monkeypatch.context() as patched:
         renames(patched, crash_at)
         with pytest.raises(Crash):
@@ -217,7 +226,12 @@ def test_after_a_crash_at_any_rename_the_rest_is_the_same(home, whole, tmp_path,
 
 @pytest.mark.parametrize("crash_at", range(10))
 def test_a_crash_at_any_rename_of_a_repair_is_repaired(home, whole, out, monkeypatch, crash_at):
-    for file in ("manifest.json", "explainer/explainer.npz", "part-00000001.parquet", "skipped/lines.jsonl"):
+    for file in (
+        "manifest.json",
+        "explainer/explainer.npz",
+        "part-00000001.parquet",
+        "skipped/lines.jsonl",
+    ):
         flipped(out / file)
     with monkeypatch.context() as patched:
         names = renames(patched, crash_at)
@@ -242,7 +256,17 @@ def test_a_damaged_part_is_not_made_again_of_other_rows(home, out, tmp_path):
     assert night.contents(out) == before
 
 
-MANIFESTS = ["[]", "null", "{}", "3", '"text"', "{", "", '{"format": "weightedshap run"', "[" * 100_000]
+MANIFESTS = [
+    "[]",
+    "null",
+    "{}",
+    "3",
+    '"text"',
+    "{",
+    "",
+    '{"format": "weightedshap run"',
+    "[" * 100_000,
+]
 
 
 @pytest.mark.parametrize("content", MANIFESTS)

@@ -73,7 +73,9 @@ def test_another_name_is_another_hash():
 
 def test_a_column_that_may_not_be_null_is_another_one():
     columns = {"id": PLAIN["id"]}
-    assert digest(columns, pa.schema([pa.field("id", pa.int64(), nullable=False)])) != digest(columns)
+    assert digest(columns, pa.schema([pa.field("id", pa.int64(), nullable=False)])) != digest(
+        columns
+    )
 
 
 def test_the_order_of_a_dictionary_does_not_matter():
@@ -89,7 +91,10 @@ def test_how_a_file_is_cut_does_not_matter(tmp_path, group):
     table = pa.table({"id": range(20), "land": lands})
     for name, size in (("a", group), ("b", 20)):
         pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=size)
-    digests = [[rows.digest() for rows in Source.of(tmp_path / f"{name}.parquet").batches(7)] for name in "ab"]
+    digests = [
+        [rows.digest() for rows in Source.of(tmp_path / f"{name}.parquet").batches(7)]
+        for name in "ab"
+    ]
     assert digests[0] == digests[1]
     assert len(set(digests[0])) == 3
 
@@ -109,7 +114,9 @@ def exchanged(table):
     names = {"Bonn": "Ulm", "Ulm": "Bonn"}
     dictionary = [names.get(city, city) for city in column.dictionary.to_pylist()]
     place = table.column_names.index("city")
-    return table.set_column(place, "city", pa.DictionaryArray.from_arrays(column.indices, dictionary))
+    return table.set_column(
+        place, "city", pa.DictionaryArray.from_arrays(column.indices, dictionary)
+    )
 
 
 def unsigned(table):
@@ -130,6 +137,9 @@ def test_a_changed_input_is_refused_with_file_and_part_named(home, tmp_path, cha
     pq.write_table(change(pq.read_table(other / "rows.parquet")), other / "rows.parquet")
     result = night.explain(other, out, resume=True, **{"part-rows": 50})
     assert result.exit_code == stops.MISMATCH, result.output
-    assert "part-00000000.parquet was made of other rows than there are now from row 0 on of" in result.output
+    assert (
+        "part-00000000.parquet was made of other rows than there are now from row 0 on of"
+        in result.output
+    )
     assert f"{other / 'rows.parquet'}: the input changed" in result.output
     assert night.contents(out) == before

@@ -1,4 +1,5 @@
-"""Files of rows as people have them: words for missing values, quotes, types, and files without rows."""
+"""Files of rows as people have them: words for missing values, quotes, types, and files without
+rows."""
 
 from __future__ import annotations
 
@@ -27,9 +28,11 @@ WORTH = {"NA": 1.0, "null": 2.0, "N/A": 3.0, "nan": 4.0, "": 5.0, "Ulm": 6.0}
 
 
 def score(rows):
-    words = [WORTH.get(word, 50.0) if isinstance(word, str) else 100.0 for word in rows["city"].astype(object)]
+    cities = rows["city"].astype(object)
+    words = [WORTH.get(word, 50.0) if isinstance(word, str) else 100.0 for word in cities]
     sign = np.where(rows["flag"].to_numpy(dtype=bool), 1.0, -1.0)
-    return rows["f0"].to_numpy() + sign * np.nan_to_num(rows["f1"].to_numpy(), nan=7.0) + rows["n"].to_numpy() + words
+    second = np.nan_to_num(rows["f1"].to_numpy(), nan=7.0)
+    return rows["f0"].to_numpy() + sign * second + rows["n"].to_numpy() + words
 """
 
 
@@ -50,7 +53,8 @@ def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "wordy", raising=False)
-    background, rows = table(30, 0).assign(price=1.0), table(21, 1)
+    background = table(30, 0).assign(price=1.0)
+    rows = table(21, 1)
     rows["id"] = [*WORDS[:5], *(f"row {i}" for i in range(5, 21))]
     for name, frame in (("background", background), ("rows", rows)):
         write(tmp_path / f"{name}.parquet", frame)
@@ -67,7 +71,9 @@ def write(path, frame):
 
 
 def explain(home, out, background="background.parquet", **more):
-    return night.explain(home, home / out, background=home / background, model="wordy:score", game="baseline", **more)
+    return night.explain(
+        home, home / out, background=home / background, model="wordy:score", game="baseline", **more
+    )
 
 
 def explained(home, out, **more):
@@ -79,22 +85,30 @@ def explained(home, out, **more):
 def test_a_table_gives_the_same_bits_as_csv_and_as_parquet(home):
     whole = explained(home, "whole")
     assert whole["id"].to_pylist()[:5] == ["NA", "null", "N/A", "nan", ""]
-    for i, (background, rows) in enumerate([("parquet", "csv"), ("csv", "parquet"), ("csv", "csv")]):
-        found = explained(home, f"out{i}", background=f"background.{background}", rows=f"rows.{rows}")
+    for i, (background, rows) in enumerate(
+        [("parquet", "csv"), ("csv", "parquet"), ("csv", "csv")]
+    ):
+        found = explained(
+            home, f"out{i}", background=f"background.{background}", rows=f"rows.{rows}"
+        )
         assert found.equals(whole)
 
 
 def test_words_are_missing_in_background_and_rows_where_people_say_so(home):
     options = {"background": "background.csv", "rows": "rows.csv", "null-values": "NA,null"}
-    found, rows = explained(home, "out", **options), table(21, 1)
+    found = explained(home, "out", **options)
+    rows = table(21, 1)
     for name in ("background", "rows"):
         frame = pd.read_parquet(home / f"{name}.parquet")
         write(
-            home / f"{name}.parquet", frame.assign(city=frame["city"].where(~frame["city"].isin(["NA", "null"]), None))
+            home / f"{name}.parquet",
+            frame.assign(city=frame["city"].where(~frame["city"].isin(["NA", "null"]), None)),
         )
     assert found.equals(explained(home, "same"))
     assert found["id"].to_pylist()[:2] == ["NA", "null"]
-    assert (found["prediction"].to_numpy() > 90).tolist() == [city in ("NA", "null", None) for city in rows["city"]]
+    assert (found["prediction"].to_numpy() > 90).tolist() == [
+        city in ("NA", "null", None) for city in rows["city"]
+    ]
 
 
 def test_words_for_missing_may_stand_in_toml(home):
@@ -128,7 +142,9 @@ def test_a_word_among_numbers_is_an_error_that_names_it_and_the_option(home, nam
     assert result.exit_code == stops.INPUT
     assert f"{name}.csv, row 2 (counted from 0): Column 'f0' holds" in result.output
     assert f"--null-values {word}" in result.output
-    assert explain(home, "other", **options, **{"null-values": word, "unseen": "pass"}).exit_code in (0, stops.INPUT)
+    assert explain(
+        home, "other", **options, **{"null-values": word, "unseen": "pass"}
+    ).exit_code in (0, stops.INPUT)
 
 
 def test_evaluate_reads_rows_by_the_same_rules(home):
@@ -136,7 +152,9 @@ def test_evaluate_reads_rows_by_the_same_rules(home):
 
     def evaluated(background, rows):
         files = ["--background", str(home / background), "--rows", str(home / rows)]
-        return CliRunner().invoke(cli.main, ["evaluate", *options, *files, "--json"], catch_exceptions=False)
+        return CliRunner().invoke(
+            cli.main, ["evaluate", *options, *files, "--json"], catch_exceptions=False
+        )
 
     write(home / "rows.csv", table(21, 1).assign(price=2.0))
     write(home / "rows.parquet", table(21, 1).assign(price=2.0))
@@ -157,7 +175,10 @@ def quoted_rows(n=200):
     """The lines of a file whose last column is text in quotes, and is no feature."""
     rows = table(n, 2)[["f0", "f1", "n", "flag"]].assign(city="Ulm")
     lines = rows.to_csv(index=False).splitlines()
-    return [f"{lines[0]},id,comment", *(f'{line},row {i},"good"' for i, line in enumerate(lines[1:]))]
+    return [
+        f"{lines[0]},id,comment",
+        *(f'{line},row {i},"good"' for i, line in enumerate(lines[1:])),
+    ]
 
 
 @pytest.mark.parametrize("way", ["stop", "skip"])
@@ -209,7 +230,9 @@ def rows_of(home):
 
 def test_a_folder_whose_first_file_has_no_rows_is_read(home):
     rows = rows_of(home)
-    folder_of(home, a=rows[:0].astype({"id": "int32"}), b=rows[:10].astype({"id": "int32"}), c=rows[10:])
+    folder_of(
+        home, a=rows[:0].astype({"id": "int32"}), b=rows[:10].astype({"id": "int32"}), c=rows[10:]
+    )
     assert explain(home, "out", rows="in.parquet", **{"part-rows": 4}).exit_code == 0
     schemas = [pq.read_schema(part) for part in night.parts(home / "out")]
     assert all(schema.equals(schemas[0]) for schema in schemas)
@@ -220,7 +243,9 @@ def test_a_folder_whose_first_file_has_no_rows_is_read(home):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize("files", [1, 2])
 def test_a_run_without_rows_ends_well_and_its_part_has_the_schema(home, suffix, files):
-    folder_of(home, **{f"{name}_{suffix}": rows_of(home)[:0].astype({"id": str}) for name in "ab"[:files]})
+    folder_of(
+        home, **{f"{name}_{suffix}": rows_of(home)[:0].astype({"id": str}) for name in "ab"[:files]}
+    )
     result = explain(home, "out", rows="in.parquet")
     assert result.exit_code == 0, result.output
     assert "0 rows explained" in result.output
@@ -251,8 +276,10 @@ def test_a_name_that_stands_twice_is_refused(home, name, suffix):
     rows = pa.Table.from_pandas(frame.assign(f0=0.5), preserve_index=False).append_column(
         "f0", frame["f0"].to_numpy()[None]
     )
-    pyarrow.csv.write_csv(rows, home / f"{name}.csv") if suffix == "csv" else pq.write_table(
-        rows, home / f"{name}.parquet"
+    (
+        pyarrow.csv.write_csv(rows, home / f"{name}.csv")
+        if suffix == "csv"
+        else pq.write_table(rows, home / f"{name}.parquet")
     )
     given = {"rows": f"rows.{suffix}"} if name == "rows" else {"background": f"background.{suffix}"}
     result = explain(home, "out", **given)
@@ -279,13 +306,19 @@ def test_a_column_of_the_background_that_is_not_read_may_hold_anything(home):
 
 def test_the_module_is_the_command(home):
     command = [sys.executable, "-m", "weightedshap"]
-    shown = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [*command, "--version"], capture_output=True, text=True, check=True
+    ).stdout
     assert ws.__version__ in shown
     wrong = subprocess.run([*command, "explain"], capture_output=True, text=True, check=False)
     assert wrong.returncode == stops.USAGE
     assert "Usage: python -m weightedshap explain" in wrong.stderr
-    options = night.arguments(home, home / "out", model="wordy:score", game="baseline", jobs=2, **{"part-rows": 5})
-    done = subprocess.run([*command, "explain", *options], capture_output=True, text=True, check=False)
+    options = night.arguments(
+        home, home / "out", model="wordy:score", game="baseline", jobs=2, **{"part-rows": 5}
+    )
+    done = subprocess.run(
+        [*command, "explain", *options], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("rows explained") == 1
     assert len(night.table(home / "out")) == 21

@@ -39,12 +39,18 @@ def test_afterwards_the_process_can_be_ended_again():
 
 @pytest.mark.parametrize(("asked", "code"), [(0, 1), (5, 5)])
 def test_an_exit_by_another_thread_is_never_a_success(asked, code):
-    thread = f"thread = threading.Thread(target=os._exit, args=({asked},)); thread.start(); thread.join()"
+    thread = (
+        f"thread = threading.Thread(target=os._exit, args=({asked},)); thread.start();"
+        " thread.join()"
+    )
     assert ended(BEGIN + thread)[0] == code
 
 
 def test_a_process_that_was_forked_ends_as_it_likes():
-    fork = "child = os.fork(); os._exit(5) if child == 0 else None; print(os.waitpid(child, 0)[1] >> 8)"
+    fork = (
+        "child = os.fork(); os._exit(5) if child == 0 else None; print(os.waitpid(child, 0)[1]"
+        " >> 8)"
+    )
     assert ended(BEGIN + fork) == (0, "5\n", "")
 
 
@@ -52,7 +58,9 @@ def test_standard_output_is_for_who_asked_and_is_given_back():
     code = "import os, sys; from weightedshap.jobs.guards import *\n"
     code += "print('before')\n"
     code += "with own_output() as out:\n"
-    code += "    print('theirs'); sys.__stdout__.write('theirs too\\n'); os.system('echo of a child')\n"
+    code += (
+        "    print('theirs'); sys.__stdout__.write('theirs too\\n'); os.system('echo of a child')\n"
+    )
     code += "    out.write('ours\\n')\n"
     code += "print('after')"
     code, said, errors = ended(code)

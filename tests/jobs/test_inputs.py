@@ -49,7 +49,9 @@ def test_the_hash_is_of_the_rows(tmp_path):
 def test_a_worker_is_sent_its_rows_alone(tmp_path):
     pq.write_table(small(10_000), tmp_path / "a.parquet")
     sizes = [len(pickle.dumps(rows.batch)) for rows in read(tmp_path / "a.parquet", size=100)]
-    assert max(sizes) < 4 * small(100).nbytes + 2_000  # a slice of arrow is pickled with all that it was cut from
+    assert (
+        max(sizes) < 4 * small(100).nbytes + 2_000
+    )  # a slice of arrow is pickled with all that it was cut from
 
 
 def test_csv_is_text_with_holes_and_may_be_compressed(tmp_path):
@@ -58,7 +60,10 @@ def test_csv_is_text_with_holes_and_may_be_compressed(tmp_path):
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(text.encode()))
     for name in ("a.csv", "b.csv.gz"):
         (rows,) = read(tmp_path / name, columns=("city", "x"))
-        assert rows.batch.to_pydict() == {"city": ["Ulm", "a,b", "two\nlines"], "x": ["0.5", None, "1e3"]}
+        assert rows.batch.to_pydict() == {
+            "city": ["Ulm", "a,b", "two\nlines"],
+            "x": ["0.5", None, "1e3"],
+        }
 
 
 def test_a_folder_is_read_in_the_order_of_names_without_hidden_files(tmp_path):
@@ -105,8 +110,12 @@ def test_a_file_that_changes_meanwhile_is_an_error(tmp_path, change, suffix):
     batches = Source.of(path).batches(10)
     next(batches)
     content = path.read_bytes()
-    path.write_bytes({"shrinks": content[:90], "grows": content * 2, "is rewritten": content[::-1]}[change])
-    with pytest.raises(Stop, match=rf"a\.{suffix}.*(changed while it was read|cannot be read)") as stopped:
+    path.write_bytes(
+        {"shrinks": content[:90], "grows": content * 2, "is rewritten": content[::-1]}[change]
+    )
+    with pytest.raises(
+        Stop, match=rf"a\.{suffix}.*(changed while it was read|cannot be read)"
+    ) as stopped:
         list(batches)
     assert stopped.value.code == INPUT
 
@@ -115,10 +124,13 @@ def test_a_damaged_row_group_is_named(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(small(40), path, row_group_size=10, compression="zstd")
     meta = pq.read_metadata(path).row_group(2).column(0)
-    content, start = bytearray(path.read_bytes()), meta.dictionary_page_offset or meta.data_page_offset
+    content = bytearray(path.read_bytes())
+    start = meta.dictionary_page_offset or meta.data_page_offset
     content[start : start + meta.total_compressed_size] = b"\xff" * meta.total_compressed_size
     path.write_bytes(content)
-    with pytest.raises(Stop, match=r"a\.parquet, row group 2 \(rows 20 to 29, counted from 0\), cannot be read"):
+    with pytest.raises(
+        Stop, match=r"a\.parquet, row group 2 \(rows 20 to 29, counted from 0\), cannot be read"
+    ):
         read(path)
 
 
@@ -177,13 +189,18 @@ def test_a_background_is_read_by_the_same_rules(tmp_path):
     assert found["t"].tolist() == ["NA", "null"]
     assert found["day"].tolist() == ["2026-01-01", "2026-01-02"]
     assert found["gap"].isna().all()
-    assert Source.of(tmp_path / "a.csv", rules=CsvRules(("NA",))).frame()["t"].isna().tolist() == [True, False]
+    assert Source.of(tmp_path / "a.csv", rules=CsvRules(("NA",))).frame()["t"].isna().tolist() == [
+        True,
+        False,
+    ]
 
 
 def test_a_word_for_missing_among_the_numbers_of_a_background_is_named_with_file_and_row(tmp_path):
     (tmp_path / "a.csv").write_text("x\n1\n2\n")
     (tmp_path / "b.csv").write_text("x\n3\nNA\n")
-    with pytest.raises(Stop, match=r"b\.csv, row 1 .*'x' holds 'NA' among numbers.*--null-values NA") as stopped:
+    with pytest.raises(
+        Stop, match=r"b\.csv, row 1 .*'x' holds 'NA' among numbers.*--null-values NA"
+    ) as stopped:
         Source.of(tmp_path).frame()
     assert stopped.value.code == INPUT
     found = Source.of(tmp_path, rules=CsvRules(("NA",))).frame()
@@ -258,7 +275,13 @@ def test_folders_may_be_named_like_files(tmp_path):
 )
 def test_a_key_has_one_type_in_all_files(tmp_path, one, other, common):
     for name, kind in (("a", one), ("b", other), ("c", one)):
-        value = None if pa.types.is_null(kind) else "1" if common in (pa.string(), pa.large_string()) else 1
+        value = (
+            None
+            if pa.types.is_null(kind)
+            else "1"
+            if common in (pa.string(), pa.large_string())
+            else 1
+        )
         column = pa.array([value, value]).cast(kind)
         pq.write_table(pa.table({"id": column, "x": [1, 2]}), tmp_path / f"{name}.parquet")
     source = Source.of(tmp_path, ("x",), ("id",))
@@ -280,7 +303,9 @@ def test_keys_that_no_type_holds_are_refused_with_both_files(tmp_path, one, othe
     for name, kind in (("a", one), ("b", one), ("c", other)):
         pq.write_table(pa.table({"id": pa.nulls(1, kind), "x": [1]}), tmp_path / f"{name}.parquet")
     source = Source.of(tmp_path, ("x",), ("id",))
-    message = rf"'id' is {one} in .*a\.parquet and {other} in .*c\.parquet".replace("[", r"\[").replace("]", r"\]")
+    message = rf"'id' is {one} in .*a\.parquet and {other} in .*c\.parquet".replace(
+        "[", r"\["
+    ).replace("]", r"\]")
     with pytest.raises(Stop, match=message) as stopped:
         source.schema()
     assert stopped.value.code == INPUT
@@ -342,4 +367,7 @@ def test_the_lines_of_a_record_that_is_no_row_are_told(tmp_path):
     found = []
     (rows,) = Source.of(tmp_path / "b.csv").batches(10, found.append)
     assert rows.batch["id"].to_pylist() == ["1", "8"]
-    assert [(record.line, record.n_lines, record.text) for record in found] == [(4, 3, '3,"4\n\n5",6'), (7, 1, "7")]
+    assert [(record.line, record.n_lines, record.text) for record in found] == [
+        (4, 3, '3,"4\n\n5",6'),
+        (7, 1, "7"),
+    ]

@@ -1,4 +1,5 @@
-"""Records of CSV files: cut where Arrow's parser cuts them, with their lines, and none that swallows others."""
+"""Records of CSV files: cut where Arrow's parser cuts them, with their lines, and none that
+swallows others."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def parsed(content):
 
     table = pyarrow.csv.read_csv(
         pa.BufferReader(content),
-        pyarrow.csv.ReadOptions(column_names=["a", "b"], use_threads=False, block_size=len(content) + 1),
+        pyarrow.csv.ReadOptions(
+            column_names=["a", "b"], use_threads=False, block_size=len(content) + 1
+        ),
         pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
         pyarrow.csv.ConvertOptions(column_types={"a": pa.string(), "b": pa.string()}),
     )
@@ -42,13 +45,15 @@ def parsed(content):
 
 @given(content=st.text('ab,"\n\r', max_size=40), block=st.integers(1, 50))
 def test_pieces_are_parsed_as_the_whole_file_is(tmp_path_factory, content, block):
-    path, content = tmp_path_factory.getbasetemp() / "any.csv", content.encode()
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    content = content.encode()
     try:
         pieces = [records.content for records in found_in(path, content, block)]
     except Stop:
         return
     assert b"".join(pieces) == content
-    rows, others = [], []
+    rows = []
+    others = []
     for piece in pieces:
         more = parsed(piece)
         rows += more[0]
@@ -58,12 +63,17 @@ def test_pieces_are_parsed_as_the_whole_file_is(tmp_path_factory, content, block
 
 @given(
     cells=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8),
-    way=st.sampled_from([("\r\n", csv.QUOTE_MINIMAL), *((end, csv.QUOTE_ALL) for end in ("\n", "\r\n", "\r"))]),
+    way=st.sampled_from(
+        [("\r\n", csv.QUOTE_MINIMAL), *((end, csv.QUOTE_ALL) for end in ("\n", "\r\n", "\r"))]
+    ),
     block=st.integers(1, 60),
 )
-def test_what_is_written_as_csv_wants_it_is_read_whatever_the_cells_hold(tmp_path_factory, cells, way, block):
+def test_what_is_written_as_csv_wants_it_is_read_whatever_the_cells_hold(
+    tmp_path_factory, cells, way, block
+):
     end, quoting = way
-    path, written = tmp_path_factory.getbasetemp() / "written.csv", io.StringIO(newline="")
+    path = tmp_path_factory.getbasetemp() / "written.csv"
+    written = io.StringIO(newline="")
     csv.writer(written, lineterminator=end, quoting=quoting).writerows(cells)
     pieces = found_in(path, written.getvalue().encode(), block)
     rows = [(row["a"], row["b"]) for records in pieces for row in parsed(records.content)[0]]
@@ -76,7 +86,9 @@ def test_what_is_written_as_csv_wants_it_is_read_whatever_the_cells_hold(tmp_pat
     block=st.integers(1, 60),
 )
 def test_every_record_has_the_line_that_it_begins_on(tmp_path_factory, cells, end, block):
-    path, written, lines = tmp_path_factory.getbasetemp() / "lines.csv", io.StringIO(newline=""), []
+    path = tmp_path_factory.getbasetemp() / "lines.csv"
+    written = io.StringIO(newline="")
+    lines = []
     for row in cells:
         lines.append(1 + count_lines(written.getvalue() + "x") - 1)
         csv.writer(written, lineterminator=end, quoting=csv.QUOTE_ALL).writerow(row)
@@ -127,7 +139,9 @@ def with_line(number, line):
         (b"id,city\r" + b'1,"a\r' + b'2,"b"\r', 2, "line 3, has text behind it"),
     ],
 )
-def test_a_quote_that_swallows_lines_is_an_error_with_its_line(tmp_path, content, line, message, block):
+def test_a_quote_that_swallows_lines_is_an_error_with_its_line(
+    tmp_path, content, line, message, block
+):
     with pytest.raises(Stop, match=rf"a\.csv, line {line}: .*({message})") as stopped:
         found_in(tmp_path / "a.csv", content, block)
     assert stopped.value.code == INPUT

@@ -1,4 +1,5 @@
-"""`weightedshap explain`: parts, what is resumed and what is refused, and rows that cannot be explained."""
+"""`weightedshap explain`: parts, what is resumed and what is refused, and rows that cannot be
+explained."""
 
 from __future__ import annotations
 
@@ -45,18 +46,29 @@ def rest(home, out, count=3):
 
 
 def test_parts_hold_every_row_once_in_order(home, whole):
-    found, rows = night.table(whole), pd.read_parquet(home / "rows.parquet")
+    found = night.table(whole)
+    rows = pd.read_parquet(home / "rows.parquet")
     assert found["id"].to_pylist() == rows["id"].tolist()
     assert [len(pq.read_table(part)) for part in night.parts(whole)] == [100] * 6
-    background = pd.read_parquet(home / "background.parquet").drop(columns="price").astype({"city": "category"})
-    explainer = ws.Explainer(Booster(model_file=home / "model.txt"), background, game="tree_path", progress=False)
+    background = (
+        pd.read_parquet(home / "background.parquet")
+        .drop(columns="price")
+        .astype({"city": "category"})
+    )
+    explainer = ws.Explainer(
+        Booster(model_file=home / "model.txt"), background, game="tree_path", progress=False
+    )
     explanation = explainer(rows.drop(columns="id"))
     assert np.array_equal(found["phi_f0"], explanation.values[:, 0])
-    assert found.schema.names == explainer.stream_schema(pq.read_schema(home / "rows.parquet"), key="id").names
+    assert (
+        found.schema.names
+        == explainer.stream_schema(pq.read_schema(home / "rows.parquet"), key="id").names
+    )
 
 
 def test_the_summary_is_that_of_all_rows(whole):
-    found, summary = night.table(whole), json.loads((whole / "summary.json").read_text())
+    found = night.table(whole)
+    summary = json.loads((whole / "summary.json").read_text())
     assert summary["rows"] == 600
     for name, mean in summary["mean_absolute_phi"].items():
         assert mean == pytest.approx(np.abs(found[f"phi_{name}"]).mean())
@@ -65,7 +77,9 @@ def test_the_summary_is_that_of_all_rows(whole):
     assert summary["weights"] == pd.Series(found["weight"].to_pylist()).value_counts().to_dict()
 
 
-@pytest.mark.parametrize("more", [{"jobs": 2}, {"rows": "rows.csv", "background": "background.csv"}])
+@pytest.mark.parametrize(
+    "more", [{"jobs": 2}, {"rows": "rows.csv", "background": "background.csv"}]
+)
 def test_neither_jobs_nor_the_kind_of_file_matter(home, whole, tmp_path, more):
     more = {name: home / value if name == "background" else value for name, value in more.items()}
     result = night.explain(home, tmp_path / "out", **more)
@@ -98,7 +112,9 @@ def test_a_folder_in_use_is_not_begun_again(home, whole):
 
 def test_a_different_run_is_refused_and_the_difference_named(home, whole, tmp_path):
     out = rest(home, tmp_path / "out")
-    result = night.explain(home, out, resume=True, family="wide", background=home / "background.csv")
+    result = night.explain(
+        home, out, resume=True, family="wide", background=home / "background.csv"
+    )
     assert result.exit_code == stops.MISMATCH
     assert "choices.family: None then, 'wide' now" in result.output
     assert "background: 'sha256:" in result.output
@@ -119,14 +135,19 @@ def test_rows_that_changed_are_refused_and_named(home, whole, tmp_path):
         rows.loc[250, "f0"] += 1
         return rows
 
-    other, out = changed(home, tmp_path, change), rest(home, tmp_path / "out", 4)
+    other = changed(home, tmp_path, change)
+    out = rest(home, tmp_path / "out", 4)
     result = night.explain(other, out, resume=True)
     assert result.exit_code == stops.MISMATCH
-    assert "part-00000002.parquet was made of other rows than there are now from row 200" in result.output
+    assert (
+        "part-00000002.parquet was made of other rows than there are now from row 200"
+        in result.output
+    )
 
 
 def test_rows_that_are_gone_are_refused(home, whole, tmp_path):
-    other, out = changed(home, tmp_path, lambda rows: rows[:200]), rest(home, tmp_path / "out")
+    other = changed(home, tmp_path, lambda rows: rows[:200])
+    out = rest(home, tmp_path / "out")
     result = night.explain(other, out, resume=True)
     assert result.exit_code == stops.MISMATCH
     assert "the input shrank" in result.output
@@ -164,11 +185,13 @@ def with_bad_rows(home, tmp_path):
 
 
 def test_a_bad_row_stops_the_run_and_is_named_and_a_corrected_file_resumes(home, whole, tmp_path):
-    other, out = with_bad_rows(home, tmp_path), tmp_path / "out"
+    other = with_bad_rows(home, tmp_path)
+    out = tmp_path / "out"
     result = night.explain(other, out, rows="rows.csv")
     assert result.exit_code == stops.INPUT
     assert (
-        "rows.csv, row 137 (counted from 0): Column 'f0' holds text where the background holds numbers" in result.output
+        "rows.csv, row 137 (counted from 0): Column 'f0' holds text where the background holds"
+        " numbers" in result.output
     )
     assert len(night.parts(out)) == 1
     (other / "rows.csv").write_text((home / "rows.csv").read_text())
@@ -177,7 +200,8 @@ def test_a_bad_row_stops_the_run_and_is_named_and_a_corrected_file_resumes(home,
 
 
 def test_bad_rows_can_be_skipped_and_are_told_aside(home, whole, tmp_path):
-    other, out = with_bad_rows(home, tmp_path), tmp_path / "out"
+    other = with_bad_rows(home, tmp_path)
+    out = tmp_path / "out"
     with (other / "rows.csv").open("a") as file:
         file.write("1,2,3\n")
     result = night.explain(other, out, rows="rows.csv", **{"on-error": "skip"})
@@ -201,7 +225,8 @@ def test_a_part_of_bad_rows_only_is_there_and_empty(home, tmp_path):
 
 
 def test_a_damaged_row_group_stops_and_a_whole_file_resumes(home, whole, tmp_path):
-    other, out = changed(home, tmp_path, lambda rows: rows), tmp_path / "out"
+    other = changed(home, tmp_path, lambda rows: rows)
+    out = tmp_path / "out"
     pq.write_table(pq.read_table(home / "rows.parquet"), other / "rows.parquet", row_group_size=200)
     good = (other / "rows.parquet").read_bytes()
     meta = pq.read_metadata(other / "rows.parquet").row_group(1).column(0)
@@ -220,7 +245,9 @@ def test_a_sampled_game_is_the_same_by_any_number_of_workers(home, tmp_path):
     few = pq.read_table(home / "rows.parquet").slice(0, 12)
     subprocess.run(["cp", home / "model.txt", home / "background.parquet", tmp_path], check=True)
     pq.write_table(few, tmp_path / "rows.parquet")
-    pq.write_table(pq.read_table(home / "background.parquet").slice(0, 6), tmp_path / "background.parquet")
+    pq.write_table(
+        pq.read_table(home / "background.parquet").slice(0, 6), tmp_path / "background.parquet"
+    )
     more = {"game": "marginal", "estimator": "permutation", "evaluations": 60, "part-rows": 5}
     for jobs in (1, 2):
         result = night.explain(tmp_path, tmp_path / f"out{jobs}", jobs=jobs, **more)
@@ -228,7 +255,9 @@ def test_a_sampled_game_is_the_same_by_any_number_of_workers(home, tmp_path):
     assert night.contents(tmp_path / "out1") == night.contents(tmp_path / "out2")
     keyless = night.arguments(tmp_path, tmp_path / "out3", **more)
     at = keyless.index("--key")
-    result = night.CliRunner().invoke(night.cli.main, ["explain", *keyless[:at], *keyless[at + 2 :]])
+    result = night.CliRunner().invoke(
+        night.cli.main, ["explain", *keyless[:at], *keyless[at + 2 :]]
+    )
     assert result.exit_code == stops.INPUT
     assert "key" in result.output
 
@@ -261,14 +290,20 @@ def test_after_a_kill_the_rest_is_the_same_to_the_bit(home, whole, tmp_path, par
 def test_a_worker_whose_parent_was_killed_before_it_began_ends_by_itself():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    begun = f"import time; from weightedshap.jobs.pools import _deaf; _deaf({ended.pid}); time.sleep(60)"
+    begun = (
+        f"import time; from weightedshap.jobs.pools import _deaf; _deaf({ended.pid});"
+        " time.sleep(60)"
+    )
     assert subprocess.run([sys.executable, "-c", begun], timeout=50, check=False).returncode == 1
 
 
 def test_what_a_kill_left_unfinished_is_swept_away(home, whole, tmp_path):
     out = tmp_path / "out"
     night.explain(home, out)
-    for left in (out / ".part-00000007.parquet.1.part", out / "samples" / ".part-00000007.npz.1.part"):
+    for left in (
+        out / ".part-00000007.parquet.1.part",
+        out / "samples" / ".part-00000007.npz.1.part",
+    ):
         left.write_bytes(b"half")
     assert night.explain(home, out, resume=True).exit_code == 0
     assert night.contents(out) == night.contents(whole)
@@ -298,20 +333,28 @@ def test_tasks_just_handed_over_end_with_their_workers():
     for _ in range(5):
         with pytest.raises(KeyboardInterrupt):
             interrupted(tasks)
-    assert all(task.done() for task in tasks)  # a traceback in a thread of the executor's fails this test, too
+    assert all(
+        task.done() for task in tasks
+    )  # a traceback in a thread of the executor's fails this test, too
 
 
 def mounted(folder, options):
     """A file system of its own, where that is allowed."""
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True).returncode:
-        pytest.skip("of full and of read-only disks; to run: make test as root, who may mount file systems")
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True
+    ).returncode:
+        pytest.skip(
+            "of full and of read-only disks; to run: make test as root, who may mount file systems"
+        )
 
 
 @pytest.fixture
 def disk(tmp_path):
     yield tmp_path / "disk"
-    subprocess.run(["umount", "--lazy", tmp_path / "disk"], capture_output=True)  # pyarrow may still hold a file
+    subprocess.run(
+        ["umount", "--lazy", tmp_path / "disk"], capture_output=True
+    )  # pyarrow may still hold a file
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -345,7 +388,12 @@ def test_a_worker_that_dies_is_told_and_the_run_resumes(home, whole, tmp_path, m
     monkeypatch.syspath_prepend(tmp_path)
     background = pq.read_table(home / "background.parquet").slice(0, 10)
     pq.write_table(background, tmp_path / "background.parquet")
-    more = {"model": "dying:score", "game": "baseline", "jobs": 2, "background": tmp_path / "background.parquet"}
+    more = {
+        "model": "dying:score",
+        "game": "baseline",
+        "jobs": 2,
+        "background": tmp_path / "background.parquet",
+    }
     (tmp_path / "die").touch()
     result = night.explain(home, tmp_path / "out", **more)
     assert result.exit_code == stops.OUTPUT
@@ -355,11 +403,15 @@ def test_a_worker_that_dies_is_told_and_the_run_resumes(home, whole, tmp_path, m
     assert len(night.table(tmp_path / "out")) == 600
 
 
-@pytest.mark.parametrize("out", ["rows", "rows/explained", "rows/deep/explained", ".", "linked/explained"])
+@pytest.mark.parametrize(
+    "out", ["rows", "rows/explained", "rows/deep/explained", ".", "linked/explained"]
+)
 def test_a_folder_inside_of_the_rows_or_around_them_is_refused_at_the_start(home, tmp_path, out):
     (tmp_path / "rows" / "deep").mkdir(parents=True)
     (tmp_path / "linked").symlink_to(tmp_path / "rows")
-    pq.write_table(pq.read_table(home / "rows.parquet").slice(0, 50), tmp_path / "rows" / "a.parquet")
+    pq.write_table(
+        pq.read_table(home / "rows.parquet").slice(0, 50), tmp_path / "rows" / "a.parquet"
+    )
     result = night.explain(home, tmp_path / out, rows=tmp_path / "rows")
     assert result.exit_code == stops.USAGE
     assert "must be apart" in result.output

@@ -83,12 +83,15 @@ def home(tmp_path_factory):
 
 @pytest.fixture
 def explain(home, tmp_path, monkeypatch):
-    """Run the command: explain(model, **options) → its code, and what it said on standard output and error."""
+    """Run the command: explain(model, **options) → its code, and what it said on standard output
+    and error."""
     monkeypatch.chdir(home)
     monkeypatch.syspath_prepend(home)
 
     def here(model, **more):
-        result = night.explain(home, tmp_path / "out", **{"model": model, "game": "baseline", **more})
+        result = night.explain(
+            home, tmp_path / "out", **{"model": model, "game": "baseline", **more}
+        )
         return result.exit_code, result.stdout, result.stderr
 
     return here
@@ -107,11 +110,16 @@ def explain_apart(home, tmp_path):
     return apart
 
 
-@pytest.mark.parametrize("more", [{}, {"jobs": 2}, {"on-error": "skip"}, {"on-error": "skip", "jobs": 2}])
+@pytest.mark.parametrize(
+    "more", [{}, {"jobs": 2}, {"on-error": "skip"}, {"on-error": "skip", "jobs": 2}]
+)
 def test_a_model_that_exits_fails_the_part_and_its_row_is_named(explain, tmp_path, more):
     code, _, errors = explain("their:leaving", **more)
     assert code == stops.INPUT
-    assert f"rows.parquet, row {BAD_ROW} (counted from 0): the model their:leaving ended the program" in errors
+    assert (
+        f"rows.parquet, row {BAD_ROW} (counted from 0): the model their:leaving ended the program"
+        in errors
+    )
     assert "exit with 0" in errors
     assert not list((tmp_path / "out").glob("skipped/*"))
     assert not (tmp_path / "out" / "part-00000002.parquet").exists()
@@ -175,7 +183,9 @@ def test_an_exit_while_rows_stream_is_an_ordinary_error():
     rows = night.frame(60)
     rows.loc[37, "f0"] = 10.0
     explainer = ws.Explainer(leaving, night.frame(9), game="baseline", progress=False)
-    with pytest.raises(streaming.ModelExit, match=r"Row 37 \(counted from 0\): the model ended the program"):
+    with pytest.raises(
+        streaming.ModelExit, match=r"Row 37 \(counted from 0\): the model ended the program"
+    ):
         list(explainer.stream(pa.Table.from_pandas(rows.assign(id=range(60))), key="id"))
 
 
@@ -189,7 +199,9 @@ def test_an_exit_that_no_single_row_causes_is_told_without_one():
 
     explainer = ws.Explainer(leaving, night.frame(9), game="baseline", progress=False)
     exits.append("too much")
-    with pytest.raises(streaming.ModelExit, match=r"^the model ended the program \(exit with 'too much'\)"):
+    with pytest.raises(
+        streaming.ModelExit, match=r"^the model ended the program \(exit with 'too much'\)"
+    ):
         list(explainer.stream(pa.Table.from_pandas(night.frame(60).assign(id=range(60))), key="id"))
 
 
@@ -262,7 +274,9 @@ def test_rows_that_are_lost_are_never_a_success(explain, monkeypatch):
     monkeypatch.setattr(Stream, "explained", losing)
     code, _, errors = explain("their:plain")
     assert code == stops.FAILED
-    assert re.search(r"rows \d+ to \d+: 100 rows were read, but 99 were explained and 0 skipped", errors)
+    assert re.search(
+        r"rows \d+ to \d+: 100 rows were read, but 99 were explained and 0 skipped", errors
+    )
 
 
 def test_parts_that_are_lost_are_never_a_success(explain, tmp_path, monkeypatch):
@@ -283,7 +297,9 @@ def test_parts_that_are_lost_are_never_a_success(explain, tmp_path, monkeypatch)
 
 def test_an_interrupt_of_two_workers_says_one_sentence(home, tmp_path):
     more = {"model": home / "model.txt", "game": "tree_path", "jobs": 2, "part-rows": 5}
-    process = night.started(home, tmp_path / "out", rows="good.parquet", background=home / "background.csv", **more)
+    process = night.started(
+        home, tmp_path / "out", rows="good.parquet", background=home / "background.csv", **more
+    )
     parts = 0
     for line in process.stdout:
         parts += json.loads(line)["event"] == "part"

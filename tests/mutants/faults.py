@@ -1,4 +1,5 @@
-"""Small faults of a source file: every comparison, operation, constant, condition and choice, changed a little."""
+"""Small faults of a source file: every comparison, operation, constant, condition and choice,
+changed a little."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ class Fault:
 
 
 def faults(file: str, source: str) -> list[Fault]:
-    """All faults of a file, in order of their places; of two that look alike on one line the first."""
+    """All faults of a file, in order of their places; of two that look alike on one line the
+    first."""
     lines = source.splitlines(keepends=True)
     starts = [0]
     for line in lines:
@@ -83,11 +85,22 @@ def faults(file: str, source: str) -> list[Fault]:
 
     found: dict[str, Fault] = {}
     for node, new in _changes(ast.parse(source)):
-        start, stop = place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)
-        before, after = source[start:stop], new
-        if isinstance(node, ast.expr) and not isinstance(node, ast.Constant | ast.Name | ast.Attribute):
+        start = place(node.lineno, node.col_offset)
+        stop = place(node.end_lineno, node.end_col_offset)
+        before = source[start:stop]
+        after = new
+        if isinstance(node, ast.expr) and not isinstance(
+            node, ast.Constant | ast.Name | ast.Attribute
+        ):
             after = f"({new})"  # the unparsed text may bind less tightly than what stood there
-        one = Fault(file, lines[node.lineno - 1].strip(), " ".join(f"{before} → {new}".split()), start, stop, after)
+        one = Fault(
+            file,
+            lines[node.lineno - 1].strip(),
+            " ".join(f"{before} → {new}".split()),
+            start,
+            stop,
+            after,
+        )
         found.setdefault(one.key, one)
     return sorted(found.values(), key=lambda one: one.start)
 
@@ -120,7 +133,8 @@ def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes that compute: no annotations, decorators, docstrings, nor the words of errors and texts."""
+    """Nodes that compute: no annotations, decorators, docstrings, nor the words of errors and
+    texts."""
     skipped: list[ast.AST | None] = []
     if isinstance(node, ast.FunctionDef):
         skipped = [node.returns, *node.decorator_list]
@@ -139,7 +153,9 @@ def _code(node: ast.AST) -> Iterator[ast.AST]:
 def _is_type(node: ast.BinOp) -> bool:
     """Whether ``a | b`` joins types."""
     names = [side.id for side in (node.left, node.right) if isinstance(side, ast.Name)]
-    nothing = any(isinstance(side, ast.Constant) and side.value is None for side in (node.left, node.right))
+    nothing = any(
+        isinstance(side, ast.Constant) and side.value is None for side in (node.left, node.right)
+    )
     return isinstance(node.op, ast.BitOr) and (
         nothing or any(name[:1].isupper() and not name.isupper() for name in names)
     )

@@ -1,9 +1,11 @@
-"""Put 400 faults into a copy of the library, one by one, and run the tests of the file until one of them notices.
+"""Put 400 faults into a copy of the library, one by one, and run the tests of the file until one of
+them notices.
 
-``python -m tests.mutants.run [--only weights,curves] [--minutes 60] [--again]`` goes on where it stopped; what it found
-is kept in found.json by file, line and change, so that edits elsewhere lose nothing. A fault that changes no result is
-listed in equivalent.json with the reason. mutmut and cosmic-ray start an interpreter for each fault and know nothing of
-compiled loops; here a process that has imported everything but the library is forked, which saves half of the time.
+``python -m tests.mutants.run [--only weights,curves] [--minutes 60] [--again]`` goes on where it
+stopped; what it found is kept in found.json by file, line and change, so that edits elsewhere lose
+nothing. A fault that changes no result is listed in equivalent.json with the reason. mutmut and
+cosmic-ray start an interpreter for each fault and know nothing of compiled loops; here a process
+that has imported everything but the library is forked, which saves half of the time.
 """
 
 from __future__ import annotations
@@ -26,10 +28,18 @@ from pathlib import Path
 from tests.mutants.faults import Fault, faults
 
 ROOT = Path(__file__).resolve().parents[2]
-HERE, COPY = Path(__file__).parent, ROOT / "build" / "mutants"
-FOUND, EQUIVALENT = HERE / "found.json", HERE / "equivalent.json"
-SEED, BROKEN = "0", 99  # the exit code of a runner that failed
-PATIENCE = 3, 60  # the tests of a fault may take so many times as long as without one, and seconds: loops compile anew
+HERE = Path(__file__).parent
+COPY = ROOT / "build" / "mutants"
+FOUND = HERE / "found.json"
+EQUIVALENT = HERE / "equivalent.json"
+SEED = "0"
+BROKEN = 99  # the exit code of a runner that failed
+PATIENCE = (
+    3,
+    60,
+    # The tests of a fault may take so many times as long as without one, and seconds: loops compile
+    # anew
+)
 MANY = {"utilities": 29, "trees": 71}  # of the others 50: utilities have no more
 COMMON = (
     "lightgbm",
@@ -39,18 +49,37 @@ COMMON = (
     "scipy.stats",
     "sklearn.ensemble",
 )
-GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and tests from the nearest to the farthest
+GROUPS: dict[
+    str, tuple[list[str], list[str]]
+] = {  # files, and tests from the nearest to the farthest
     "weights": (
         ["weights.py"],
-        ["test_weights.py", "test_small_faults.py", "axioms/test_families.py", "test_noticed.py", "test_selection.py"],
+        [
+            "test_weights.py",
+            "test_small_faults.py",
+            "axioms/test_families.py",
+            "test_noticed.py",
+            "test_selection.py",
+        ],
     ),
     "contributions": (
         ["contributions.py"],
-        ["test_contributions.py", "estimators/test_permutation.py", "estimators/test_stratified.py", "test_noticed.py"],
+        [
+            "test_contributions.py",
+            "estimators/test_permutation.py",
+            "estimators/test_stratified.py",
+            "test_noticed.py",
+        ],
     ),
     "selection": (
         ["selection.py"],
-        ["test_selection.py", "test_small_faults.py", "test_noticed.py", "test_two_games.py", "test_explainer.py"],
+        [
+            "test_selection.py",
+            "test_small_faults.py",
+            "test_noticed.py",
+            "test_two_games.py",
+            "test_explainer.py",
+        ],
     ),
     "curves": (
         ["curves.py"],
@@ -89,26 +118,45 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and tests from the 
             "axioms/test_games.py",
         ],
     ),
-    "estimators": (["estimators/"], ["estimators/", "test_noticed.py", "axioms/test_estimators.py"]),
+    "estimators": (
+        ["estimators/"],
+        ["estimators/", "test_noticed.py", "axioms/test_estimators.py"],
+    ),
     "evaluation": (["evaluation/"], ["evaluation/", "test_noticed.py"]),
 }
 
 
 def drawn(group: str) -> list[Fault]:
-    """A sample of the faults of a group: those whose keys hash lowest, so that it hardly changes with the code."""
+    """A sample of the faults of a group: those whose keys hash lowest, so that it hardly changes
+    with the code."""
     package = ROOT / "src" / "weightedshap"
     files = [
-        file for name in GROUPS[group][0] for file in sorted(package.glob(f"{name}*.py" if name[-1] == "/" else name))
+        file
+        for name in GROUPS[group][0]
+        for file in sorted(package.glob(f"{name}*.py" if name[-1] == "/" else name))
     ]
-    every = [one for file in files for one in faults(str(file.relative_to(ROOT)), file.read_text(encoding="utf-8"))]
-    return sorted(every, key=lambda one: hashlib.sha256((SEED + one.key).encode()).digest())[: MANY.get(group, 50)]
+    every = [
+        one
+        for file in files
+        for one in faults(str(file.relative_to(ROOT)), file.read_text(encoding="utf-8"))
+    ]
+    return sorted(every, key=lambda one: hashlib.sha256((SEED + one.key).encode()).digest())[
+        : MANY.get(group, 50)
+    ]
 
 
 def tests_of(one: Fault, group: str) -> list[str]:
     """The tests of a group, those named after the file first."""
     paths = [ROOT / "tests" / name for name in GROUPS[group][1]]
-    files = [file for path in paths for file in (sorted(path.glob("test_*.py")) if path.is_dir() else [path])]
-    return [str(file) for file in sorted(files, key=lambda file: file.stem != f"test_{Path(one.file).stem}")]
+    files = [
+        file
+        for path in paths
+        for file in (sorted(path.glob("test_*.py")) if path.is_dir() else [path])
+    ]
+    return [
+        str(file)
+        for file in sorted(files, key=lambda file: file.stem != f"test_{Path(one.file).stem}")
+    ]
 
 
 def in_a_fork(work: Callable[[], int], log: Path, patience: float) -> int | None:
@@ -150,9 +198,16 @@ class FirstFailure:
 
 
 def untouched_by(module: str) -> str:
-    """A copy of what was compiled, without the loops of files that use `module`: they hold the loops that they call."""
-    users, texts = {module}, {file.stem: file.read_text(encoding="utf-8") for file in (COPY / "src").rglob("*.py")}
-    while more := {stem for stem, text in texts.items() if any(f".{user} import" in text for user in users)} - users:
+    """A copy of what was compiled, without the loops of files that use `module`: they hold the
+    loops that they call."""
+    users = {module}
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in (COPY / "src").rglob("*.py")}
+    while (
+        more := {
+            stem for stem, text in texts.items() if any(f".{user} import" in text for user in users)
+        }
+        - users
+    ):
         users |= more
     kept = tempfile.mkdtemp(dir=COPY)
     leave_out = shutil.ignore_patterns(*(f"{user}.*" for user in users))
@@ -195,7 +250,8 @@ def noticed(one: Fault | None, tests: list[str], patience: float = float("inf"))
 
 def tried(one: Fault, tests: list[str], patience: float) -> str:
     """Put the fault into the copy, run the tests, and take it out."""
-    original, copy = ROOT / one.file, COPY / one.file
+    original = ROOT / one.file
+    copy = COPY / one.file
     copy.write_text(one.put_into(original.read_text(encoding="utf-8")), encoding="utf-8")
     try:
         return noticed(one, tests, patience)
@@ -206,7 +262,9 @@ def tried(one: Fault, tests: list[str], patience: float) -> str:
 def copied() -> None:
     """A fresh copy of the sources; what was compiled before is kept."""
     shutil.rmtree(COPY / "src", ignore_errors=True)
-    shutil.copytree(ROOT / "src", COPY / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(
+        ROOT / "src", COPY / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+    )
     (COPY / "cache").mkdir(exist_ok=True)
 
 
@@ -225,12 +283,17 @@ def verdicts(file: Path) -> dict[str, str]:
 
 def told(groups: list[str], found: dict[str, str], equivalent: dict[str, str]) -> str:
     """A line for each group, and the survivors."""
-    lines, left = [], []
+    lines = []
+    left = []
     for group in groups:
         keys = [one.key for one in drawn(group)]
-        counts = Counter("equivalent" if key in equivalent else found.get(key, "not run") for key in keys)
+        counts = Counter(
+            "equivalent" if key in equivalent else found.get(key, "not run") for key in keys
+        )
         left += [key for key in keys if found.get(key) == "survived" and key not in equivalent]
-        lines.append(f"{group:14} " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
+        lines.append(
+            f"{group:14} " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+        )
     return "\n".join([*lines, *(f"survived: {key}" for key in left)])
 
 
@@ -241,14 +304,20 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="try the survivors again")
     parser.add_argument("--told", action="store_true", help="only say what is known")
     asked = parser.parse_args()
-    groups, until = asked.only.split(","), time.monotonic() + 60 * asked.minutes
-    found, equivalent = verdicts(FOUND), verdicts(EQUIVALENT)
+    groups = asked.only.split(",")
+    until = time.monotonic() + 60 * asked.minutes
+    found = verdicts(FOUND)
+    equivalent = verdicts(EQUIVALENT)
     if not asked.told:
         copied()
         loaded_before()
     for group in [] if asked.told else groups:
         known = ("killed", "too long") if asked.again else ("killed", "too long", "survived")
-        todo = [one for one in drawn(group) if found.get(one.key) not in known and one.key not in equivalent]
+        todo = [
+            one
+            for one in drawn(group)
+            if found.get(one.key) not in known and one.key not in equivalent
+        ]
         start = time.monotonic()
         if todo and noticed(None, tests_of(todo[0], group)) != "survived":
             raise SystemExit(f"The tests of {group} fail without a fault; see {COPY / 'log.txt'}.")
@@ -259,7 +328,8 @@ def main() -> None:
             start = time.monotonic()
             found[one.key] = tried(one, tests_of(one, group), patience)
             FOUND.write_text(
-                json.dumps(dict(sorted(found.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+                json.dumps(dict(sorted(found.items())), indent=1, ensure_ascii=False) + "\n",
+                encoding="utf-8",
             )
             sys.stdout.write(f"{time.monotonic() - start:5.0f} s  {found[one.key]:8}  {one.key}\n")
             sys.stdout.flush()

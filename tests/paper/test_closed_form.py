@@ -33,14 +33,19 @@ def test_recovery_curves_follow_the_conditional_mean(rho):
     for r, x in enumerate(problem.X):
         for w, order in enumerate(orders[r]):
             known = [np.isin(np.arange(7), order[:k]) for k in range(8)]
-            expected = [abs(x @ problem.beta - conditional_mean(x, problem.beta, rho, mask)) for mask in known]
+            expected = [
+                abs(x @ problem.beta - conditional_mean(x, problem.beta, rho, mask))
+                for mask in known
+            ]
             np.testing.assert_allclose(curves[r, w], expected, atol=1e-12)
 
 
 def test_contributions_of_many_rows_are_those_of_enumeration():
     problem = LinearGaussian.drawn(0.6, 3, np.random.default_rng(0), n=50, d=5)
     for x, delta in zip(problem.X, problem.contributions()):
-        game = FunctionGame(lambda S, x=x: np.array([conditional_mean(x, problem.beta, 0.6, mask) for mask in S]), 5)
+        game = FunctionGame(
+            lambda S, x=x: np.array([conditional_mean(x, problem.beta, 0.6, mask) for mask in S]), 5
+        )
         np.testing.assert_allclose(delta, delta_by_definition(game), atol=1e-12)
 
 
@@ -54,15 +59,21 @@ def test_the_model_finds_the_papers_coefficients():
 def exact_share(beta, rho):
     """The share of the square where Shapley is wrong, from the four lines that bound the cones.
 
-    All comparisons change only across lines c·x = 0, and cones over the edge of the square have areas as their lengths
-    on it.
+    All comparisons change only across lines c·x = 0, and cones over the edge of the square have
+    areas as their lengths on it.
     """
     b1, b2 = beta
     first = np.array([[b1 + rho * b2, 0], [b1, -rho * b1]]).mean(axis=0)  # φ_1 as a linear form
     second = np.array([[0, b2 + rho * b1], [-rho * b2, b2]]).mean(axis=0)
-    left1, left2 = np.array([-rho * b2, b2]), np.array([b1, -rho * b1])  # ℰ(1), ℰ(2) without the modulus
+    left1 = np.array([-rho * b2, b2])
+    left2 = np.array([b1, -rho * b1])  # ℰ(1), ℰ(2) without the modulus
     lines = [first - second, first + second, left1 - left2, left1 + left2]
-    corners = [np.arctan2(c[0], -c[1]) % np.pi for c in lines] + [np.pi / 4, 3 * np.pi / 4, 0, np.pi]
+    corners = [np.arctan2(c[0], -c[1]) % np.pi for c in lines] + [
+        np.pi / 4,
+        3 * np.pi / 4,
+        0,
+        np.pi,
+    ]
     angles = np.sort(np.array(corners))
     share = 0.0
     for low, high in pairwise(angles):
@@ -89,9 +100,14 @@ def test_two_features_run_reports_growing_shares():
 
 
 def test_the_order_of_the_methods_is_the_papers():
-    """Areas of two independent halves of the rows agree within Monte Carlo error, and so does the order."""
-    strong, weak = Case(rho=0.6), Case(rho=0.2)
-    one, other = (closed_form.run_hundred(strong, Settings(rows=60), generator(0, strong, run)) for run in range(2))
+    """Areas of two independent halves of the rows agree within Monte Carlo error, and so does the
+    order."""
+    strong = Case(rho=0.6)
+    weak = Case(rho=0.2)
+    one, other = (
+        closed_form.run_hundred(strong, Settings(rows=60), generator(0, strong, run))
+        for run in range(2)
+    )
     for name in ("first", "Shapley", "last"):
         spread = np.hypot(one["area_margin"][name], other["area_margin"][name])
         assert abs(one["area"][name] - other["area"][name]) < 2 * spread
@@ -110,7 +126,8 @@ def test_first_features_of_the_last_contribution_are_found_by_hand():
 
 
 def test_the_relative_difference_is_the_papers():
-    a, b = np.array([1.0, -1, 0, 2]), np.array([2.0, 1, 0, 0])
+    a = np.array([1.0, -1, 0, 2])
+    b = np.array([2.0, 1, 0, 0])
     np.testing.assert_allclose(closed_form.relative_difference(a, b), [0.5, 2, 0, 1])
 
 
@@ -123,11 +140,15 @@ def test_with_the_true_game_the_example_has_no_error(monkeypatch):
     assert areas["learned"]["last"][0] == pytest.approx(areas["exact"]["last"][0], rel=0.1)
     assert areas["learned"]["WeightedSHAP"][0] <= areas["learned"]["Shapley"][0]
     assert numbers["distance"]["Shapley"][0] < 0.05
-    difference = closed_form.run_relative(case, Settings(rows=4), np.random.default_rng(0))["difference"]
+    difference = closed_form.run_relative(case, Settings(rows=4), np.random.default_rng(0))[
+        "difference"
+    ]
     assert len(difference) == 9
     assert np.max(difference) < 0.3
 
 
 def small_drawn(drawn):
     """d = 9 in the place of 100."""
-    return classmethod(lambda cls, rho, rows, rng, n=10_000, d=9: drawn(rho, rows, rng, n=20_000, d=9))
+    return classmethod(
+        lambda cls, rho, rows, rng, n=10_000, d=9: drawn(rho, rows, rng, n=20_000, d=9)
+    )

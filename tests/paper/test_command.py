@@ -23,7 +23,11 @@ def run(*arguments):
 def numbers(folder):
     """By case and number of the run."""
     cases = json.loads((folder / "hundred-features.json").read_text())["cases"]
-    return {(case, run): record["numbers"] for case, of in cases.items() for run, record in enumerate(of)}
+    return {
+        (case, run): record["numbers"]
+        for case, of in cases.items()
+        for run, record in enumerate(of)
+    }
 
 
 def test_the_list_names_every_experiment():
@@ -42,13 +46,23 @@ def test_one_experiment_writes_runs_figure_and_results(tmp_path):
 
 
 def test_quiet_prints_nothing(tmp_path):
-    assert run("reproduce", "two-features", "--quick", "--quiet", "--results", tmp_path).output == ""
+    assert (
+        run("reproduce", "two-features", "--quick", "--quiet", "--results", tmp_path).output == ""
+    )
 
 
 def test_killed_and_started_again_it_gives_the_same(tmp_path):
     """The process is killed after its first run; the second start does the rest."""
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    command = [sys.executable, "-c", "from weightedshap.cli import main; main()", *HUNDRED, "--results", str(killed)]
+    killed = tmp_path / "killed"
+    whole = tmp_path / "whole"
+    command = [
+        sys.executable,
+        "-c",
+        "from weightedshap.cli import main; main()",
+        *HUNDRED,
+        "--results",
+        str(killed),
+    ]
     process = subprocess.Popen(command)
     while not (killed / "hundred-features.json").exists() and process.poll() is None:
         time.sleep(0.01)

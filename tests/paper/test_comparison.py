@@ -12,11 +12,16 @@ WIND = Case("wind", "tree_surrogate")
 
 
 def runs_with(gaps, metric="recovery", independent=None, d=15):
-    """Runs whose WeightedSHAP curve lies below Shapley's by the given gaps, and the MCI's far above."""
+    """Runs whose WeightedSHAP curve lies below Shapley's by the given gaps, and the MCI's far
+    above."""
     shapley = np.linspace(1, 0, d + 1)
 
     def of(gap):
-        return {"MCI": (shapley + 1).tolist(), "Shapley": shapley.tolist(), "WeightedSHAP": (shapley - gap).tolist()}
+        return {
+            "MCI": (shapley + 1).tolist(),
+            "Shapley": shapley.tolist(),
+            "WeightedSHAP": (shapley - gap).tolist(),
+        }
 
     other = gaps if independent is None else independent
     return [
@@ -67,28 +72,64 @@ def test_where_more_is_better_a_lower_curve_is_worse():
 @pytest.mark.parametrize(
     ("name", "metric", "gap", "verdict", "shown"),
     [
-        ("airfoil", "inclusion_mse", 0.5, "holds", "own game MSE -0.167, Shapley's best 0.000 with 15 features"),
-        ("airfoil", "inclusion_mse", 0.2, "does not hold", "own game MSE 0.133, Shapley's best 0.000"),
-        ("fraud", "inclusion_auc", -1.0, "holds", "own game AUC 1.067, Shapley's best 1.000 with 0 features"),
-        ("fraud", "inclusion_auc", -0.5, "does not hold", "own game AUC 0.567, Shapley's best 1.000"),
+        (
+            "airfoil",
+            "inclusion_mse",
+            0.5,
+            "holds",
+            "own game MSE -0.167, Shapley's best 0.000 with 15 features",
+        ),
+        (
+            "airfoil",
+            "inclusion_mse",
+            0.2,
+            "does not hold",
+            "own game MSE 0.133, Shapley's best 0.000",
+        ),
+        (
+            "fraud",
+            "inclusion_auc",
+            -1.0,
+            "holds",
+            "own game AUC 1.067, Shapley's best 1.000 with 0 features",
+        ),
+        (
+            "fraud",
+            "inclusion_auc",
+            -0.5,
+            "does not hold",
+            "own game AUC 0.567, Shapley's best 1.000",
+        ),
     ],
 )
 def test_the_papers_two_numbers_are_looked_up_at_their_place(name, metric, gap, verdict, shown):
-    (claim,) = comparison.single_numbers({Case(name, "tree_surrogate"): runs_with([gap, gap], metric)})
+    (claim,) = comparison.single_numbers(
+        {Case(name, "tree_surrogate"): runs_with([gap, gap], metric)}
+    )
     assert claim.verdict == verdict
     assert claim.ours.startswith(shown)
     assert claim.paper == {"airfoil": "MSE 0.53", "fraud": "AUC 0.995"}[name]
 
 
 def test_short_curves_and_other_datasets_have_no_such_number():
-    assert comparison.single_numbers({Case("airfoil", "x"): runs_with([0.1, 0.1], "inclusion_mse", d=9)}) == []
-    assert comparison.single_numbers({Case("boston", "x"): runs_with([0.1, 0.1], "inclusion_mse")}) == []
+    assert (
+        comparison.single_numbers(
+            {Case("airfoil", "x"): runs_with([0.1, 0.1], "inclusion_mse", d=9)}
+        )
+        == []
+    )
+    assert (
+        comparison.single_numbers({Case("boston", "x"): runs_with([0.1, 0.1], "inclusion_mse")})
+        == []
+    )
 
 
 def test_the_table_gives_every_method_in_percent_of_shapley():
     runs = {WIND: runs_with([0.1, 0.1], independent=[0.2, 0.2], d=4)}
     lines = comparison.table(runs, metric="recovery")
-    assert lines[0].startswith("Recovery error on the independent game, mean over the curve in % of Shapley's (smaller")
+    assert lines[0].startswith(
+        "Recovery error on the independent game, mean over the curve in % of Shapley's (smaller"
+    )
     assert lines.count("| | MCI | WeightedSHAP |") == 2
     assert "| wind | 366.7 | 46.7 |" in lines
     assert "| wind | 366.7 | 73.3 |" in lines
@@ -99,7 +140,9 @@ def test_a_method_that_a_dataset_lacks_is_a_dash():
     for run in more:
         for of in run["curves"].values():
             of["recovery"]["greedy"] = of["recovery"]["Shapley"]
-    lines = comparison.table({Case("wind", "x"): runs_with([0.1, 0.1]), Case("cpu", "x"): more}, metric="recovery")
+    lines = comparison.table(
+        {Case("wind", "x"): runs_with([0.1, 0.1]), Case("cpu", "x"): more}, metric="recovery"
+    )
     assert any(line.startswith("| wind (x) |") and line.endswith("| – |") for line in lines)
     assert any(line.startswith("| cpu (x) |") and line.endswith("| 100.0 |") for line in lines)
 
@@ -112,16 +155,26 @@ def test_a_panel_for_every_dataset_and_metric():
 
 def test_the_error_with_all_features_known_is_told():
     lines = comparison.table({WIND: runs_with([0.1, 0.1])}, metric="recovery")
-    assert lines[-1] == "With all features known the game that explains still misses the prediction by: wind 0."
     assert (
-        "With all" not in comparison.table({Case("wind", "x"): runs_with([0.1], "exclusion")}, metric="exclusion")[-1]
+        lines[-1]
+        == "With all features known the game that explains still misses the prediction by: wind 0."
+    )
+    assert (
+        "With all"
+        not in comparison.table(
+            {Case("wind", "x"): runs_with([0.1], "exclusion")}, metric="exclusion"
+        )[-1]
     )
 
 
 def test_the_headline_goes_from_the_least_change_to_the_most():
-    runs = {Case("wind", "x"): runs_with([0.1, 0.1], independent=[0.0, 0.0]), Case("cpu", "x"): runs_with([0.2, 0.2])}
+    runs = {
+        Case("wind", "x"): runs_with([0.1, 0.1], independent=[0.0, 0.0]),
+        Case("cpu", "x"): runs_with([0.2, 0.2]),
+    }
     expected = (
-        "recovery error against Shapley's: -21.4 to -42.9 % on the own game, +0.0 to -42.9 % on the independent game"
+        "recovery error against Shapley's: -21.4 to -42.9 % on the own game, +0.0 to -42.9 % on the"
+        " independent game"
     )
     assert comparison.headline(runs, metric="recovery") == expected
     one = comparison.headline({Case("wind", "x"): runs_with([0.1, 0.1])}, metric="recovery")

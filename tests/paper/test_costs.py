@@ -18,4 +18,7 @@ def test_seconds_and_evaluations_of_every_row(data):
     assert (exact[:, 2] == 0).all()
     assert (sampled[:, 2] > 1_000).all()
     claims = costs.claims_costs(runs)
-    assert [claim.text.split(":")[0] for claim in claims] == ["phoneme/tree_surrogate", "phoneme/neural_surrogate"]
+    assert [claim.text.split(":")[0] for claim in claims] == [
+        "phoneme/tree_surrogate",
+        "phoneme/neural_surrogate",
+    ]

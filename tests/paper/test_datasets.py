@@ -18,7 +18,9 @@ def test_columns_of_words_are_left_out(data, name):
     raw = datasets.load(name)
     assert raw.feature_names == NUMBERS
     assert raw.task == ("regression" if name in datasets.REGRESSION else "classification")
-    np.testing.assert_allclose(raw.X, small_table(name)[list(NUMBERS)], rtol=1e-12)  # as CSV is read
+    np.testing.assert_allclose(
+        raw.X, small_table(name)[list(NUMBERS)], rtol=1e-12
+    )  # as CSV is read
 
 
 def test_rows_with_a_missing_number_are_left_out(data):
@@ -125,7 +127,9 @@ def test_the_authors_order_leaves_copies_on_both_sides(data):
 
 
 def test_the_authors_order_changes_nothing_elsewhere(data):
-    ours, authors = (datasets.prepare("wind", np.random.default_rng(0), authors_order=order) for order in (0, 1))
+    ours, authors = (
+        datasets.prepare("wind", np.random.default_rng(0), authors_order=order) for order in (0, 1)
+    )
     np.testing.assert_array_equal(ours.X_train, authors.X_train)
 
 
@@ -148,7 +152,9 @@ def test_spurious_columns_keep_the_average_correlation():
 def test_spurious_columns_of_a_strongly_negative_table_are_noise():
     rng = np.random.default_rng(0)
     x = rng.normal(size=5000)
-    wide = datasets.add_spurious(datasets.standardise(np.column_stack([x, 0.1 * rng.normal(size=5000) - x])), rng)
+    wide = datasets.add_spurious(
+        datasets.standardise(np.column_stack([x, 0.1 * rng.normal(size=5000) - x])), rng
+    )
     np.testing.assert_allclose(np.corrcoef(wide, rowvar=False)[2:, :2], 0, atol=0.05)
 
 

@@ -14,8 +14,14 @@ WORDS = "{x,y}"
 
 
 def cpu_like(n=40, attributes=None, **kwargs):
-    """A stand-in for cpu with two columns of numbers, one of them listed as a category, and one of words."""
-    attributes = attributes or [("lread", "numeric"), ("rad", "{1,2,24}"), ("word", WORDS), ("binaryClass", "{P,N}")]
+    """A stand-in for cpu with two columns of numbers, one of them listed as a category, and one of
+    words."""
+    attributes = attributes or [
+        ("lread", "numeric"),
+        ("rad", "{1,2,24}"),
+        ("word", WORDS),
+        ("binaryClass", "{P,N}"),
+    ]
     rows = [(i / 4, [1, 2, 24][i % 3], "xy"[i % 2], "PN"[i % 2]) for i in range(n)]
     return StandIn(downloads.SOURCES["cpu"].openml, attributes, rows, **kwargs)
 
@@ -59,8 +65,19 @@ def test_another_number_of_positive_rows_is_refused(openml, small_cpu, monkeypat
 
 
 def test_a_missing_column_is_refused(openml, small_cpu):
-    openml(cpu_like(attributes=[("lread", "numeric"), ("word", "{1,2,24}"), ("w", WORDS), ("other", "{P,N}")]))
-    with pytest.raises(ValueError, match="lacks the column 'binaryClass'; it has lread, word, w, other"):
+    openml(
+        cpu_like(
+            attributes=[
+                ("lread", "numeric"),
+                ("word", "{1,2,24}"),
+                ("w", WORDS),
+                ("other", "{P,N}"),
+            ]
+        )
+    )
+    with pytest.raises(
+        ValueError, match="lacks the column 'binaryClass'; it has lread, word, w, other"
+    ):
         datasets.load("cpu")
     assert downloads.SOURCES["cpu"].features == 2
 
@@ -76,13 +93,17 @@ def test_neither_directory_nor_network_names_both_ways(openml):
     server = openml(cpu_like())
     server.shutdown()
     server.server_close()
-    with pytest.raises(downloads.MissingData, match=r"two ways.*WEIGHTEDSHAP_DATA.*connect to the network"):
+    with pytest.raises(
+        downloads.MissingData, match=r"two ways.*WEIGHTEDSHAP_DATA.*connect to the network"
+    ):
         datasets.load("cpu")
 
 
 def test_a_regression_target_of_numbers_is_read(openml, monkeypatch):
     monkeypatch.setitem(downloads.SOURCES, "whitewine", downloads.Source(7, "Quality", 3, 1))
-    openml(StandIn(7, [("alcohol", "numeric"), ("quality", "{5,6,7}")], [(9.5, 6), (10, 5), (11, 7)]))
+    openml(
+        StandIn(7, [("alcohol", "numeric"), ("quality", "{5,6,7}")], [(9.5, 6), (10, 5), (11, 7)])
+    )
     np.testing.assert_array_equal(datasets.load("whitewine").y, [6, 5, 7])
 
 
@@ -90,7 +111,9 @@ def test_rare_rows_are_all_kept(openml, monkeypatch):
     source = downloads.Source(7, "Class", 100, 1, ("1",), 7, "rare")
     monkeypatch.setitem(downloads.SOURCES, "fraud", source)
     monkeypatch.setattr(downloads, "SUBSET", 30)
-    openml(StandIn(7, [("V1", "numeric"), ("Class", "{0,1}")], [(i, int(i < 7)) for i in range(100)]))
+    openml(
+        StandIn(7, [("V1", "numeric"), ("Class", "{0,1}")], [(i, int(i < 7)) for i in range(100)])
+    )
     raw = datasets.load("fraud")
     assert len(raw.X) == 30
     assert raw.y.sum() == 7
@@ -98,9 +121,17 @@ def test_rare_rows_are_all_kept(openml, monkeypatch):
 
 
 def test_even_classes_are_drawn(openml, monkeypatch):
-    monkeypatch.setitem(downloads.SOURCES, "click", downloads.Source(7, "click", 100, 1, ("1", "1.0"), None, "even"))
+    monkeypatch.setitem(
+        downloads.SOURCES, "click", downloads.Source(7, "click", 100, 1, ("1", "1.0"), None, "even")
+    )
     monkeypatch.setattr(downloads, "SUBSET", 30)
-    openml(StandIn(7, [("depth", "numeric"), ("click", "numeric")], [(i, int(i % 4 == 0)) for i in range(100)]))
+    openml(
+        StandIn(
+            7,
+            [("depth", "numeric"), ("click", "numeric")],
+            [(i, int(i % 4 == 0)) for i in range(100)],
+        )
+    )
     raw = datasets.load("click")
     np.testing.assert_array_equal(np.bincount(raw.y.astype(int)), [15, 15])
 

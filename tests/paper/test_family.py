@@ -11,7 +11,8 @@ from weightedshap_paper.runner import generator
 
 
 def test_the_printed_weights_are_the_papers_without_one():
-    twelve, thirteen = family.printed(9), paper(9)
+    twelve = family.printed(9)
+    thirteen = paper(9)
     assert len(twelve) == 12
     assert set(thirteen.labels) - set(twelve.labels) == {"Beta(32,1)"}
     kept = [thirteen.labels.index(label) for label in twelve.labels]

@@ -33,13 +33,17 @@ def test_masks_know_the_pixels_of_their_superpixels():
 def test_a_game_looks_at_known_superpixels_only(data):
     images = load_mnist()
     model = models.mnist_network(images, seed=0, epochs=1)
-    fitted = mnist.FittedImages(model, mnist.masked_network(model, images.X_train, seed=0, epochs=1))
+    fitted = mnist.FittedImages(
+        model, mnist.masked_network(model, images.X_train, seed=0, epochs=1)
+    )
     row = images.X_test[:1].reshape(1, 784)
     other = row.copy()
     other[0, mnist.SUPERPIXELS[5]] = 255 - other[0, mnist.SUPERPIXELS[5]]
     without = np.ones((1, 196), dtype=bool)
     without[0, 5] = False
-    one, two = (partial(mnist.probability, fitted.network, models.pixels(x)[0], 0) for x in (row, other))
+    one, two = (
+        partial(mnist.probability, fitted.network, models.pixels(x)[0], 0) for x in (row, other)
+    )
     np.testing.assert_array_equal(one(without), two(without))
     assert one(~without) != two(~without)
 

@@ -19,13 +19,18 @@ def test_boosting_stops_on_the_loss_alone(gaussian):
     """The validation loss of one tree fewer or more is not lower."""
     booster = models.boosting(gaussian, seed=0, learning_rate=0.2)
     n = models.number_of_trees(booster)
-    losses = [log_loss(gaussian.y_val, booster.predict(gaussian.X_val, num_iteration=k)) for k in range(1, n + 20)]
+    losses = [
+        log_loss(gaussian.y_val, booster.predict(gaussian.X_val, num_iteration=k))
+        for k in range(1, n + 20)
+    ]
     assert int(np.argmin(losses)) + 1 == n < 1000
 
 
 def test_the_authors_rule_leaves_fewer_trees(gaussian):
     ours, authors = (
-        models.number_of_trees(models.boosting(gaussian, seed=0, learning_rate=0.02, authors_stop=stop))
+        models.number_of_trees(
+            models.boosting(gaussian, seed=0, learning_rate=0.02, authors_stop=stop)
+        )
         for stop in (False, True)
     )
     assert authors < ours
@@ -41,7 +46,9 @@ def test_the_authors_rule_changes_nothing_for_a_regression(gaussian):
 
 
 def test_boosting_is_repeatable(gaussian):
-    one, other = (models.boosting(gaussian, seed=3, max_trees=20).predict(gaussian.X_test) for _ in range(2))
+    one, other = (
+        models.boosting(gaussian, seed=3, max_trees=20).predict(gaussian.X_test) for _ in range(2)
+    )
     np.testing.assert_array_equal(one, other)
 
 

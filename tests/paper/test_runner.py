@@ -19,7 +19,8 @@ A = Case("a")
 
 
 class Counted:
-    """An experiment that draws one number, counts its runs, and may be interrupted before one of them."""
+    """An experiment that draws one number, counts its runs, and may be interrupted before one of
+    them."""
 
     def __init__(self, stop_at=None):
         self.count, self.stop_at = 0, stop_at
@@ -38,7 +39,12 @@ class Counted:
         if self.count == self.stop_at:
             raise KeyboardInterrupt
         self.count += 1
-        return {"x": rng.random(), "array": rng.random(3), "rows": np.int64(settings.rows), "case": str(case)}
+        return {
+            "x": rng.random(),
+            "array": rng.random(3),
+            "rows": np.int64(settings.rows),
+            "case": str(case),
+        }
 
 
 def run(folder, counted, settings=None):
@@ -46,7 +52,8 @@ def run(folder, counted, settings=None):
 
 
 def test_finished_runs_are_not_repeated(tmp_path):
-    first, again = Counted(), Counted()
+    first = Counted()
+    again = Counted()
     numbers = run(tmp_path, first)
     assert first.count == 6
     assert run(tmp_path, again) == numbers
@@ -81,7 +88,9 @@ def test_every_run_draws_its_own_numbers(tmp_path):
 def test_games_share_what_is_drawn_for_a_dataset(tmp_path):
     one = run(tmp_path, Counted())
     other = run(tmp_path, Counted(), Settings(runs=3, game="baseline"))
-    assert [of["x"] for of in one[Case("b", "marginal")]] == [of["x"] for of in other[Case("b", "baseline")]]
+    assert [of["x"] for of in one[Case("b", "marginal")]] == [
+        of["x"] for of in other[Case("b", "baseline")]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +110,9 @@ def test_settings_without_influence_are_free(tmp_path):
     assert run(tmp_path, Counted(), Settings(runs=3, authors_stop=True)) == numbers
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"cases": {}}', '{"configuration": {}, "cases": {"a": [{"x": 1}]}}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"cases": {}}', '{"configuration": {}, "cases": {"a": [{"x": 1}]}}']
+)
 def test_a_broken_file_is_named(tmp_path, text):
     (tmp_path / "drawn.json").write_text(text)
     with pytest.raises(ValueError, match=r"drawn.json is not a file of runs .* Delete it"):
@@ -113,7 +124,9 @@ def test_a_folder_of_single_runs_is_not_passed_over(tmp_path):
     old.parent.mkdir(parents=True)
     old.write_text("{}")
     counted = Counted()
-    with pytest.raises(ValueError, match=r"drawn holds one file for each run, .* Move it away.* --results"):
+    with pytest.raises(
+        ValueError, match=r"drawn holds one file for each run, .* Move it away.* --results"
+    ):
         run(tmp_path, counted)
     with pytest.raises(ValueError, match="drawn holds one file for each run"):
         write_results(tmp_path, {"drawn": counted.experiment})
@@ -141,18 +154,25 @@ def test_a_run_more_is_a_line_more(tmp_path):
 
 def test_two_commands_at_once_keep_what_either_added(tmp_path):
     """The first makes a run while the second makes all of another game."""
-    first, second = Counted(), Counted()
+    first = Counted()
+    second = Counted()
 
     def run_meanwhile(case, settings, rng):
         if first.count == 1:
             run(tmp_path, second, Settings(runs=3, game="baseline"))
         return first.run(case, settings, rng)
 
-    numbers = run_experiment(tmp_path / "drawn.json", replace(first.experiment, run=run_meanwhile), Settings(runs=3))
+    numbers = run_experiment(
+        tmp_path / "drawn.json", replace(first.experiment, run=run_meanwhile), Settings(runs=3)
+    )
     assert numbers == run(tmp_path / "alone", Counted())
     assert first.count + second.count == 10  # of 9 runs, one was made by both
     found = stored(tmp_path / "drawn.json").runs
-    assert {str(case): len(of) for case, of in found.items()} == {"a": 3, "b/baseline": 3, "b/marginal": 3}
+    assert {str(case): len(of) for case, of in found.items()} == {
+        "a": 3,
+        "b/baseline": 3,
+        "b/marginal": 3,
+    }
 
 
 @pytest.mark.parametrize(
@@ -160,7 +180,11 @@ def test_two_commands_at_once_keep_what_either_added(tmp_path):
     [
         ("boston", Case("boston"), "boston"),
         ("boston/tree_surrogate", Case("boston", "tree_surrogate"), "boston"),
-        ("rho=0.6/neural_surrogate", Case(game="neural_surrogate", rho=0.6), "ρ = 0.6 (neural surrogate)"),
+        (
+            "rho=0.6/neural_surrogate",
+            Case(game="neural_surrogate", rho=0.6),
+            "ρ = 0.6 (neural surrogate)",
+        ),
         ("rho=0.0", Case(), "ρ = 0.0"),
     ],
 )

@@ -24,6 +24,8 @@ def test_both_rules_and_both_orders_are_shown(data):
 
 
 def test_a_regression_is_scored_by_its_variance(data):
-    numbers = stopping.run_stopping(Case("airfoil"), QUICK, generator(0, Case("airfoil"), 0))["ours"]
+    numbers = stopping.run_stopping(Case("airfoil"), QUICK, generator(0, Case("airfoil"), 0))[
+        "ours"
+    ]
     assert numbers["loss"] == numbers["loss or error"]
     assert 0.5 < numbers["loss"]["score"] < 1

@@ -21,7 +21,12 @@ def test_a_classification_has_a_column_more_in_the_paper():
         Case("cpu"): [{"rows": 9, "columns": 22, "task": "classification", "target": 0.5}],
     }
     claims = summary.claims_summary(runs)
-    assert [claim.verdict for claim in claims] == ["holds", "holds", "holds in part", "does not hold"]
+    assert [claim.verdict for claim in claims] == [
+        "holds",
+        "holds",
+        "holds in part",
+        "does not hold",
+    ]
     assert claims[0].paper == "6,574 × 15"
     assert claims[0].ours == "6,574 × 14, 50% of class 1"
 

@@ -49,11 +49,14 @@ def test_a_linear_regression_has_squared_errors_and_no_trees(data, few_methods):
 
 
 def test_a_logistic_model_is_explained_by_its_class(data, few_methods):
-    assert "inclusion_auc" in run_one(Case("wind", "tree_surrogate"), kind="linear")["curves"]["own"]
+    assert (
+        "inclusion_auc" in run_one(Case("wind", "tree_surrogate"), kind="linear")["curves"]["own"]
+    )
 
 
 @pytest.mark.parametrize(
-    ("utility", "score", "sign"), [("exclusion", "exclusion_auc", 1), ("masked_inclusion", "masked_auc", -1)]
+    ("utility", "score", "sign"),
+    [("exclusion", "exclusion_auc", 1), ("masked_inclusion", "masked_auc", -1)],
 )
 def test_the_own_utility_is_served(data, few_methods, utility, score, sign):
     own = run_one(Case("wind", "tree_surrogate"), utility=utility)["curves"]["own"]
@@ -73,7 +76,8 @@ def test_both_classes_are_among_the_rows(rows, positives):
 
 def test_quick_takes_some_of_the_datasets():
     quick, all_of_them = (
-        [case for e in EXPERIMENTS.values() for case in e.cases(e.resolved(Settings(quick=q)))] for q in (True, False)
+        [case for e in EXPERIMENTS.values() for case in e.cases(e.resolved(Settings(quick=q)))]
+        for q in (True, False)
     )
     assert {case.name for case in all_of_them} >= set(datasets.DATASETS)
     assert len(quick) < len(all_of_them)
@@ -85,7 +89,18 @@ def test_all_experiments_run_from_end_to_end(data, few_methods, monkeypatch, tmp
     pytest.importorskip("torch")
     """Smaller still than --quick: one run, few rows, and a shorter walk in the estimates."""
     monkeypatch.setattr("weightedshap_paper.closed_form.ORDERS", 100)
-    arguments = ["reproduce", "all", "--quick", "--runs", "1", "--rows", "12", "--quiet", "--results", str(tmp_path)]
+    arguments = [
+        "reproduce",
+        "all",
+        "--quick",
+        "--runs",
+        "1",
+        "--rows",
+        "12",
+        "--quiet",
+        "--results",
+        str(tmp_path),
+    ]
     result = CliRunner().invoke(cli.main, arguments)
     assert result.exit_code == 0, result.output
     text = (tmp_path / "RESULTS.md").read_text()
@@ -99,8 +114,11 @@ def test_all_experiments_run_from_end_to_end(data, few_methods, monkeypatch, tmp
 
 
 def test_the_authors_way_is_forced_where_it_is_asked_for(monkeypatch):
-    seen, case = [], Case("fraud", "tree_surrogate")
-    monkeypatch.setattr(tabular, "prepare", lambda name, rng, authors_order: seen.append(authors_order))
+    seen = []
+    case = Case("fraud", "tree_surrogate")
+    monkeypatch.setattr(
+        tabular, "prepare", lambda name, rng, authors_order: seen.append(authors_order)
+    )
     with pytest.raises(AttributeError):
         EXPERIMENTS["fraud-authors"].run(case, Settings(), generator(0, case, 0))
     assert seen == [True]

@@ -1,4 +1,5 @@
-"""The HTML page in a real browser: headless Chromium, driven by selenium. Skipped where one of them is missing."""
+"""The HTML page in a real browser: headless Chromium, driven by selenium. Skipped where one of them
+is missing."""
 
 from __future__ import annotations
 
@@ -31,13 +32,20 @@ EVIL = (
 @pytest.fixture(scope="module")
 def browser():
     webdriver = pytest.importorskip("selenium.webdriver")
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    chromium = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     driver = shutil.which("chromedriver")
     if not chromium or not driver:
         pytest.skip("of the report in a browser; to run: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--window-size=1280,900",
+    ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
@@ -48,11 +56,13 @@ def browser():
 
 @pytest.fixture(scope="module")
 def opened(browser, tmp_path_factory):
-    """A function that writes the page of an explanation, opens it from disk and waits until it is drawn.
+    """A function that writes the page of an explanation, opens it from disk and waits until it is
+    drawn.
 
     A page that is open already is loaded again only if it must be fresh.
     """
-    folder, known = tmp_path_factory.mktemp("pages"), {}
+    folder = tmp_path_factory.mktemp("pages")
+    known = {}
 
     def open_page(name, explanation, evaluation=None, fresh=True):
         if name not in known:
@@ -75,13 +85,17 @@ def plain(opened):
 def wait_for(browser, condition):
     found = browser.execute_async_script(
         f"""const done = arguments[0], end = Date.now() + 60000;
-        (function look() {{ ({condition}) || Date.now() > end ? done({condition}) : setTimeout(look, 20); }})();"""
+        (function look() {{
+            ({condition}) || Date.now() > end ? done({condition}) : setTimeout(look, 20);
+        }})();"""
     )
     assert found, f"{condition} never held; the page says: {text(browser, '#summary')}"
 
 
 def text(browser, selector):
-    return browser.execute_script("return document.querySelector(arguments[0]).textContent", selector)
+    return browser.execute_script(
+        "return document.querySelector(arguments[0]).textContent", selector
+    )
 
 
 def texts(browser, selector):
@@ -107,7 +121,9 @@ def type_query(browser, query):
 
 def bars(browser):
     """The sizes of the steps in the waterfall, as drawn."""
-    return browser.execute_script("return Array.from(document.getElementById('waterfall').data[0].x)")
+    return browser.execute_script(
+        "return Array.from(document.getElementById('waterfall').data[0].x)"
+    )
 
 
 def current(browser):
@@ -116,7 +132,11 @@ def current(browser):
 
 def problems(browser):
     """Errors in the console since the last look."""
-    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    return [
+        entry["message"]
+        for entry in browser.get_log("browser")
+        if entry["level"] in ("SEVERE", "WARNING")
+    ]
 
 
 def column(browser, place):
@@ -125,8 +145,15 @@ def column(browser, place):
 
 def test_it_opens_from_disk_without_errors_or_requests(plain):
     assert problems(plain) == []
-    assert plain.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
-    charts = plain.execute_script("return document.querySelectorAll('.js-plotly-plot .main-svg').length")
+    assert (
+        plain.execute_script(
+            "return performance.getEntriesByType('resource').map((entry) => entry.name)"
+        )
+        == []
+    )
+    charts = plain.execute_script(
+        "return document.querySelectorAll('.js-plotly-plot .main-svg').length"
+    )
     assert charts >= 8
     assert "6 rows and 5 features" in text(plain, "#summary")
 
@@ -135,7 +162,8 @@ def test_the_policy_stops_requests_and_foreign_scripts(plain):
     ran = plain.execute_async_script(
         """const done = arguments[0], script = document.createElement('script');
         script.textContent = 'window.foreign = true'; document.body.append(script);
-        fetch('https://example.com').then(() => done('loaded'), () => done(window.foreign || 'stopped'));"""
+        fetch('https://example.com')
+            .then(() => done('loaded'), () => done(window.foreign || 'stopped'));"""
     )
     assert ran == "stopped"
     assert problems(plain) != []
@@ -153,10 +181,14 @@ def test_a_row_is_picked_by_mouse_and_every_part_follows(plain):
     assert np.isfinite(factor)
     assert bars(plain) != before
     np.testing.assert_allclose(bars(plain), steps, rtol=1e-4, atol=1e-5 * np.abs(steps).max())
-    curve = plain.execute_script("return Array.from(document.getElementById('row-recovery').data[0].y)")
+    curve = plain.execute_script(
+        "return Array.from(document.getElementById('row-recovery').data[0].y)"
+    )
     np.testing.assert_allclose(curve, explanation.curves[3], rtol=1e-4, atol=1e-12)
     delta = plain.execute_script("return document.getElementById('sizes').data[0].y")
-    np.testing.assert_allclose(delta, explanation.contributions[3][:, explanation.orders[3, 0]], rtol=1e-4)
+    np.testing.assert_allclose(
+        delta, explanation.contributions[3][:, explanation.orders[3, 0]], rtol=1e-4
+    )
     click(plain, "#next")
     assert current(plain) == ["Row 4"]
 
@@ -208,7 +240,9 @@ def headings(browser):
 
 def test_what_matters_comes_first_and_the_method_later(plain):
     assert headings(plain)[0] == "What matters overall"
-    assert headings(plain).index("Row by row") < headings(plain).index("How much better than Shapley")
+    assert headings(plain).index("Row by row") < headings(plain).index(
+        "How much better than Shapley"
+    )
 
 
 def shown_row(browser, explanation, factor):
@@ -225,13 +259,18 @@ def test_steps_lead_to_the_prediction_or_stand_side_by_side_with_the_rest_apart(
     explanation = replace(explanation, predictions=other)
     browser = opened("gap", explanation)
     row = shown_row(browser, explanation, True)
-    note, factor = text(browser, "#waterfall-note"), reading.factors(explanation)[row]
-    base = browser.execute_script("return Array.from(document.getElementById('waterfall').data[0].base)")
+    note = text(browser, "#waterfall-note")
+    factor = reading.factors(explanation)[row]
+    base = browser.execute_script(
+        "return Array.from(document.getElementById('waterfall').data[0].base)"
+    )
     assert base[-1] + bars(browser)[-1] == pytest.approx(explanation.predictions[row], rel=1e-4)
     assert ("so that it adds up" in note) == (abs(factor - 1) > 1e-5)
     row = shown_row(browser, explanation, False)
     assert row == 1
-    base = browser.execute_script("return Array.from(document.getElementById('waterfall').data[0].base)")
+    base = browser.execute_script(
+        "return Array.from(document.getElementById('waterfall').data[0].base)"
+    )
     assert set(base) == {0}
     assert bars(browser)[-1] == pytest.approx(explanation.efficiency_gap[1], rel=1e-4)
     assert texts(browser, "#waterfall .ytick title")[-1] == "not attributed"
@@ -245,25 +284,35 @@ def test_the_judges_miss_stands_beside_the_steps(opened):
     miss = float(re.search(r"still misses (\S+) of", text(browser, "#judge-miss"))[1])
     assert miss == pytest.approx(two_games().curves[3, -1], rel=1e-2)
     browser = opened("classifier", classifier(), fresh=False)
-    assert text(browser, "#judge-miss") == "With all features known the judge gives this row's f(x)."
+    assert (
+        text(browser, "#judge-miss") == "With all features known the judge gives this row's f(x)."
+    )
 
 
 def test_long_names_are_wrapped_and_whole_when_pointed_at(opened):
     name = "the area of the flat in square metres without balcony, cellar, attic and garden " * 2
-    browser = opened("long", replace(explained(), feature_names=(name, "b", "c", "d", "e"), data=None))
+    browser = opened(
+        "long", replace(explained(), feature_names=(name, "b", "c", "d", "e"), data=None)
+    )
     for chart in ("importance", "swarm", "waterfall"):
         assert name in texts(browser, f"#{chart} .ytick title")
-        lines = browser.execute_script(f"return document.querySelectorAll('#{chart} .ytick tspan').length")
+        lines = browser.execute_script(
+            f"return document.querySelectorAll('#{chart} .ytick tspan').length"
+        )
         assert lines >= 3
     assert problems(browser) == []
 
 
 def test_colours_are_those_of_the_style_sheet(plain):
-    drawn = plain.execute_script("return document.getElementById('importance').data.map((each) => each.marker.color)")
+    drawn = plain.execute_script(
+        "return document.getElementById('importance').data.map((each) => each.marker.color)"
+    )
     assert drawn == [style.BLUE, style.VERMILION]
     steps = plain.execute_script("return document.getElementById('waterfall').data[0].marker.color")
     assert {*steps} <= {style.RAISES, style.LOWERS, style.DARK_GREY}
-    spoken = plain.execute_script("return getComputedStyle(document.querySelector('.raises')).color")
+    spoken = plain.execute_script(
+        "return getComputedStyle(document.querySelector('.raises')).color"
+    )
     assert spoken == f"rgb({', '.join(str(int(style.RAISES[i : i + 2], 16)) for i in (1, 3, 5))})"
 
 
@@ -273,7 +322,10 @@ def test_keys_reach_the_rows_first_and_every_table(plain):
     plain.execute_script("document.body.focus()")
     press(plain, Keys.TAB)
     assert plain.switch_to.active_element.text == "Skip to the rows"
-    each = "[...document.querySelectorAll('.scroll')].map((box) => [box.tabIndex, box.role, Boolean(box.ariaLabel)])"
+    each = (
+        "[...document.querySelectorAll('.scroll')].map((box) => [box.tabIndex, box.role,"
+        " Boolean(box.ariaLabel)])"
+    )
     boxes = plain.execute_script(f"return {each}")
     assert boxes
     assert all(box == [0, "region", True] for box in boxes)
@@ -283,7 +335,14 @@ def test_keys_reach_the_rows_first_and_every_table(plain):
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(207327.4, "207,327"), (0.043214, "0.04321"), (-0.25, "−0.25"), (1e-6, "1e−6"), (0, "0"), (999.96, "1,000")],
+    [
+        (207327.4, "207,327"),
+        (0.043214, "0.04321"),
+        (-0.25, "−0.25"),
+        (1e-6, "1e−6"),
+        (0, "0"),
+        (999.96, "1,000"),
+    ],
 )
 def test_numbers_are_written_as_in_the_figures(opened, value, told):
     browser = opened("plain", explained(), Evaluation(), fresh=False)
@@ -292,14 +351,19 @@ def test_numbers_are_written_as_in_the_figures(opened, value, told):
 
 def test_percentages_add_up_and_a_smaller_area_has_no_minus(opened):
     browser = opened("plain", explained(), Evaluation(), fresh=False)
-    assert browser.execute_script("return percents([1/3, 1/3, 1/3]).join()") == "34\u00a0%,33\u00a0%,33\u00a0%"
+    assert (
+        browser.execute_script("return percents([1/3, 1/3, 1/3]).join()")
+        == "34\u00a0%,33\u00a0%,33\u00a0%"
+    )
     assert "−" not in text(browser, "#better .big")
     assert browser.execute_script("return changed(-0.136)") == "13.6\u00a0% smaller"
 
 
 def test_the_list_is_ordered_by_prediction(plain):
     click(plain, "#list-order option[value=prediction]")
-    assert texts(plain, "#list bdi") == [f"Row {row}" for row in np.argsort(-explained().predictions)]
+    assert texts(plain, "#list bdi") == [
+        f"Row {row}" for row in np.argsort(-explained().predictions)
+    ]
 
 
 def test_the_table_is_sorted_by_any_column(plain):
@@ -311,7 +375,9 @@ def test_the_table_is_sorted_by_any_column(plain):
     click(plain, "#table [data-sort=phi]")
     assert column(plain, 2) == list(names[np.argsort(explanation.values[0])])
     assert plain.execute_script("return document.activeElement.dataset.sort") == "phi"
-    sorted_by = plain.find_element("css selector", "#table th:has([data-sort=phi])").get_attribute("aria-sort")
+    sorted_by = plain.find_element("css selector", "#table th:has([data-sort=phi])").get_attribute(
+        "aria-sort"
+    )
     assert sorted_by == "ascending"
     click(plain, "#table [data-sort=feature]")
     assert column(plain, 2) == sorted(names)
@@ -320,21 +386,29 @@ def test_the_table_is_sorted_by_any_column(plain):
 
 def test_both_judges_are_shown_side_by_side(opened):
     plain = opened("plain", explained(), Evaluation(), fresh=False)
-    assert texts(plain, "#better h3") == ["On the judge that chose the weights", "On a judge that chose nothing"]
+    assert texts(plain, "#better h3") == [
+        "On the judge that chose the weights",
+        "On a judge that chose nothing",
+    ]
     assert "marginal (prediction). Flattering" in text(plain, "#better > :first-child")
     assert "The fair number: 7 rows" in text(plain, "#better > :last-child")
-    assert "judged by 'independent' games of rows that chose nothing" in text(plain, "#better > :last-child")
+    assert "judged by 'independent' games of rows that chose nothing" in text(
+        plain, "#better > :last-child"
+    )
     misfit = misfit_of(Evaluation().curves("independent")["Shapley"])
     told = f"Of the area {100 * misfit:.0f}\u00a0% is what this judge misses by itself."
     assert told in text(plain, "#better > :last-child")
     assert told in texts(plain, "#metrics caption")[0]
     assert "greedy" in texts(plain, "#better > :last-child th")
-    traces = plain.execute_script("return document.getElementById('fair').data.map((trace) => trace.name)")
+    traces = plain.execute_script(
+        "return document.getElementById('fair').data.map((trace) => trace.name)"
+    )
     assert "greedy" in " ".join(filter(None, traces))
 
 
 def test_a_probability_stands_beside_log_odds(opened):
-    browser, explanation = opened("classifier", classifier()), classifier()
+    browser = opened("classifier", classifier())
+    explanation = classifier()
     said = "Explained: tree_path (log-odds). Judged by: anchored (probability)."
     assert said in text(browser, "#summary")
     title = text(browser, "#row-title").replace("−", "-")
@@ -342,7 +416,10 @@ def test_a_probability_stands_beside_log_odds(opened):
     assert (float(logit), float(share)) == pytest.approx(
         (explanation.predictions[0], explanation.judge_predictions[0]), rel=1e-3
     )
-    titles = {chart: texts(browser, f"#{chart} .ytitle, #{chart} .xtitle") for chart in ("swarm", "row-recovery")}
+    titles = {
+        chart: texts(browser, f"#{chart} .ytitle, #{chart} .xtitle")
+        for chart in ("swarm", "row-recovery")
+    }
     assert "φ* (⁨log-odds⁩)" in titles["swarm"]
     assert "|f(x) − v(top k)| (⁨probability⁩)" in titles["row-recovery"]
     assert "prediction as log-odds" in text(browser, "#search-help")
@@ -350,15 +427,25 @@ def test_a_probability_stands_beside_log_odds(opened):
 
 
 def test_games_that_compete_have_a_part_of_each_bar_and_the_winner_is_told(opened):
-    browser, explanation = opened("two games", two_games()), two_games()
-    names = browser.execute_script("return document.getElementById('weights').data.map((trace) => trace.name)")
-    assert [re.sub("[\u2068\u2069]", "", name).split()[0] for name in names] == ["baseline", "marginal"]
+    browser = opened("two games", two_games())
+    explanation = two_games()
+    names = browser.execute_script(
+        "return document.getElementById('weights').data.map((trace) => trace.name)"
+    )
+    assert [re.sub("[\u2068\u2069]", "", name).split()[0] for name in names] == [
+        "baseline",
+        "marginal",
+    ]
     assert len(texts(browser, "#weights .ytick text")) == 13
     game, weight = explanation.weight_labels[0].split(" · ")
     words = reading.weight_in_words(explanation.weights[0])
-    assert f"Explained by {game} · Chosen weight {weight}: {words} · " in text(browser, "#row-facts")
+    assert f"Explained by {game} · Chosen weight {weight}: {words} · " in text(
+        browser, "#row-facts"
+    )
     assert "judged by tree_surrogate (prediction)" in text(browser, "#row-facts")
-    assert "Shapley, first and last are those of baseline." in text(browser, "#better > :first-child")
+    assert "Shapley, first and last are those of baseline." in text(
+        browser, "#better > :first-child"
+    )
     type_query(browser, "marginal")
     rows = np.flatnonzero(explanation.game_labels == "marginal")
     assert texts(browser, "#list bdi") == [f"Row {row}" for row in rows]
@@ -374,7 +461,9 @@ def test_without_an_evaluation_the_page_says_how_to_get_one(opened):
 
 def test_rows_are_called_by_the_index_of_the_table(opened):
     frame = pd.DataFrame(explained().data, columns=explained().feature_names)
-    browser = opened("named", replace(explained(), data=frame.set_axis([f"house {i}" for i in range(6)])))
+    browser = opened(
+        "named", replace(explained(), data=frame.set_axis([f"house {i}" for i in range(6)]))
+    )
     assert texts(browser, "#list bdi") == [f"house {i}" for i in range(6)]
     type_query(browser, "house 4")
     assert text(browser, "#row-title").startswith("house 4: prediction ")
@@ -394,7 +483,8 @@ def test_dark_and_light_can_be_switched(plain):
     click(plain, "#theme")
     assert looks() == light
     plain.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": "dark"}]},
     )
     plain.refresh()
     wait_for(plain, "document.documentElement.dataset.ready === 'yes'")
@@ -406,7 +496,14 @@ def evil():
     """Names and values that would do harm if they were read as HTML."""
     explanation = explained(n=4, outputs=3)
     data = pd.DataFrame([list(EVIL)] * 4, columns=list(EVIL), index=list(EVIL[:4]))
-    return replace(explanation, feature_names=EVIL, output_names=EVIL[:3], data=data, _notes=EVIL[:2], stopped=EVIL[:4])
+    return replace(
+        explanation,
+        feature_names=EVIL,
+        output_names=EVIL[:3],
+        data=data,
+        _notes=EVIL[:2],
+        stopped=EVIL[:4],
+    )
 
 
 def test_names_and_values_are_text_everywhere(opened):
@@ -421,11 +518,15 @@ def test_names_and_values_are_text_everywhere(opened):
     assert "<script>document.tit" in " ".join(texts(browser, "#sizes .legendtext"))
     for chart, trace in (("importance", 0), ("swarm", 0), ("waterfall", 0), ("sizes", 0)):
         for point in range(D):
-            browser.execute_script(f"Plotly.Fx.hover('{chart}', [{{curveNumber: {trace}, pointNumber: {point}}}])")
+            browser.execute_script(
+                f"Plotly.Fx.hover('{chart}', [{{curveNumber: {trace}, pointNumber: {point}}}])"
+            )
             shown = " ".join(texts(browser, f"#{chart} .hoverlayer text"))
             assert shown
             assert "&lt;script" not in shown
-    made = browser.execute_script("return document.querySelectorAll('main img, main a, main script, .note *').length")
+    made = browser.execute_script(
+        "return document.querySelectorAll('main img, main a, main script, .note *').length"
+    )
     assert made == 0
     assert texts(browser, ".note") == list(EVIL[:2])
     assert problems(browser) == []
@@ -434,9 +535,12 @@ def test_names_and_values_are_text_everywhere(opened):
 def test_hovering_shows_a_name_as_it_is(opened):
     browser = opened("evil", evil(), fresh=False)
     place = browser.execute_script(
-        "return document.getElementById('importance').data[0].customdata.findIndex((name) => name.includes('href'))"
+        "return document.getElementById('importance').data[0].customdata.findIndex((name) =>"
+        " name.includes('href'))"
     )
-    browser.execute_script(f"Plotly.Fx.hover('importance', [{{curveNumber: 0, pointNumber: {place}}}])")
+    browser.execute_script(
+        f"Plotly.Fx.hover('importance', [{{curveNumber: 0, pointNumber: {place}}}])"
+    )
     assert EVIL[2] in " ".join(texts(browser, "#importance .hoverlayer text"))
 
 
@@ -457,19 +561,21 @@ def test_a_phone_shows_it_without_sideways_scrolling(browser, opened, name):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     try:
         opened(name, evil() if name == "evil" else explained(), Evaluation())
-        browser.execute_script("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-        assert browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]") == [380, 380]
+        browser.execute_script(
+            "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+        )
+        assert browser.execute_script(
+            "return [innerWidth, document.documentElement.scrollWidth]"
+        ) == [380, 380]
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_it_prints_with_charts_at_the_width_of_the_paper(opened):
     plain = opened("plain", explained(), Evaluation(), fresh=False)
-    plain.execute_script(
-        """const charts = [...document.querySelectorAll('.js-plotly-plot')];
+    plain.execute_script("""const charts = [...document.querySelectorAll('.js-plotly-plot')];
         addEventListener('beforeprint', () => { window.sizes = charts.map((each) =>
-            [each.clientWidth, each._fullLayout.width]); });"""
-    )
+            [each.clientWidth, each._fullLayout.width]); });""")
     pdf = base64.b64decode(plain.execute_cdp_cmd("Page.printToPDF", {})["data"])
     assert pdf.startswith(b"%PDF")
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 8
@@ -482,7 +588,9 @@ def test_it_prints_with_charts_at_the_width_of_the_paper(opened):
 
 def test_of_many_rows_the_page_says_which_it_holds(opened):
     browser = opened("many", wide(10_000, d=20))
-    assert "of 10,000 rows can be explored here, evenly spread from row 0 to row 9999" in text(browser, "#explored")
+    assert "of 10,000 rows can be explored here, evenly spread from row 0 to row 9999" in text(
+        browser, "#explored"
+    )
     assert "the first 500 listed" in text(browser, "#found")
     type_query(browser, "9999")
     assert current(browser) == ["Row 9999"]

@@ -1,4 +1,5 @@
-"""The HTML page: what it holds, what it forbids, how large it is. How it behaves is in test_report_browser."""
+"""The HTML page: what it holds, what it forbids, how large it is. How it behaves is in
+test_report_browser."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ D = 5
 @cache
 def explained(n=6, outputs=0, estimator="exact", groups=None):
     rng = np.random.default_rng(3)
-    background, X = rng.normal(size=(8, D)), rng.normal(size=(n, D))
+    background = rng.normal(size=(8, D))
+    X = rng.normal(size=(n, D))
     slopes = rng.normal(size=(D, max(outputs, 1)))
 
     def smooth(rows):
@@ -39,7 +41,11 @@ def explained(n=6, outputs=0, estimator="exact", groups=None):
         return values if outputs else values[:, 0]
 
     return ws.Explainer(
-        smooth, background, game="marginal", estimator=estimator, groups=None if groups is None else dict(groups)
+        smooth,
+        background,
+        game="marginal",
+        estimator=estimator,
+        groups=None if groups is None else dict(groups),
     )(X)
 
 
@@ -82,20 +88,34 @@ class Evaluation:
         return np.full((3, 2), 0.25)
 
 
-@pytest.mark.parametrize("name", ["values", "shapley", "orders", "curves", "base_values", "predictions"])
+@pytest.mark.parametrize(
+    "name", ["values", "shapley", "orders", "curves", "base_values", "predictions"]
+)
 @pytest.mark.parametrize("outputs", [0, 3])
 def test_the_explorer_has_the_numbers_of_the_explanation(name, outputs):
-    names = {"values": "phi", "orders": "order", "curves": "curve", "base_values": "base", "predictions": "prediction"}
+    names = {
+        "values": "phi",
+        "orders": "order",
+        "curves": "curve",
+        "base_values": "base",
+        "predictions": "prediction",
+    }
     explanation = explained(outputs=outputs)
-    expected = getattr(explanation, name).reshape(len(explanation), -1, max(outputs, 1)).swapaxes(1, 2)
-    np.testing.assert_allclose(array_of(explanation, names.get(name, name)), expected, rtol=1e-5, atol=1e-30)
+    expected = (
+        getattr(explanation, name).reshape(len(explanation), -1, max(outputs, 1)).swapaxes(1, 2)
+    )
+    np.testing.assert_allclose(
+        array_of(explanation, names.get(name, name)), expected, rtol=1e-5, atol=1e-30
+    )
 
 
 def test_sizes_are_those_of_the_leading_features():
     explanation = explained(n=2)
     found = array_of(explanation, "sizes").reshape(2, D, D)
     for row, order in enumerate(explanation.orders):
-        np.testing.assert_allclose(found[row], explanation.contributions[row][:, order].T, rtol=1e-5)
+        np.testing.assert_allclose(
+            found[row], explanation.contributions[row][:, order].T, rtol=1e-5
+        )
 
 
 def test_unknown_errors_stay_unknown():
@@ -110,13 +130,16 @@ def test_unknown_errors_stay_unknown():
 def test_areas_have_the_intervals_of_the_rows_and_the_change_is_paired():
     explanation = explained()
     own = head_of(explanation)["summaries"][0]["own"]
-    chosen, reference = area(explanation.curves), area(explanation.reference_curves["shapley"])
+    chosen = area(explanation.curves)
+    reference = area(explanation.reference_curves["shapley"])
     assert own["areas"][0][0] == "WeightedSHAP"
     np.testing.assert_allclose(own["areas"][0][1:], mean_interval(chosen), rtol=1e-5)
     np.testing.assert_allclose(own["areas"][1][1:], mean_interval(reference), rtol=1e-5)
     mean, margin = mean_interval(chosen - reference)
     np.testing.assert_allclose(
-        [own["change"]["mean"], own["change"]["margin"]], np.array([mean, margin]) / reference.mean(), rtol=1e-5
+        [own["change"]["mean"], own["change"]["margin"]],
+        np.array([mean, margin]) / reference.mean(),
+        rtol=1e-5,
     )
     assert own["change"]["better"] + own["change"]["equal"] == pytest.approx(1)
 
@@ -130,8 +153,13 @@ def test_one_row_has_no_interval():
 def test_weights_shown_are_those_chosen():
     explanation = explained()
     weights = head_of(explanation)["summaries"][0]["weights"]
-    shares = {label: float((explanation.weight_labels == label).mean()) for label in explanation.family.labels}
-    assert dict(zip(weights["names"], *weights["shares"], strict=True)) == pytest.approx(shares, rel=1e-5)
+    shares = {
+        label: float((explanation.weight_labels == label).mean())
+        for label in explanation.family.labels
+    }
+    assert dict(zip(weights["names"], *weights["shares"], strict=True)) == pytest.approx(
+        shares, rel=1e-5
+    )
     assert weights["games"] == []
     assert weights["names"][weights["uniform"]] == "Beta(1,1)"
     assert weights["names"][0] == "first"
@@ -162,11 +190,15 @@ def test_an_evaluation_is_shown_judge_by_judge():
 
 def test_a_real_evaluation_is_shown():
     rng = np.random.default_rng(0)
-    explainer = ws.Explainer(lambda rows: np.tanh(rows @ [1.0, -2.0, 0.5]), rng.normal(size=(12, 3)), game="marginal")
+    explainer = ws.Explainer(
+        lambda rows: np.tanh(rows @ [1.0, -2.0, 0.5]), rng.normal(size=(12, 3)), game="marginal"
+    )
     X = rng.normal(size=(4, 3))
     from weightedshap.evaluation import evaluate
 
-    found = evaluate(explainer, X, methods=["WeightedSHAP", "Shapley"], judges=["independent", "surrogate"])
+    found = evaluate(
+        explainer, X, methods=["WeightedSHAP", "Shapley"], judges=["independent", "surrogate"]
+    )
     shown = head_of(explainer(X), found)["evaluation"]
     assert shown["fair"] == "independent"
     assert list(shown["judges"]) == ["independent", "surrogate", "own"]
@@ -182,12 +214,16 @@ def test_several_explainers_are_compared_by_their_names():
         name: ws.Explainer(lambda rows: rows[:, 0] * rows[:, 1] + rows[:, 2], X, game=name)
         for name in ("baseline", "marginal")
     }
-    found = ws.evaluate(made, X[:5], judges="independent", methods=["WeightedSHAP", "Shapley", "random"])
+    found = ws.evaluate(
+        made, X[:5], judges="independent", methods=["WeightedSHAP", "Shapley", "random"]
+    )
     judge = head_of(made["baseline"](X[:5]), found)["evaluation"]["judges"]["independent"]
     assert judge["leading"] == ["baseline", "marginal"]
     assert [name for name, *_ in judge["curves"]] == ["baseline", "marginal", "Shapley"]
     assert judge["change"]["mean"] is not None
-    own = head_of(made["baseline"](X[:5]), ws.evaluate(made["baseline"], X[:5], against="own"))["evaluation"]
+    own = head_of(made["baseline"](X[:5]), ws.evaluate(made["baseline"], X[:5], against="own"))[
+        "evaluation"
+    ]
     assert own["fair"] is None
 
 
@@ -229,7 +265,11 @@ def test_groups_have_no_value_but_their_columns_are_listed():
     head = head_of(explained(groups=(("pair", (0, 1)),)))
     pair = head["features"].index("pair")
     assert head["column_of"][pair] == -1
-    assert all(head["columns"][c] == head["features"][i] for i, c in enumerate(head["column_of"]) if i != pair)
+    assert all(
+        head["columns"][c] == head["features"][i]
+        for i, c in enumerate(head["column_of"])
+        if i != pair
+    )
     assert len(head["cells"][0]) == D
 
 
@@ -265,7 +305,11 @@ def test_the_game_is_told_with_its_held_out_error():
     learned = {**info, "variance": 0.75}
     head = head_of(replace(explained(), game_info=learned, judge_info=learned))
     assert head["held_out"] == {"errors": [0.5, None], "variance": 0.75}
-    facts = {("explained", "tree_surrogate"), ("trees", "1,234"), ("held-out squared error", "0.25")}
+    facts = {
+        ("explained", "tree_surrogate"),
+        ("trees", "1,234"),
+        ("held-out squared error", "0.25"),
+    }
     assert facts | {("judged by", "the same game")} <= set(map(tuple, head["facts"]))
     assert head["stopped"] == [[explained().stopped[0], 6]]
     assert head_of(explained())["held_out"] is None
@@ -274,11 +318,16 @@ def test_the_game_is_told_with_its_held_out_error():
 def test_what_is_known_of_the_judge_is_told_apart_from_the_game():
     head = head_of(classifier())
     facts = dict(head["facts"])
-    assert (facts["explained"], facts["judged by"]) == ("tree_path (log-odds)", "anchored (probability)")
+    assert (facts["explained"], facts["judged by"]) == (
+        "tree_path (log-odds)",
+        "anchored (probability)",
+    )
     assert {"tree_path: trees", "judge: trees", "judge: held-out squared error"} <= set(facts)
     assert head["scales"] == ["log-odds", "probability"]
     assert len(head["held_out"]["errors"]) == 5
-    assert array_of(classifier(), "judged")[:, 0, 0] == pytest.approx(classifier().judge_predictions, rel=1e-4)
+    assert array_of(classifier(), "judged")[:, 0, 0] == pytest.approx(
+        classifier().judge_predictions, rel=1e-4
+    )
     assert (head["games"], head["first"]) == (None, None)
 
 
@@ -294,7 +343,11 @@ def test_games_that_compete_are_told_row_by_row():
     assert np.sum(weights["shares"], axis=1) == pytest.approx(won)
     facts = dict(head["facts"])
     assert facts["weights in the family"] == "26 pairs: 13 for each of 2 games"
-    assert {"baseline: background rows", "marginal: background rows", "judge: background rows"} <= set(facts)
+    assert {
+        "baseline: background rows",
+        "marginal: background rows",
+        "judge: background rows",
+    } <= set(facts)
     assert head["first"] == "baseline"
 
 
@@ -303,7 +356,10 @@ def test_games_that_compete_are_told_row_by_row():
     [
         ("per_row", "a weight for each row"),
         ("shared", "one weight for all rows"),
-        ("one_standard_error", "one weight for all rows, the nearest to Shapley within one standard error of the best"),
+        (
+            "one_standard_error",
+            "one weight for all rows, the nearest to Shapley within one standard error of the best",
+        ),
     ],
 )
 def test_the_way_the_weight_was_chosen_is_told(select, told):
@@ -318,14 +374,17 @@ def test_only_the_pages_own_scripts_may_run_and_nothing_may_load():
     own = re.findall(r"<script>(.*?)</script>", html, re.S)
     assert len(own) == 1
     texts = [own[0].encode(), unpacked(html, "plotly")]
-    hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in texts]
+    hashes = [
+        f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in texts
+    ]
     assert policy.startswith(f"default-src 'none'; script-src {' '.join(hashes)};")
     outside = html.replace(own[0], "").replace('href="#explorer"', "")  # a place in the page itself
     assert not re.search(r"\b(src|href)\s*=", outside)
 
 
 def test_the_page_holds_what_was_gathered():
-    html, (head, numbers) = page(explained()), contents(explained())
+    html = page(explained())
+    (head, numbers) = contents(explained())
     assert json.loads(unpacked(html, "head")) == head
     assert unpacked(html, "numbers") == numbers
     assert b"plotly.js" in unpacked(html, "plotly")[:100]
@@ -357,9 +416,11 @@ def test_the_same_explanation_gives_the_same_bytes(tmp_path):
 
 
 def wide(n, d):
-    """Random numbers in the shape of an explanation of n rows and d features, sampled, with frames of numbers."""
+    """Random numbers in the shape of an explanation of n rows and d features, sampled, with frames
+    of numbers."""
     rng = np.random.default_rng(0)
-    phi, curves = rng.normal(size=(n, d)), np.abs(rng.normal(size=(n, d + 1)))
+    phi = rng.normal(size=(n, d))
+    curves = np.abs(rng.normal(size=(n, d + 1)))
     family = ws.weights.paper(d)
     return ws.Explanation(
         values=phi,
@@ -406,7 +467,9 @@ def test_of_ten_thousand_rows_as_many_as_fit_can_be_explored():
     assert len(np.unique(np.diff(head["rows"]))) <= 2
     assert len(html.encode()) < 10_000_000
     np.testing.assert_allclose(
-        head["summaries"][0]["importance"]["chosen"][0], np.abs(explanation.values).mean(axis=0).max(), rtol=1e-5
+        head["summaries"][0]["importance"]["chosen"][0],
+        np.abs(explanation.values).mean(axis=0).max(),
+        rtol=1e-5,
     )
 
 
@@ -444,15 +507,23 @@ def test_the_command_writes_the_page_and_says_where(saved, tmp_path):
 def test_the_command_takes_a_saved_evaluation(saved, tmp_path):
     X = np.random.default_rng(0).normal(size=(40, D))
     explainer = ws.Explainer(lambda rows: rows.sum(axis=1), X, game="baseline", progress=False)
-    evaluation = ws.evaluate(explainer, X[:5], methods=["WeightedSHAP", "Shapley"], judges="independent")
+    evaluation = ws.evaluate(
+        explainer, X[:5], methods=["WeightedSHAP", "Shapley"], judges="independent"
+    )
     evaluation.save(tmp_path / "evaluation.npz")
-    assert run(saved, "-o", tmp_path / "page.html", "--evaluation", tmp_path / "evaluation.npz").exit_code == 0
+    assert (
+        run(
+            saved, "-o", tmp_path / "page.html", "--evaluation", tmp_path / "evaluation.npz"
+        ).exit_code
+        == 0
+    )
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(explained(), evaluation)
     assert run(saved, "--evaluation", saved).exit_code == 3
 
 
 @pytest.mark.parametrize(
-    ("written", "message"), [(b"hello", "not a zip file"), (None, "truncated"), (b"", "not a zip file")]
+    ("written", "message"),
+    [(b"hello", "not a zip file"), (None, "truncated"), (b"", "not a zip file")],
 )
 def test_the_command_refuses_a_file_that_is_no_explanation(written, message, saved, tmp_path):
     saved.write_bytes(saved.read_bytes()[:2000] if written is None else written)
@@ -479,7 +550,9 @@ def test_the_command_names_the_extra(saved, tmp_path, monkeypatch):
 
 
 def test_an_evaluation_of_other_data_is_refused():
-    with pytest.raises(ValueError, match="is of 5 features, the explanation of 4: they are of other data"):
+    with pytest.raises(
+        ValueError, match="is of 5 features, the explanation of 4: they are of other data"
+    ):
         page(classifier(), Evaluation())
     other = Evaluation()
     other.feature_names = ("income", "x1", "x2", "x3", "x4")
@@ -491,8 +564,12 @@ def test_an_evaluation_of_other_data_is_refused():
 
 def test_evaluate_tells_the_features_it_ranked(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 3))
-    explainer = ws.Explainer(lambda rows: rows[:, 0] * rows[:, 1], X, game="baseline", progress=False)
-    evaluation = ws.evaluate(explainer, X[:3], against="own", methods=["WeightedSHAP", "Shapley"], metrics=[])
+    explainer = ws.Explainer(
+        lambda rows: rows[:, 0] * rows[:, 1], X, game="baseline", progress=False
+    )
+    evaluation = ws.evaluate(
+        explainer, X[:3], against="own", methods=["WeightedSHAP", "Shapley"], metrics=[]
+    )
     assert evaluation.feature_names == ("x0", "x1", "x2")
     evaluation.save(tmp_path / "evaluation.npz")
     assert ws.Evaluation.load(tmp_path / "evaluation.npz").feature_names == ("x0", "x1", "x2")
@@ -500,7 +577,8 @@ def test_evaluate_tells_the_features_it_ranked(tmp_path):
 
 
 def test_a_sample_of_many_rows_is_shown_beside_what_all_of_them_sum_up_to():
-    every, sample = explained(n=40), explained(n=40)[::4]
+    every = explained(n=40)
+    sample = explained(n=40)[::4]
     whole = content.Whole([sums.of_output(every)], range(0, 40, 4))
     head = contents(sample, whole=whole)[0]
     assert head["n"] == 40

@@ -1,4 +1,5 @@
-"""Δ without sampling: the game's own closed form if it has one, else all 2^d coalitions. Of one game, or of a block."""
+"""Δ without sampling: the game's own closed form if it has one, else all 2^d coalitions. Of one
+game, or of a block."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -35,8 +36,13 @@ def enumerate_game(game: Any) -> Contributions:
     game = checked(game)
     d = game.d
     if d > MOST_PLAYERS:
-        instead = "Use a sampler (estimator='permutation'), or a game that knows its own contributions."
-        raise ValueError(f"Enumeration of 2^{d} coalitions is out of reach (at most d = {MOST_PLAYERS}). {instead}")
+        instead = (
+            "Use a sampler (estimator='permutation'), or a game that knows its own contributions."
+        )
+        raise ValueError(
+            f"Enumeration of 2^{d} coalitions is out of reach (at most d = {MOST_PLAYERS})."
+            f" {instead}"
+        )
     values = all_values(game)
     sizes = np.bitwise_count(np.arange(2 ** (d - 1), dtype=np.uint32)).astype(np.intp)
     sums = np.stack([summed(differences(values, i), sizes, d) for i in range(d)], axis=1)
@@ -47,11 +53,14 @@ def enumerate_game(game: Any) -> Contributions:
 def all_values(game: CheckedGame) -> FloatArray:
     """(2^d[, k]) values of all coalitions, in the numbering of `all_coalitions`."""
     numbers = batches(2**game.d, BATCH)
-    return np.concatenate([game(all_coalitions(game.d, batch.start, batch.stop)) for batch in numbers])
+    return np.concatenate(
+        [game(all_coalitions(game.d, batch.start, batch.stop)) for batch in numbers]
+    )
 
 
 def differences(values: FloatArray, i: int) -> FloatArray:
-    """(2^{d−1}[, k]) v(S ∪ {i}) − v(S) for all S without i, in the order of S with bit i taken out."""
+    """(2^{d−1}[, k]) v(S ∪ {i}) − v(S) for all S without i, in the order of S with bit i taken
+    out."""
     halves = values.reshape(-1, 2, 2**i, *values.shape[1:])
     return np.asarray(halves[:, 1] - halves[:, 0]).reshape(-1, *values.shape[1:])
 
@@ -65,19 +74,25 @@ class Estimate:
     ends: FloatArray  # (n, 2, k) game(∅) and game([d])
     evaluations: tuple[int, ...]  # of each row
     stopped: tuple[str, ...]  # why no more was spent on each row
-    replicates: FloatArray | None = None  # (n, c, d, d, k) Δ by chain; None where nothing was sampled
+    replicates: FloatArray | None = (
+        None  # (n, c, d, d, k) Δ by chain; None where nothing was sampled
+    )
 
 
 def read_off(block: ExactBlock, family: WeightFamily, keep: bool) -> Estimate:
     """φ of many rows from the game's own Δ, and Δ itself only if it is kept."""
-    m, vectors = len(family.with_references), family.with_sizes if keep else family.with_references.vectors
+    m = len(family.with_references)
+    vectors = family.with_sizes if keep else family.with_references.vectors
     read = block.semivalues(vectors)
-    return Estimate(read[:, :m], read[:, m:] if keep else None, block.ends(), (0,) * block.n, (OWN,) * block.n)
+    return Estimate(
+        read[:, :m], read[:, m:] if keep else None, block.ends(), (0,) * block.n, (OWN,) * block.n
+    )
 
 
 def estimated(block: Block, found: Contributions, family: WeightFamily) -> Estimate:
     """φ of the only row of a block, from what an estimator `found`."""
-    d, chains = block.d, found.replicates
+    d = block.d
+    chains = found.replicates
     if not found.visited:  # uniform weights use every cell
         sizes = np.unique(np.argwhere(found.counts == 0)[:, 0]) + 1
         where = f"for some features at sizes {sizes.tolist()}, so the Shapley value is unknown"
@@ -89,10 +104,14 @@ def estimated(block: Block, found: Contributions, family: WeightFamily) -> Estim
     return Estimate(phi, delta, block.ends(), (found.evaluations,), (found.stopped,), replicates)
 
 
-def errors_of(replicates: FloatArray | None, phi: FloatArray, full: WeightFamily) -> FloatArray | None:
-    """(n, M, d, k) standard errors of φ (n, M, d, k) under the weights `full`, None without chains (n, c, d, d, k).
+def errors_of(
+    replicates: FloatArray | None, phi: FloatArray, full: WeightFamily
+) -> FloatArray | None:
+    """(n, M, d, k) standard errors of φ (n, M, d, k) under the weights `full`, None without chains
+    (n, c, d, d, k).
 
-    They are the spread over the chains, which count alike, that visited all cells a weight uses; NaN with fewer than 2.
+    They are the spread over the chains, which count alike, that visited all cells a weight uses;
+    NaN with fewer than 2.
     """
     if replicates is None:
         return None

@@ -1,9 +1,11 @@
-"""Sparse models of a game made of parities, fitted to its odd and to its even part apart; their Δ is known.
+"""Sparse models of a game made of parities, fitted to its odd and to its even part apart; their Δ
+is known.
 
-A game is the sum of an even part, (v(S) + v(Sᶜ))/2, and an odd one, (v(S) − v(Sᶜ))/2. With z = 2|S|/d − 1 and parities
-χ_T(S) = ∏_{l ∈ T} (1 if l ∈ S else −1), a term χ_T z^t belongs to the odd part if |T| + t is odd, else to the even one.
-Draws that come with their complements tell both parts, and each is a regression of its own, with as many terms as suit
-it. Symmetric weights, as Shapley's, see the odd part alone. Draws without complements are one regression on all terms.
+A game is the sum of an even part, (v(S) + v(Sᶜ))/2, and an odd one, (v(S) − v(Sᶜ))/2. With z =
+2|S|/d − 1 and parities χ_T(S) = ∏_{l ∈ T} (1 if l ∈ S else −1), a term χ_T z^t belongs to the odd
+part if |T| + t is odd, else to the even one. Draws that come with their complements tell both
+parts, and each is a regression of its own, with as many terms as suit it. Symmetric weights, as
+Shapley's, see the odd part alone. Draws without complements are one regression on all terms.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +26,8 @@ SHARES = (32, 16, 8, 4)  # draws for each term, from round to round
 TRUSTS = (0.1, 1.0)  # how much a term is favoured for the strength of its players
 PENALTIES = (1e-8, 1e-2)  # of the ridge, as shares of the draws
 MOST_TERMS = 800
-MOST_ROWS, MOST_PLAYERS = 4_000, 100  # among which terms are searched for
+MOST_ROWS = 4_000
+MOST_PLAYERS = 100  # among which terms are searched for
 FEWEST_ROWS = 100  # fewer do not tell terms apart
 STRONGEST = 30  # terms that are extended by two players
 COPIES = 10  # of the terms wanted are looked through, as some are found from several others
@@ -34,10 +37,11 @@ COPIES = 10  # of the terms wanted are looked through, as some are found from se
 class Parities:
     """Ridge regressions of v on terms χ_T z^t, for each group of folds.
 
-    To the single players, whose effects may change with the size of the coalition, parities of more are added in
-    rounds: those that explain most of what is left, among all that extend nobody, a player or one of the strongest
-    terms by two players. The models of all rounds are mixed for every group of folds by the weights with which the
-    models of the other groups predict best what they have not seen.
+    To the single players, whose effects may change with the size of the coalition, parities of more
+    are added in rounds: those that explain most of what is left, among all that extend nobody, a
+    player or one of the strongest terms by two players. The models of all rounds are mixed for
+    every group of folds by the weights with which the models of the other groups predict best what
+    they have not seen.
     """
 
     rounds: int = len(SHARES)
@@ -85,11 +89,12 @@ class Model:
     def delta(self) -> FloatArray:
         """(d, d) exact Δ.
 
-        A step of i changes the sign of χ_T if i ∈ T, else not. With m_k the mean of a parity of k players over the
-        coalitions of j − 1 of d − 1 players, Δ_j(x_i) of χ_T z^t is m_{|T|−1} (z_j^t + z_{j−1}^t) if i ∈ T, else
-        m_{|T|} (z_j^t − z_{j−1}^t).
+        A step of i changes the sign of χ_T if i ∈ T, else not. With m_k the mean of a parity of k
+        players over the coalitions of j − 1 of d − 1 players, Δ_j(x_i) of χ_T z^t is m_{|T|−1}
+        (z_j^t + z_{j−1}^t) if i ∈ T, else m_{|T|} (z_j^t − z_{j−1}^t).
         """
-        d, orders = len(self.sizes) - 1, self.terms.sets.sum(axis=1)
+        d = len(self.sizes) - 1
+        orders = self.terms.sets.sum(axis=1)
         z = 2 * np.arange(d + 1) / d - 1
         delta = np.repeat(np.diff(self.sizes)[:, None], d, axis=1)
         for order, t in sorted(set(zip(orders.tolist(), self.terms.powers.tolist(), strict=True))):
@@ -105,7 +110,9 @@ def mixed(models: Sequence[Model], weights: Sequence[float]) -> Model:
     """Σ weight · model, every term once."""
     sets = np.vstack([model.terms.sets for model in models])
     powers = np.concatenate([model.terms.powers for model in models])
-    beta = np.concatenate([weight * model.beta for weight, model in zip(weights, models, strict=True)])
+    beta = np.concatenate(
+        [weight * model.beta for weight, model in zip(weights, models, strict=True)]
+    )
     first, where = _unique(sets, powers)
     sizes = sum(weight * model.sizes for weight, model in zip(weights, models, strict=True))
     total = np.bincount(where, beta, len(first)).astype(np.float64)
@@ -122,7 +129,10 @@ def _unique(sets: BoolArray, powers: IntArray) -> tuple[IntArray, IntArray]:
 def _mean_parity(n: int, order: int) -> FloatArray:
     """(n + 1,) the mean of a parity of so many of n players over all coalitions of sizes 0..n."""
     each = range(order + 1)
-    signed = [sum((-1) ** (order - k) * comb(s, k) * comb(n - s, order - k) for k in each) for s in range(n + 1)]
+    signed = [
+        sum((-1) ** (order - k) * comb(s, k) * comb(n - s, order - k) for k in each)
+        for s in range(n + 1)
+    ]
     return np.array([count / max(comb(n, order), 1) for count in signed])
 
 
@@ -137,20 +147,30 @@ class Part:
     groups: Sequence[IntArray]  # rows of the sizes known in full, then of every group of folds
 
     def models(self, rounds: int) -> list[Model]:
-        """For every group a mixture of the models of its paths, an even one of the few that need no search."""
-        searched, groups = rounds > 0 and len(self.y) >= FEWEST_ROWS, self.groups[1:]
+        """For every group a mixture of the models of its paths, an even one of the few that need no
+        search."""
+        searched = rounds > 0 and len(self.y) >= FEWEST_ROWS
+        groups = self.groups[1:]
         trusts, shares = (TRUSTS, SHARES[:rounds]) if searched else (TRUSTS[:1], ())
-        paths = [[model for trust in trusts for model in self._path(g, trust, shares)] for g in range(len(groups))]
+        paths = [
+            [model for trust in trusts for model in self._path(g, trust, shares)]
+            for g in range(len(groups))
+        ]
         if not searched:
             return [mixed(path, [1 / len(path)] * len(path)) for path in paths]
-        unseen = [np.stack([m(self.signs[rows]) for m in path]) for path, rows in zip(paths, groups, strict=True)]
+        unseen = [
+            np.stack([m(self.signs[rows]) for m in path])
+            for path, rows in zip(paths, groups, strict=True)
+        ]
         return [mixed(path, self._weights(unseen, g)) for g, path in enumerate(paths)]
 
     def _weights(self, unseen: Sequence[FloatArray], g: int) -> list[float]:
-        """Weights of the models of group g, from what those of the other groups (models, rows) predict in their own.
+        """Weights of the models of group g, from what those of the other groups (models, rows)
+        predict in their own.
 
-        They add up to one, and all but the first, of single players with hardly a penalty, are non-negative. So the
-        level of the values, of which the others have seen a group's own, has no say in them.
+        They add up to one, and all but the first, of single players with hardly a penalty, are
+        non-negative. So the level of the values, of which the others have seen a group's own, has
+        no say in them.
         """
         others = [h for h in range(len(unseen)) if h != g]
         rows = np.concatenate([self.groups[1 + h] for h in others])
@@ -170,7 +190,9 @@ class Part:
         yield from (models := self._ridges(terms, seen, np.ones(d)))
         for share in shares:
             model = models[-1]
-            total = (model.beta**2 / (1 + 2 * model.terms.powers)) @ model.terms.sets  # variance, by player
+            total = (
+                model.beta**2 / (1 + 2 * model.terms.powers)
+            ) @ model.terms.sets  # variance, by player
             strength = np.sqrt(total / (total.max() or 1.0)) + 1e-3
             most = singles + min(len(seen) // share, MOST_TERMS)
             if most > len(model.terms):
@@ -180,39 +202,63 @@ class Part:
     def _ridges(self, terms: Terms, seen: IntArray, strength: FloatArray) -> list[Model]:
         """Models fitted to the rows `seen`, with more and more penalty.
 
-        Interactions of weak players are shrunk more; the constant, which is in the even part, is not.
+        Interactions of weak players are shrunk more; the constant, which is in the even part, is
+        not.
         """
-        signs, root, sizes = self.signs[seen], np.sqrt(self.weights[seen]), self._functions_of_size()
+        signs = self.signs[seen]
+        root = np.sqrt(self.weights[seen])
+        sizes = self._functions_of_size()
         X = np.hstack([sizes[(signs > 0).sum(axis=1)], terms(signs)]) * root[:, None]
-        system, cross, n = X.T @ X, X.T @ (self.y[seen] * root), sizes.shape[1]
+        system = X.T @ X
+        cross = X.T @ (self.y[seen] * root)
+        n = sizes.shape[1]
         together = terms.sets & (terms.sets.sum(axis=1) > 1)[:, None]
-        relative = np.concatenate([np.ones(n), 1 / np.sqrt(np.where(together, strength, 1.0).prod(axis=1))])
+        relative = np.concatenate(
+            [np.ones(n), 1 / np.sqrt(np.where(together, strength, 1.0).prod(axis=1))]
+        )
         relative[: self.odd != 1] = 1e-6
         shrunk = (system + np.diag(penalty * len(X) * relative) for penalty in PENALTIES)
-        betas = (linalg.solve(matrix, cross, assume_a="pos", check_finite=False) for matrix in shrunk)
+        betas = (
+            linalg.solve(matrix, cross, assume_a="pos", check_finite=False) for matrix in shrunk
+        )
         return [Model(terms, beta[n:], sizes @ beta[:n]) for beta in betas]
 
     def _functions_of_size(self) -> FloatArray:
-        """(d + 1, columns) a constant, if the part has one, and one for every size or two complementary ones."""
+        """(d + 1, columns) a constant, if the part has one, and one for every size or two
+        complementary ones."""
         d = self.signs.shape[1]
-        unit, mirror = np.eye(d + 1), np.eye(d + 1)[::-1]
+        unit = np.eye(d + 1)
+        mirror = np.eye(d + 1)[::-1]
         if self.odd:
             return np.asarray((unit - mirror)[:, : (d + 1) // 2])
         levels = unit if self.odd is None else np.maximum(unit, mirror)[:, : d // 2 + 1]
         return np.hstack([np.ones((d + 1, 1)), levels])
 
-    def _extended(self, model: Model, singles: int, rows: IntArray, favour: FloatArray, most: int) -> Terms:
-        """The model's terms and new ones, `most` in all, that explain most of what it leaves of these rows."""
-        signs, d, wanted = self.signs[rows].astype(np.float32), self.signs.shape[1], most - len(model.terms)
+    def _extended(
+        self, model: Model, singles: int, rows: IntArray, favour: FloatArray, most: int
+    ) -> Terms:
+        """The model's terms and new ones, `most` in all, that explain most of what it leaves of
+        these rows."""
+        signs = self.signs[rows].astype(np.float32)
+        d = self.signs.shape[1]
+        wanted = most - len(model.terms)
         left = (self.weights[rows] * (self.y[rows] - model(self.signs[rows]))).astype(np.float32)
         strongest = singles + np.argsort(-np.abs(model.beta[singles:]), kind="stable")[:STRONGEST]
         nobody = np.zeros((int(self.odd != 1), d), np.bool_)
-        seeds = np.vstack([nobody, np.eye(d, dtype=np.bool_)[: 0 if self.odd == 0 else d], model.terms.sets[strongest]])
+        seeds = np.vstack(
+            [
+                nobody,
+                np.eye(d, dtype=np.bool_)[: 0 if self.odd == 0 else d],
+                model.terms.sets[strongest],
+            ]
+        )
         found = [_extensions(signs, left, seed, favour, wanted) for seed in seeds]
         gains, sets = map(np.concatenate, zip(*found, strict=True))
         sets = sets[np.argsort(-gains, kind="stable")[: COPIES * wanted]]
         sets = np.vstack([model.terms.sets, sets[sets.sum(axis=1) > 1]])
-        powers = np.concatenate([model.terms.powers, np.zeros(len(sets) - len(model.terms), np.intp)])
+        powers = np.concatenate(
+            [model.terms.powers, np.zeros(len(sets) - len(model.terms), np.intp)]
+        )
         kept = np.sort(_unique(sets, powers)[0])[:most]
         return Terms(sets[kept], powers[kept])
 
@@ -231,14 +277,18 @@ def _parts(sample: Sample, signs: FloatArray, y: FloatArray) -> Iterator[Part]:
 def _extensions(
     signs: Single, left: Single, seed: BoolArray, favour: FloatArray, most: int
 ) -> tuple[FloatArray, BoolArray]:
-    """What sets gain that differ from the `seed` by two players (later ones, if it has but one), and these sets."""
+    """What sets gain that differ from the `seed` by two players (later ones, if it has but one),
+    and these sets."""
     players = np.sort(np.argsort(-favour, kind="stable")[:MOST_PLAYERS])
     if seed.sum() == 1:
         players = players[players > seed.argmax()]
     liking = np.where(seed, 1 / favour, favour)[players]
     j, k = np.triu_indices(len(players), 1)
-    Z, product = signs[:, players], left * signs[:, seed].prod(axis=1)
-    gains = np.abs((Z * product[:, None]).T @ Z)[j, k] * (liking[j] * liking[k] * favour[seed].prod())
+    Z = signs[:, players]
+    product = left * signs[:, seed].prod(axis=1)
+    gains = np.abs((Z * product[:, None]).T @ Z)[j, k] * (
+        liking[j] * liking[k] * favour[seed].prod()
+    )
     top = np.argpartition(-gains, most)[:most] if most < len(gains) else np.arange(len(gains))
     sets = np.repeat(seed[None], len(top), axis=0)
     for added in (j, k):

@@ -10,7 +10,15 @@ from typing import Any, Self
 import numpy as np
 
 from weightedshap import coalitions
-from weightedshap.checks import FloatArray, IntArray, Seed, as_generator, as_outputs, look_up, positive_integer
+from weightedshap.checks import (
+    FloatArray,
+    IntArray,
+    Seed,
+    as_generator,
+    as_outputs,
+    look_up,
+    positive_integer,
+)
 from weightedshap.contributions import Chains, Contributions
 from weightedshap.estimators import stopping
 from weightedshap.estimators.exact import enumerate_game
@@ -40,35 +48,45 @@ def permutation(
 
     Parameters
     ----------
-    stop : a rule of `weightedshap.estimators.stopping`; by default the standard error of φ at 1 % of its range, or
-        max(20,000, 20·d²) evaluations
+    stop : a rule of `weightedshap.estimators.stopping`; by default the standard error of φ at 1 %
+        of its range, or max(20,000, 20·d²) evaluations
     evaluations : a hard budget, joined to `stop` (or alone if `stop` is None)
     chains : independent chains, compared by Gelman–Rubin and for the standard errors
-    orders : "cyclic" walks all d cyclic shifts of each drawn order, so that all cells get as many draws; "independent"
-        each drawn order once; "per_feature" a fresh order of the others for every feature, at twice the evaluations
+    orders : "cyclic" walks all d cyclic shifts of each drawn order, so that all cells get as many
+        draws; "independent" each drawn order once; "per_feature" a fresh order of the others for
+        every feature, at twice the evaluations
 
     Notes
     -----
-    Algorithm 2 as printed is `estimators.algorithm_2`: "per_feature" orders and Gelman–Rubin on every Δ_j(x_i). The
-    authors' program is `estimators.authors`: one order for all features, and Gelman–Rubin on each feature's draws
-    pooled over sizes. If the game raises, the error carries what was sampled before as ``error.contributions``.
+    Algorithm 2 as printed is `estimators.algorithm_2`: "per_feature" orders and Gelman–Rubin on
+    every Δ_j(x_i). The authors' program is `estimators.authors`: one order for all features, and
+    Gelman–Rubin on each feature's draws pooled over sizes. If the game raises, the error carries
+    what was sampled before as ``error.contributions``.
 
-    Six more evaluations, where the budget has room, tell whether the game repeats itself. If not, the spread of the
-    chains holds its noise; only Δ_1 and Δ_d, which are evaluated once, get wider errors.
+    Six more evaluations, where the budget has room, tell whether the game repeats itself. If not,
+    the spread of the chains holds its noise; only Δ_1 and Δ_d, which are evaluated once, get wider
+    errors.
     """
-    game, rng = checked(game), as_generator(rng)
-    d, one = game.d, look_up("kind of orders", orders, ORDERS)(game.d)
+    game = checked(game)
+    rng = as_generator(rng)
+    d = game.d
+    one = look_up("kind of orders", orders, ORDERS)(game.d)
     rule = _rule(stop, evaluations, d, one)
     if d <= 3:  # sizes 0, 1, d−1 and d are all there is
         return enumerate_game(game)
-    draws, started, before = fingerprint(rng), time.monotonic(), game.evaluations
+    draws = fingerprint(rng)
+    started = time.monotonic()
+    before = game.evaluations
     ends = Ends.of(game)  # step 1
-    exact = np.stack([ends.single - ends.empty, ends.full - ends.without])  # (2, d[, k]) Δ_1 and Δ_d
+    # (2, d[, k]) Δ_1 and Δ_d.
+    exact = np.stack([ends.single - ends.empty, ends.full - ends.without])
     state = Chains.empty(rule.chains or positive_integer("chains", chains), d, ends.out)
     drawn: list[tuple[IntArray, FloatArray]] = []
 
     def progress() -> Progress:
-        return Progress(_added(state, drawn), exact, game.evaluations - before, time.monotonic() - started)
+        return Progress(
+            _added(state, drawn), exact, game.evaluations - before, time.monotonic() - started
+        )
 
     def table(reason: str) -> Contributions:
         return replace(progress().contributions, stopped=reason, draws=draws)
@@ -80,7 +98,8 @@ def permutation(
                 steps = one.walk(game, ends, walked)  # step 3
                 cells = (np.repeat(chain, one.walks)[:, None] * d + np.arange(d)) * d + added
                 drawn.append((cells.ravel(), steps.reshape(-1, *ends.out)))
-        state, drawn = _added(state, drawn), []
+        state = _added(state, drawn)
+        drawn = []
     with keep_partial(table):
         room = rule.left(game.evaluations - before) >= 2 * REPEATS
         return _after_noise(game, ends, partial(table, reason)) if room else table(reason)
@@ -88,7 +107,8 @@ def permutation(
 
 @dataclass(frozen=True)
 class Ends:
-    """Values of the coalitions of size 0, 1, d − 1 and d: 2d + 2 evaluations that every walk shares."""
+    """Values of the coalitions of size 0, 1, d − 1 and d: 2d + 2 evaluations that every walk
+    shares."""
 
     empty: FloatArray  # ([k]) value of ∅
     full: FloatArray  # ([k]) value of [d]
@@ -97,7 +117,8 @@ class Ends:
 
     @classmethod
     def of(cls, game: CheckedGame) -> Self:
-        d, eye = game.d, np.eye(game.d, dtype=np.bool_)
+        d = game.d
+        eye = np.eye(game.d, dtype=np.bool_)
         values = game(np.concatenate([coalitions.ends(d), eye, ~eye]))
         return cls(values[0], values[1], values[2 : d + 2], values[d + 2 :])
 
@@ -106,11 +127,14 @@ class Ends:
         return self.empty.shape
 
     def along(self, orders: IntArray) -> FloatArray:
-        """(m, d) orders → (m, d + 1[, k]) values along them; those of sizes 2 … d − 2 are still to be filled in."""
+        """(m, d) orders → (m, d + 1[, k]) values along them; those of sizes 2 … d − 2 are still to
+        be filled in."""
         m, d = orders.shape
         values = np.empty((m, d + 1, *self.out))
-        values[:, 0], values[:, 1] = self.empty, self.single[orders[:, 0]]
-        values[:, d - 1], values[:, d] = self.without[orders[:, -1]], self.full
+        values[:, 0] = self.empty
+        values[:, 1] = self.single[orders[:, 0]]
+        values[:, d - 1] = self.without[orders[:, -1]]
+        values[:, d] = self.full
         return values
 
 
@@ -120,20 +144,24 @@ class Orders:
 
     walks: int  # orders
     cost: int  # evaluations
-    draw: Callable[[int, int, np.random.Generator], tuple[IntArray, IntArray]]  # n → orders, players that steps add
+    # N → orders, players that steps add.
+    draw: Callable[[int, int, np.random.Generator], tuple[IntArray, IntArray]]
     walk: Callable[[CheckedGame, Ends, IntArray], FloatArray]  # the steps along orders
-    at_once: int = MOST_STEPS  # chains that one call of the game may serve: one that raises loses the call's draws
+    # Chains that one call of the game may serve: one that raises loses the call's draws
+    at_once: int = MOST_STEPS
 
 
 def shifted(walks: int, n: int, d: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """n random orders with their first cyclic shifts, `walks` of each in all; each step adds the next player."""
+    """n random orders with their first cyclic shifts, `walks` of each in all; each step adds the
+    next player."""
     base = rng.permuted(np.tile(np.arange(d), (n, 1)), axis=1)
     orders = base[:, (np.arange(d) + np.arange(walks)[:, None]) % d].reshape(-1, d)
     return orders, orders
 
 
 def each_apart(n: int, d: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """n times every player, each followed by a random order of the others; every step adds this player."""
+    """n times every player, each followed by a random order of the others; every step adds this
+    player."""
     players = np.tile(np.arange(d), n)[:, None]
     others = np.arange(d - 1) + (np.arange(d - 1) >= np.arange(d)[:, None])  # (d, d − 1)
     return np.concatenate([players, rng.permuted(np.tile(others, (n, 1)), axis=1)], axis=1), players
@@ -142,12 +170,16 @@ def each_apart(n: int, d: int, rng: np.random.Generator) -> tuple[IntArray, IntA
 def walk(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     """(m, d) orders → (m, d[, k]): step t adds ``orders[:, t]`` to the t players before it.
 
-    A game with its own ``along`` walks itself; either way the d − 3 coalitions that the ends do not hold are counted.
+    A game with its own ``along`` walks itself; either way the d − 3 coalitions that the ends do not
+    hold are counted.
     """
     if game.along is None:
         return np.diff(_values_along(game, ends, orders), axis=1)
-    (m, d), values = orders.shape, ends.along(orders)
-    found = as_outputs(np.reshape(game.along(orders), (m * (d + 1), *ends.out)), m * (d + 1), "The game")
+    m, d = orders.shape
+    values = ends.along(orders)
+    found = as_outputs(
+        np.reshape(game.along(orders), (m * (d + 1), *ends.out)), m * (d + 1), "The game"
+    )
     values[:, 2 : d - 1] = found.reshape(values.shape)[:, 2 : d - 1]
     game.evaluations += m * (d - 3)
     return np.diff(values, axis=1)
@@ -156,14 +188,16 @@ def walk(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
 def walk_apart(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     """(m, d) orders → (m, d[, k]): step t adds the first player to the t players that follow it."""
     m, d = orders.shape
-    last_and_first = orders[:, (np.arange(d) + [[1], [0]]) % d].reshape(-1, d)  # where the player stands
+    # Where the player stands.
+    last_and_first = orders[:, (np.arange(d) + [[1], [0]]) % d].reshape(-1, d)
     values = _values_along(game, ends, last_and_first).reshape(m, 2, d + 1, *ends.out)
     return np.asarray(values[:, 1, 1:] - values[:, 0, :-1])
 
 
 def _values_along(game: CheckedGame, ends: Ends, orders: IntArray) -> FloatArray:
     """(m, d) orders → (m, d + 1[, k]) by evaluations of the first 2 … d − 2 players of each."""
-    (m, d), values = orders.shape, ends.along(orders)
+    m, d = orders.shape
+    values = ends.along(orders)
     for batch in coalitions.batches(m, max(1, BATCH_BYTES // (d * d))):
         masks = coalitions.prefixes(orders[batch])[:, 2 : d - 1]
         values[batch, 2 : d - 1] = game(masks.reshape(-1, d)).reshape(-1, d - 3, *ends.out)
@@ -178,14 +212,17 @@ ORDERS: Mapping[str, Callable[[int], Orders]] = {
 
 
 def _added(state: Chains, drawn: Sequence[tuple[IntArray, FloatArray]]) -> Chains:
-    """`state` and what was drawn since: flat indices of cells (n,) and draws (n[, k]), call by call."""
+    """`state` and what was drawn since: flat indices of cells (n,) and draws (n[, k]), call by
+    call."""
     if not drawn:
         return state
     cells, steps = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
     return state + Chains.of(cells, steps, len(state.mean), state.mean.shape[1])
 
 
-def _after_noise(game: CheckedGame, ends: Ends, table: Callable[[], Contributions]) -> Contributions:
+def _after_noise(
+    game: CheckedGame, ends: Ends, table: Callable[[], Contributions]
+) -> Contributions:
     """The table after a look for noise: three coalitions of middle size, each twice."""
     players = np.arange(game.d)
     middle = np.stack([players % 2 == 0, players % 2 == 1, players < game.d // 2])
@@ -205,16 +242,21 @@ def _rule(stop: Any, evaluations: int | None, d: int, one: Orders) -> Rule:
     else:
         enough = stopping.standard_error(0.01) | stopping.evaluations(max(20_000, 20 * d * d))
         rule = enough if stop is None else as_rule(stop)
-    visit = one.cost if one.walks > 1 else 0  # an order by itself misses most cells, so it is not asked for
+    # An order by itself misses most cells, so it is not asked for.
+    visit = one.cost if one.walks > 1 else 0
     least = 2**d if d <= 3 else 2 * d + 2 + visit
     if rule.left(0) < least:
-        need = f"at d = {d} permutation sampling needs at least {least:,} to visit every feature at every size once"
+        need = (
+            f"at d = {d} permutation sampling needs at least {least:,} to visit every feature at"
+            " every size once"
+        )
         raise ValueError(f"A budget of {rule.budget:,} evaluations is too small: {need}.")
     return rule
 
 
 def _calls(game: CheckedGame, rule: Rule, one: Orders, n: int, spent: int) -> list[IntArray]:
-    """The chains that draw before the rule is asked again, each in its turn, as far as the budget goes: by calls."""
+    """The chains that draw before the rule is asked again, each in its turn, as far as the budget
+    goes: by calls."""
     together = n * one.walks  # orders of one draw in every chain
     most = max(1, MOST_STEPS // (together * game.d))
     rounds = min(most, rule.every // gcd(rule.every, together) or most)

@@ -21,7 +21,16 @@ from weightedshap.checks import FloatArray, number_above, positive_integer
 from weightedshap.contributions import Chains, Contributions, with_outputs
 from weightedshap.weights import WeightFamily
 
-__all__ = ["Progress", "Rule", "evaluations", "gelman_rubin", "rhat", "seconds", "standard_error", "visited"]
+__all__ = [
+    "Progress",
+    "Rule",
+    "evaluations",
+    "gelman_rubin",
+    "rhat",
+    "seconds",
+    "standard_error",
+    "visited",
+]
 
 
 @dataclass(frozen=True)
@@ -50,7 +59,8 @@ class Rule:
     decide : Progress → reason in words, or None to go on
     budget : evaluations that must not be exceeded, or None
     chains : how many chains the rule wants to see, or None
-    every : the rule is asked when the number of orders walked is a multiple of this; 0 where the budget alone decides
+    every : the rule is asked when the number of orders walked is a multiple of this; 0 where the
+        budget alone decides
 
     Examples
     --------
@@ -70,7 +80,10 @@ class Rule:
         """Why to stop: what the rule says, or that the budget has no room for one more draw."""
         if (reason := self(progress)) or self.left(progress.evaluations) >= cost:
             return reason
-        return f"budget of {self.budget:,} evaluations used ({progress.evaluations:,}; one more draw costs {cost:,})"
+        return (
+            f"budget of {self.budget:,} evaluations used ({progress.evaluations:,}; one more draw"
+            f" costs {cost:,})"
+        )
 
     def left(self, spent: int) -> float:
         """Evaluations that the budget still allows."""
@@ -87,9 +100,17 @@ class Rule:
     __ror__ = __or__
     __rand__ = __and__
 
-    def _joined(self, other: Rule, decide: Callable[[Progress], str | None], pick: Callable[..., float]) -> Rule:
-        budget, chains = pick(self.left(0), other.left(0)), max(self.chains or 0, other.chains or 0)
-        return Rule(decide, None if budget == inf else int(budget), chains or None, gcd(self.every, other.every))
+    def _joined(
+        self, other: Rule, decide: Callable[[Progress], str | None], pick: Callable[..., float]
+    ) -> Rule:
+        budget = pick(self.left(0), other.left(0))
+        chains = max(self.chains or 0, other.chains or 0)
+        return Rule(
+            decide,
+            None if budget == inf else int(budget),
+            chains or None,
+            gcd(self.every, other.every),
+        )
 
 
 def as_rule(rule: Any) -> Rule:
@@ -98,11 +119,14 @@ def as_rule(rule: Any) -> Rule:
         return rule
     if callable(rule):
         return Rule(rule)
-    raise TypeError(f"`stop` must be a stopping rule or a function of the progress; got {type(rule).__name__}.")
+    raise TypeError(
+        f"`stop` must be a stopping rule or a function of the progress; got {type(rule).__name__}."
+    )
 
 
 def visited(every: int = 1) -> Rule:
-    """Stop when every cell Δ_j(i) has a draw, so that no weight is given up; join it to another rule by ``&``."""
+    """Stop when every cell Δ_j(i) has a draw, so that no weight is given up; join it to another
+    rule by ``&``."""
 
     def decide(progress: Progress) -> str | None:
         counts = progress.chains.counts.sum(axis=0)[1:-1]  # Δ_1 and Δ_d are exact
@@ -111,15 +135,19 @@ def visited(every: int = 1) -> Rule:
     return Rule(decide, every=positive_integer("every", every))
 
 
-def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = False, every: int = 1) -> Rule:
+def gelman_rubin(
+    threshold: float = 1.005, chains: int = 10, pooled: bool = False, every: int = 1
+) -> Rule:
     """Stop when the largest R̂ over all cells Δ_j(i) is below `threshold`: the rule of the paper.
 
-    R̂ − 1 of independent draws falls with their number, whatever the error: `standard_error` tells how good they are.
+    R̂ − 1 of independent draws falls with their number, whatever the error: `standard_error` tells
+    how good they are.
 
     Parameters
     ----------
     pooled : look at each feature's draws of all sizes together, as the authors' program does
-    every : look only when the number of orders walked so far is a multiple of this (the authors: 100)
+    every : look only when the number of orders walked so far is a multiple of this (the authors:
+        100)
     """
     threshold = number_above("threshold", threshold, 1)
     if positive_integer("chains", chains) < 2:
@@ -133,7 +161,10 @@ def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = Fals
         largest = float(inner.max()) if inner.size else 1.0
         if not largest < threshold:
             return None
-        seen = f"{inner.size} {'features' if pooled else 'cells'} in {len(progress.chains.mean)} chains"
+        seen = (
+            f"{inner.size} {'features' if pooled else 'cells'} in {len(progress.chains.mean)}"
+            " chains"
+        )
         return f"largest R-hat {largest:.5f} < {threshold} over {seen}"
 
     return Rule(decide, chains=chains, every=every)
@@ -142,8 +173,9 @@ def gelman_rubin(threshold: float = 1.005, chains: int = 10, pooled: bool = Fals
 def rhat(chains: Chains) -> FloatArray:
     """(d, d[, k]) Gelman–Rubin statistic of every cell, √((n−1)/n + (B/n)/s²).
 
-    s² is the mean variance within a chain and B/n the variance of the chain means (Vats & Knudson 2021, Equation 4). A
-    cell that is constant in all chains has R̂ = 1; a cell with fewer than two draws in some chain has R̂ = ∞.
+    s² is the mean variance within a chain and B/n the variance of the chain means (Vats & Knudson
+    2021, Equation 4). A cell that is constant in all chains has R̂ = 1; a cell with fewer than two
+    draws in some chain has R̂ = ∞.
     """
     n = with_outputs(chains.counts, chains.mean)
     least = n.min(axis=0)
@@ -159,7 +191,8 @@ def rhat(chains: Chains) -> FloatArray:
 def standard_error(tolerance: float = 0.01, weights: WeightFamily | None = None) -> Rule:
     """Stop when the largest standard error of φ is at most `tolerance` times the range of φ.
 
-    φ is taken under uniform weights, or under every vector of `weights`. A constant φ without error counts as reached.
+    φ is taken under uniform weights, or under every vector of `weights`. A constant φ without error
+    counts as reached.
     """
     tolerance = number_above("tolerance", tolerance, 0)
 

@@ -1,4 +1,5 @@
-"""An Explanation for shap and shapiq, whose plots want base + Σ φ = f(x): so weighted ones are normalised."""
+"""An Explanation for shap and shapiq, whose plots want base + Σ φ = f(x): so weighted ones are
+normalised."""
 
 from __future__ import annotations
 
@@ -17,55 +18,80 @@ from weightedshap.wording import plural
 if TYPE_CHECKING:
     from weightedshap.explanation.result import Explanation
 
-LEAST_FACTOR, LARGEST_FACTOR = 0.1, 10.0
+LEAST_FACTOR = 0.1
+LARGEST_FACTOR = 10.0
 Z95 = 1.959963984540054
 
 INSTEAD = {
     "abs": "The mean of |values| is `importance()`; `to_shap().abs` is shap's.",
     "mean": "The mean of |values| is `importance()`; `values.mean(axis=0)` keeps the signs.",
-    "cohorts": "Select rows, explanation[mask], and compare their `importance()`; `to_shap().cohorts` is shap's.",
-    "sum": "What all attributions leave of the prediction is `efficiency_gap`; `values.sum(axis=1)` is their sum.",
+    "cohorts": (
+        "Select rows, explanation[mask], and compare their `importance()`; `to_shap().cohorts` is"
+        " shap's."
+    ),
+    "sum": (
+        "What all attributions leave of the prediction is `efficiency_gap`; `values.sum(axis=1)` is"
+        " their sum."
+    ),
 }
 """For names that shap's Explanation has and ours has not."""
 
 
-def to_frame(explanation: Explanation, kind: str = "tidy", data: bool = False, to: str | None = None) -> Data:
+def to_frame(
+    explanation: Explanation, kind: str = "tidy", data: bool = False, to: str | None = None
+) -> Data:
     """The values as a DataFrame of pandas or polars.
 
-    "tidy": one row for each explained row, feature and output: value, shapley, rank, weight label; `data` adds what
-    the feature is there. "wide": one row for each explained row (and output), one column for each feature; with `data`
-    they stand beside the columns of the rows, as "attribution" and "data".
+    "tidy": one row for each explained row, feature and output: value, shapley, rank, weight label;
+    `data` adds what the feature is there. "wide": one row for each explained row (and output), one
+    column for each feature; with `data` they stand beside the columns of the rows, as "attribution"
+    and "data".
 
-    `to` is "pandas", "polars", or "default": what `explanation.data` is, or else pandas; None is what scikit-learn's
-    `transform_output` is set to. In pandas rows keep their index, which outputs of "wide" join; in polars, which has
-    none, these are columns, and what stands side by side is named as scikit-learn does: "data__age".
+    `to` is "pandas", "polars", or "default": what `explanation.data` is, or else pandas; None is
+    what scikit-learn's `transform_output` is set to. In pandas rows keep their index, which outputs
+    of "wide" join; in polars, which has none, these are columns, and what stands side by side is
+    named as scikit-learn does: "data__age".
     """
     one_of("kind of frame", kind, ("tidy", "wide"))
     if not isinstance(data, bool):
-        said = "`data` must be True or False: whether the rows explained are to stand beside their values"
+        said = (
+            "`data` must be True or False: whether the rows explained are to stand beside their"
+            " values"
+        )
         raise TypeError(f"{said}; got a {type(data).__name__}.")
     rows = explanation.data
     if data and (rows is None or rows.shape[1] != len(explanation.feature_names)):
-        raise ValueError("Features are no columns of the rows explained (groups, or a game), so they have no values.")
+        raise ValueError(
+            "Features are no columns of the rows explained (groups, or a game), so they have no"
+            " values."
+        )
     made = _in_polars if frame_library(to, rows) == "polars" else _in_pandas
     return made(explanation, kind == "wide", rows if data else None)
 
 
 def frame_library(to: str | None, rows: Data = None) -> str:
-    """The library of a frame: `to`, for None scikit-learn's `transform_output`, for "default" the one of `rows`."""
+    """The library of a frame: `to`, for None scikit-learn's `transform_output`, for "default" the
+    one of `rows`."""
     if to is None:  # what is not loaded was not set either
-        to = sys.modules["sklearn"].get_config()["transform_output"] if "sklearn" in sys.modules else "default"
+        to = (
+            sys.modules["sklearn"].get_config()["transform_output"]
+            if "sklearn" in sys.modules
+            else "default"
+        )
     if (found := one_of("library of frames", to, ("pandas", "polars", "default"))) != "default":
         return found
     return "polars" if is_frame(rows) and not isinstance(rows, pd.DataFrame) else "pandas"
 
 
 def _in_pandas(explanation: Explanation, wide: bool, rows: Data) -> pd.DataFrame:
-    names, indexed = list(explanation.feature_names), isinstance(explanation.data, pd.DataFrame)
+    names = list(explanation.feature_names)
+    indexed = isinstance(explanation.data, pd.DataFrame)
     own = explanation.data.index if indexed else pd.RangeIndex(len(explanation), name="row")
     cells = None if rows is None else kind_of(rows).to_pandas(rows).set_axis(names, axis=1)
     if not wide:
-        columns = _tidy(explanation, None if cells is None else cells.to_numpy(dtype=object).ravel("F"))
+        columns = _tidy(
+            explanation, None if cells is None else cells.to_numpy(dtype=object).ravel("F")
+        )
         return pd.DataFrame(columns, own[columns["row"]] if indexed else None)
     row, output, values = _lines(explanation)
     if explanation.has_outputs:
@@ -76,22 +102,39 @@ def _in_pandas(explanation: Explanation, wide: bool, rows: Data) -> pd.DataFrame
 
 
 def _in_polars(explanation: Explanation, wide: bool, rows: Data) -> Data:
-    pl, names = require("polars", "polars"), explanation.feature_names
-    cells = rows if rows is None or isinstance(rows, pl.DataFrame) else pl.from_pandas(kind_of(rows).to_pandas(rows))
+    pl = require("polars", "polars")
+    names = explanation.feature_names
+    cells = (
+        rows
+        if rows is None or isinstance(rows, pl.DataFrame)
+        else pl.from_pandas(kind_of(rows).to_pandas(rows))
+    )
     if not wide:
         return pl.DataFrame(_tidy(explanation, None if cells is None else cells.unpivot()["value"]))
     row, output, values = _lines(explanation)
-    columns = [pl.Series("row", row), pl.Series("output", output)] if explanation.has_outputs else []
-    beside = [] if cells is None else [own.gather(row).alias(f"data__{name}") for name, own in zip(names, cells)]
-    columns += [pl.Series("attribution__" * bool(beside) + name, own) for name, own in zip(names, values.T)]
+    columns = (
+        [pl.Series("row", row), pl.Series("output", output)] if explanation.has_outputs else []
+    )
+    beside = (
+        []
+        if cells is None
+        else [own.gather(row).alias(f"data__{name}") for name, own in zip(names, cells)]
+    )
+    columns += [
+        pl.Series("attribution__" * bool(beside) + name, own) for name, own in zip(names, values.T)
+    ]
     return pl.DataFrame(columns + beside)
 
 
 def _tidy(explanation: Explanation, cells: Data) -> dict[str, Any]:
-    """Columns of n·d·k cells; `cells` (d·n) are what the features are, column after column, or None."""
+    """Columns of n·d·k cells; `cells` (d·n) are what the features are, column after column, or
+    None."""
     n, d, k = (*explanation.values.shape, 1)[:3]
     row, feature, output = (a.ravel() for a in np.indices((n, d, k)))
-    columns: dict[str, Any] = {"row": row, "feature": np.asarray(explanation.feature_names)[feature]}
+    columns: dict[str, Any] = {
+        "row": row,
+        "feature": np.asarray(explanation.feature_names)[feature],
+    }
     if explanation.has_outputs:
         columns["output"] = np.asarray(explanation.output_names)[output]
     if cells is not None:
@@ -107,12 +150,18 @@ def _lines(explanation: Explanation) -> tuple[IntArray, npt.NDArray[np.str_], Fl
     """Of the n·k lines of a wide frame: the row, the output, and the values (n·k, d)."""
     n, d, k = (*explanation.values.shape, 1)[:3]
     row, output = np.divmod(np.arange(n * k), k)
-    return row, np.asarray(explanation.output_names)[output], np.moveaxis(explanation.values, 1, -1).reshape(-1, d)
+    return (
+        row,
+        np.asarray(explanation.output_names)[output],
+        np.moveaxis(explanation.values, 1, -1).reshape(-1, d),
+    )
 
 
 def scale_factors(explanation: Explanation) -> FloatArray:
-    """(n[, k]) (f(x) − base) / Σ φ; NaN outside (0.1, 10): such a factor would tell another story than φ does."""
-    total, sums = explanation.predictions - explanation.base_values, explanation.values.sum(axis=1)
+    """(n[, k]) (f(x) − base) / Σ φ; NaN outside (0.1, 10): such a factor would tell another story
+    than φ does."""
+    total = explanation.predictions - explanation.base_values
+    sums = explanation.values.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.where(total == sums, 1.0, total / sums)
     return np.where((factor > LEAST_FACTOR) & (factor < LARGEST_FACTOR), factor, np.nan)
@@ -128,16 +177,23 @@ def counted(marked: BoolArray) -> str:
     return f"{count} of {plural(marked.size, 'attribution')} ({rows} × {outputs})"
 
 
-def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.str_]]:
-    """Values (n, d[, k]) that add up to f(x), the factor of each row (n[, k]), and what was done: "scale" or "shift".
+def normalized(
+    explanation: Explanation, how: str
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.str_]]:
+    """Values (n, d[, k]) that add up to f(x), the factor of each row (n[, k]), and what was done:
+    "scale" or "shift".
 
-    "shift" adds the same to every feature. "scale" multiplies by `scale_factors`, which keeps the ranking, and shifts
-    rows without one.
+    "shift" adds the same to every feature. "scale" multiplies by `scale_factors`, which keeps the
+    ranking, and shifts rows without one.
     """
     one_of("normalisation", how, ("scale", "shift"))
-    d, whole = explanation.values.shape[1], explanation.family.d
+    d = explanation.values.shape[1]
+    whole = explanation.family.d
     if d != whole:
-        said = f"Only {d} of {whole} features are selected, and they cannot make up the whole prediction."
+        said = (
+            f"Only {d} of {whole} features are selected, and they cannot make up the whole"
+            " prediction."
+        )
         raise ValueError(f"{said} Normalise first, and select from the result.")
     factor = scale_factors(explanation)
     scaled = ~np.isnan(factor) & (how == "scale")
@@ -148,14 +204,18 @@ def normalized(explanation: Explanation, how: str) -> tuple[FloatArray, FloatArr
 
 
 def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
-    """A `shap.Explanation` of the values as they are; "scale" and "shift" make them add up, see `normalized`.
+    """A `shap.Explanation` of the values as they are; "scale" and "shift" make them add up, see
+    `normalized`.
 
-    Standard errors become `error_std` and, as 95 % intervals, `lower_bounds` and `upper_bounds`. Columns that are not
-    numbers are coded in `data`, and shown by `display_data`; groups and games have no `data`. `normalized_by` (n[, k]),
-    which shap's slices do not carry along, flags rows that "scale" had to shift; a warning tells how many.
+    Standard errors become `error_std` and, as 95 % intervals, `lower_bounds` and `upper_bounds`.
+    Columns that are not numbers are coded in `data`, and shown by `display_data`; groups and games
+    have no `data`. `normalized_by` (n[, k]), which shap's slices do not carry along, flags rows
+    that "scale" had to shift; a warning tells how many.
     """
     shap = require("shap", "shap")
-    values, errors, by = explanation.values, explanation.standard_errors, None
+    values = explanation.values
+    errors = explanation.standard_errors
+    by = None
     if normalize is not None:
         values, factor, by = normalized(explanation, normalize)
         errors = None if errors is None else errors * factor[:, None]
@@ -166,25 +226,46 @@ def to_shap(explanation: Explanation, normalize: str | None = None) -> Any:
     data, display = _columns(explanation)
     outputs = list(explanation.output_names) if explanation.has_outputs else None
     names = {"feature_names": list(explanation.feature_names), "output_names": outputs}
-    bounds = {} if errors is None else {"lower_bounds": values - Z95 * errors, "upper_bounds": values + Z95 * errors}
+    bounds = (
+        {}
+        if errors is None
+        else {"lower_bounds": values - Z95 * errors, "upper_bounds": values + Z95 * errors}
+    )
     rows = {"base_values": explanation.base_values, "data": data, "display_data": display}
     exported = shap.Explanation(values, **rows, **names, **bounds, error_std=errors)
     exported.normalized_by = by
     return exported
 
 
-def to_shapiq(explanation: Explanation, row: int, output: int | str = 0, normalize: str | None = None) -> Any:
-    """`shapiq.InteractionValues` of order one for a row and output; "SV" is the nearest index that shapiq knows."""
+def to_shapiq(
+    explanation: Explanation, row: int, output: int | str = 0, normalize: str | None = None
+) -> Any:
+    """`shapiq.InteractionValues` of order one for a row and output; "SV" is the nearest index that
+    shapiq knows."""
     shapiq = require("shapiq", "shapiq")
-    place, row = place_of(explanation, output), row_position(explanation, row)
+    place = place_of(explanation, output)
+    row = row_position(explanation, row)
     values = explanation.values if normalize is None else normalized(explanation, normalize)[0]
     base = explanation.base_values[row]
-    phi, base = (values[row][:, place], base[place]) if explanation.has_outputs else (values[row], base)
+    phi, base = (
+        (values[row][:, place], base[place]) if explanation.has_outputs else (values[row], base)
+    )
     sampled = explanation.standard_errors is not None
     places: dict[tuple[int, ...], int] = {(): 0} | {(i,): i + 1 for i in range(len(phi))}
-    kind = {"index": "SV", "min_order": 0, "max_order": 1, "n_players": len(phi), "interaction_lookup": places}
-    cost = {"estimated": sampled, "estimation_budget": int(explanation.n_evaluations[row]) if sampled else None}
-    return shapiq.InteractionValues(np.concatenate([[base], phi]), baseline_value=float(base), **kind, **cost)
+    kind = {
+        "index": "SV",
+        "min_order": 0,
+        "max_order": 1,
+        "n_players": len(phi),
+        "interaction_lookup": places,
+    }
+    cost = {
+        "estimated": sampled,
+        "estimation_budget": int(explanation.n_evaluations[row]) if sampled else None,
+    }
+    return shapiq.InteractionValues(
+        np.concatenate([[base], phi]), baseline_value=float(base), **kind, **cost
+    )
 
 
 def place_of(explanation: Explanation, output: int | str) -> int:
@@ -199,13 +280,17 @@ def row_position(explanation: Explanation, row: int) -> int:
     """The position 0..n−1 of a row."""
     n = len(explanation)
     if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -n <= row < n:
-        raise ValueError(f"`row` must be a position 0..{n - 1} among the rows explained; got {row!r}.")
+        raise ValueError(
+            f"`row` must be a position 0..{n - 1} among the rows explained; got {row!r}."
+        )
     return int(row) % n
 
 
 def _columns(explanation: Explanation) -> tuple[FloatArray | None, Any]:
-    """`data` as numbers (n, d), and as it is where that differs; None where features are not columns."""
-    data, d = explanation.data, explanation.values.shape[1]
+    """`data` as numbers (n, d), and as it is where that differs; None where features are not
+    columns."""
+    data = explanation.data
+    d = explanation.values.shape[1]
     if data is None or data.shape[1:] != (d,):
         return None, None
     frame = kind_of(data).to_pandas(data)

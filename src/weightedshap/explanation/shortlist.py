@@ -1,4 +1,5 @@
-"""Which few features suffice? An order made better by a local search on the judge: a ranking, no attribution."""
+"""Which few features suffice? An order made better by a local search on the judge: a ranking, no
+attribution."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,12 +21,16 @@ PASSES = 10
 
 @dataclass(frozen=True, eq=False)
 class Shortlist:
-    """The few features that suffice for one prediction, in their order: a ranking, told apart from attributions."""
+    """The few features that suffice for one prediction, in their order: a ranking, told apart from
+    attributions."""
 
     row: int  # its position
     output: str  # its name
-    features: tuple[str, ...]  # names of the k that suffice, first the one that brings the judge nearest
-    predictions: FloatArray  # (k + 1,) what the judge predicts when the first 0..k of them are known
+    # Names of the k that suffice, first the one that brings the judge nearest.
+    features: tuple[str, ...]
+    predictions: (
+        FloatArray  # (k + 1,) what the judge predicts when the first 0..k of them are known
+    )
     prediction: float  # f(x), on the scale of the judge
     tolerance: float  # how near is near enough, on the same scale
     enough: bool  # whether they suffice; if not, all features are listed
@@ -40,39 +45,55 @@ class Shortlist:
 
     def __repr__(self) -> str:
         names = ["  no feature", *(f"+ {name}" for name in self.features)]
-        numbers = ([f"{value:,.4g}" for value in values] for values in (self.predictions, self.errors))
+        numbers = (
+            [f"{value:,.4g}" for value in values] for values in (self.predictions, self.errors)
+        )
         rows = [("known", "judge predicts", "error left"), *zip(names, *numbers, strict=True)]
         known, left, right = (max(map(len, column)) for column in zip(*rows))
         lines = [f"  {name:<{known}}  {p:>{left}}  {e:>{right}}" for name, p, e in rows]
         return "\n".join([self._sentence(), *lines])
 
     def _sentence(self) -> str:
-        k, near = len(self), f"within {self.tolerance:,.3g} of the model's {self.prediction:,.4g}"
+        k = len(self)
+        near = f"within {self.tolerance:,.3g} of the model's {self.prediction:,.4g}"
         if not k:
-            return f"Row {self.row}: no feature is needed; the judge is {near} when nothing is known."
+            return (
+                f"Row {self.row}: no feature is needed; the judge is {near} when nothing is known."
+            )
         if not self.enough:
             return f"Row {self.row}: all {k} features are needed to come {near}."
         what = f"{k} features suffice" if k > 1 else "1 feature suffices"
         return f"Row {self.row}: {what} to come {near}: {', '.join(self.features)}."
 
 
-def shortlist(explanation: "Explanation", row: int, tolerance: float = 0.1, output: int | str = 0) -> Shortlist:
-    """The first features of the refined order that suffice for one row: the judge is within `tolerance` deviations.
+def shortlist(
+    explanation: "Explanation", row: int, tolerance: float = 0.1, output: int | str = 0
+) -> Shortlist:
+    """The first features of the refined order that suffice for one row: the judge is within
+    `tolerance` deviations.
 
-    These are standard deviations of f over the background. All features are listed where it never comes so near.
+    These are standard deviations of f over the background. All features are listed where it never
+    comes so near.
     """
-    place, row = place_of(explanation, output), row_position(explanation, row)
+    place = place_of(explanation, output)
+    row = row_position(explanation, row)
     one = explanation[[row], :, [place]] if explanation.has_outputs else explanation[[row]]
     weighing = one._judging("Ask for a shortlist")
     if not tolerance > 0:
-        raise ValueError(f"`tolerance` must be a positive number of standard deviations; got {tolerance!r}.")
-    view, order = weighing.judge.view(slice(0, 1)), refined_orders(one).reshape(1, 1, -1, 1)
-    predictions, near = view.along(order)[0, 0, :, 0], tolerance * float(weighing.judge.spread(view).item())
+        raise ValueError(
+            f"`tolerance` must be a positive number of standard deviations; got {tolerance!r}."
+        )
+    view = weighing.judge.view(slice(0, 1))
+    order = refined_orders(one).reshape(1, 1, -1, 1)
+    predictions = view.along(order)[0, 0, :, 0]
+    near = tolerance * float(weighing.judge.spread(view).item())
     f_x = float(one.judge_predictions.item())
     good = np.flatnonzero(np.abs(f_x - predictions) <= near)
     k = int(good[0]) if len(good) else order.size
     names = tuple(one.feature_names[i] for i in order[0, 0, :k, 0])
-    return Shortlist(row, one.output_names[0], names, predictions[: k + 1], f_x, near, bool(len(good)))
+    return Shortlist(
+        row, one.output_names[0], names, predictions[: k + 1], f_x, near, bool(len(good))
+    )
 
 
 def refined_orders(explanation: "Explanation") -> IntArray:
@@ -80,14 +101,18 @@ def refined_orders(explanation: "Explanation") -> IntArray:
 
     That is: passes of `nearer`, ten at most. A row where nothing moves is not looked at again.
     """
-    weighing, orders = explanation._judging("Refine"), explanation.orders
-    start, judge = orders.reshape(*orders.shape[:2], -1), weighing.judge
+    weighing = explanation._judging("Refine")
+    orders = explanation.orders
+    start = orders.reshape(*orders.shape[:2], -1)
+    judge = weighing.judge
 
     def work(part: slice) -> IntArray:
-        found, moving = start[part].copy(), np.arange(part.stop - part.start)
+        found = start[part].copy()
+        moving = np.arange(part.stop - part.start)
         for _ in range(PASSES):
             rows = judge.take(part.start + moving, None)
-            view, before = rows.view(slice(0, len(moving))), found[moving]
+            view = rows.view(slice(0, len(moving)))
+            before = found[moving]
             found[moving] = nearer(view, before, rows.spread(view))
             moving = moving[(found[moving] != before).any(axis=(1, 2))]
             if not len(moving):
@@ -101,16 +126,22 @@ def refined_orders(explanation: "Explanation") -> IntArray:
 def nearer(judge: View, orders: IntArray, spread: FloatArray) -> IntArray:
     """Orders (n, d, k) whose neighbours change places where that brings the judge nearer to f(x).
 
-    Exchanging places t and t + 1 changes one coalition of the walk, that of the first t + 1: all pairs that begin at an
-    even place are tried in one walk, then the odd ones. |f(x) − v| must fall by more than `LEAST_GAIN` times the spread
-    (n, k), the standard deviation of f(x) over the background.
+    Exchanging places t and t + 1 changes one coalition of the walk, that of the first t + 1: all
+    pairs that begin at an even place are tried in one walk, then the odd ones. |f(x) − v| must fall
+    by more than `LEAST_GAIN` times the spread (n, k), the standard deviation of f(x) over the
+    background.
     """
     d = orders.shape[1]
     for start in (0, 1):
-        first, place = np.arange(start, d - 1, 2), np.arange(d)  # of each pair; of each player
+        first = np.arange(start, d - 1, 2)
+        place = np.arange(d)  # of each pair; of each player
         place[first], place[first + 1] = first + 1, first
-        tried, moves = orders[:, place], np.zeros(orders.shape, dtype=np.bool_)
-        errors = recovery(judge, np.stack([orders, tried], axis=1))[:, :, first + 1]  # (n, 2, pairs, k)
-        moves[:, first] = moves[:, first + 1] = errors[:, 0] - errors[:, 1] > LEAST_GAIN * spread[:, None]
+        tried = orders[:, place]
+        moves = np.zeros(orders.shape, dtype=np.bool_)
+        # (n, 2, pairs, k).
+        errors = recovery(judge, np.stack([orders, tried], axis=1))[:, :, first + 1]
+        moves[:, first] = moves[:, first + 1] = (
+            errors[:, 0] - errors[:, 1] > LEAST_GAIN * spread[:, None]
+        )
         orders = np.where(moves, tried, orders)
     return orders

@@ -1,4 +1,5 @@
-"""What a file of an Explanation holds: its fields, the family as labels and vectors, each reason to stop once."""
+"""What a file of an Explanation holds: its fields, the family as labels and vectors, each reason to
+stop once."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -15,12 +16,19 @@ VERSION = 2
 OPTIONAL = ("contributions", "standard_errors", "shapley_errors", "replicates")
 NAMED = {"reference_curves": set(REFERENCES), "endpoint_gaps": {"empty", "full"}}
 FINITE = ("values", "weights", "shapley", "predictions", "judge_predictions", "base_values")
-KINDS = {"weight_labels": "U", "game_labels": "U", "orders": "i", "n_evaluations": "i"}  # of dtypes; else floats
+# Of dtypes; else floats.
+KINDS = {
+    "weight_labels": "U",
+    "game_labels": "U",
+    "orders": "i",
+    "n_evaluations": "i",
+}
 
 
 def save(fields: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write the fields of an Explanation to one file."""
-    family, data = fields["family"], fields["data"]
+    family = fields["family"]
+    data = fields["data"]
     if not (data is None or isinstance(data, np.ndarray) or is_frame(data)):
         raise TypeError(f"`data` is a {type(data).__name__}; only arrays and frames can be saved.")
     reasons = {reason: code for code, reason in enumerate(dict.fromkeys(fields["stopped"]))}
@@ -37,11 +45,16 @@ def load(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, Any]:
         stopped = content["stopped"]
         content["stopped"] = tuple(stopped["reasons"][code] for code in stopped["codes"])
         content["family"] = WeightFamily(**content["family"])
-        if "judge_info" not in content:  # the first version did not tell apart: the game that explained also judged
-            f_x, info, sampled = content["predictions"], content["game_info"], content["standard_errors"] is not None
+        # The first version did not tell apart: the game that explained also judged.
+        if "judge_info" not in content:
+            f_x = content["predictions"]
+            info = content["game_info"]
+            sampled = content["standard_errors"] is not None
             content |= {"judge_info": info, "judge_predictions": f_x}
             content["game_labels"] = np.full(f_x.shape, info.get("game", "given"))
-            content["shapley_errors"] = np.full_like(content["shapley"], np.nan) if sampled else None
+            content["shapley_errors"] = (
+                np.full_like(content["shapley"], np.nan) if sampled else None
+            )
         fields = {name: content[name] for name in names}
         wrong = _unfitting(fields)
     if wrong:
@@ -51,7 +64,9 @@ def load(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, Any]:
 
 def _unfitting(fields: Mapping[str, Any]) -> list[str]:
     """Names of fields whose type or shape does not fit the others."""
-    values, family, data, outputs = (fields[name] for name in ("values", "family", "data", "output_names"))
+    values, family, data, outputs = (
+        fields[name] for name in ("values", "family", "data", "output_names")
+    )
     n, d = values.shape[:2]
     sizes = {"row": n, "feature": d, "size": family.d, "step": family.d + 1, "weight": len(family)}
     if values.ndim == 3:
@@ -59,7 +74,12 @@ def _unfitting(fields: Mapping[str, Any]) -> list[str]:
     if fields["replicates"] is not None:
         sizes["chain"] = fields["replicates"].shape[1]
     wrong = [name for name in AXES if not _fits(name, fields[name], sizes)]
-    lengths = {"feature_names": d, "stopped": n, "output_names": len(outputs), "notes": len(fields["notes"])}
+    lengths = {
+        "feature_names": d,
+        "stopped": n,
+        "output_names": len(outputs),
+        "notes": len(fields["notes"]),
+    }
     wrong += [name for name, length in lengths.items() if not _are_names(fields[name], length)]
     if not wrong and not (np.sort(np.moveaxis(fields["orders"], 1, -1)) == np.arange(d)).all():
         wrong.append("orders")
@@ -74,7 +94,9 @@ def _unfitting(fields: Mapping[str, Any]) -> list[str]:
 
 def _fits(name: str, value: object, sizes: Mapping[str, int]) -> bool:
     if isinstance(value, dict):
-        return set(value) == NAMED.get(name) and all(_fits(name, array, sizes) for array in value.values())
+        return set(value) == NAMED.get(name) and all(
+            _fits(name, array, sizes) for array in value.values()
+        )
     if not isinstance(value, np.ndarray):
         return value is None and name in OPTIONAL
     shape = tuple(sizes[axis] for axis in AXES[name] if axis in sizes)
@@ -82,4 +104,8 @@ def _fits(name: str, value: object, sizes: Mapping[str, int]) -> bool:
 
 
 def _are_names(value: object, length: int) -> bool:
-    return isinstance(value, tuple) and len(value) == length and all(isinstance(name, str) for name in value)
+    return (
+        isinstance(value, tuple)
+        and len(value) == length
+        and all(isinstance(name, str) for name in value)
+    )

@@ -1,9 +1,10 @@
 """Arrays, frames and JSON in one file, without pickle.
 
-A file is a zip that `numpy.load` can open too: one ``.npy`` member for each array and ``explanation.json``, which says
-what they are. Members are not compressed, each array is used once, and what a header declares is held against the bytes
-that are there before anything is allocated: no file can ask for more memory than a small multiple of its size. The JSON
-holds the SHA-256 of every array, and the zip's comment that of the JSON, so that what was changed later is refused.
+A file is a zip that `numpy.load` can open too: one ``.npy`` member for each array and
+``explanation.json``, which says what they are. Members are not compressed, each array is used once,
+and what a header declares is held against the bytes that are there before anything is allocated: no
+file can ask for more memory than a small multiple of its size. The JSON holds the SHA-256 of every
+array, and the zip's comment that of the JSON, so that what was changed later is refused.
 """
 
 import hashlib
@@ -38,11 +39,21 @@ class UnreadableFile(ValueError):
     """A file that is damaged, hostile, or of another kind or version."""
 
 
-def write(path: str | os.PathLike[str], kind: str, version: int, content: Mapping[str, Any]) -> None:
-    """Write nested dicts, lists, tuples, numbers, text, arrays and frames to one file; the same give the same bytes."""
+def write(
+    path: str | os.PathLike[str], kind: str, version: int, content: Mapping[str, Any]
+) -> None:
+    """Write nested dicts, lists, tuples, numbers, text, arrays and frames to one file; the same
+    give the same bytes."""
     arrays: Arrays = {}
-    head = {"format": f"weightedshap {kind}", "version": version, "content": _packed(dict(content), "", arrays)}
-    with replaced(path) as unfinished, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
+    head = {
+        "format": f"weightedshap {kind}",
+        "version": version,
+        "content": _packed(dict(content), "", arrays),
+    }
+    with (
+        replaced(path) as unfinished,
+        zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive,
+    ):
         manifest = {}
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
@@ -66,7 +77,8 @@ class _Hashed:
 
 
 def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
-    """What `write` was given, from a file of this version or an older one; an `UnreadableFile` says what is wrong."""
+    """What `write` was given, from a file of this version or an older one; an `UnreadableFile` says
+    what is wrong."""
     with open_regular(as_path(path)) as file, damage(path):
         size = file.seek(0, os.SEEK_END)
         try:
@@ -81,9 +93,15 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any
             head = json.loads(text)
             _check_head(head, kind, version)
             manifest = head.get("manifest")  # early versions have none
-            if manifest is not None and hashlib.sha256(text).hexdigest().encode() != archive.comment:
+            if (
+                manifest is not None
+                and hashlib.sha256(text).hexdigest().encode() != archive.comment
+            ):
                 raise UnreadableFile(f"its {HEAD} was changed after it was written.")
-            arrays = {n.removesuffix(".npy"): _array(archive, info, manifest) for n, info in members.items()}
+            arrays = {
+                n.removesuffix(".npy"): _array(archive, info, manifest)
+                for n, info in members.items()
+            }
         unpacked = _unpacked(head["content"], arrays)
         if not isinstance(unpacked, dict):
             raise UnreadableFile("its content is not a table of fields.")
@@ -91,12 +109,18 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file to read its bytes; an `UnreadableFile` for a pipe or a device, which would be waited for."""
-    without_waiting = getattr(os, "O_NONBLOCK", 0)  # there is none on Windows, and no pipe in a folder
-    opened = open(path, "rb", opener=lambda name, flags: os.open(name, flags | without_waiting))  # noqa: SIM115
+    """Open a file to read its bytes; an `UnreadableFile` for a pipe or a device, which would be
+    waited for."""
+    # There is none on Windows, and no pipe in a folder.
+    without_waiting = getattr(os, "O_NONBLOCK", 0)
+    opened = open(  # noqa: SIM115
+        path, "rb", opener=lambda name, flags: os.open(name, flags | without_waiting)
+    )
     if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
         opened.close()
-        raise UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: it is no file but a pipe or a device.")
+        raise UnreadableFile(
+            f"{os.fspath(path)!r} cannot be loaded: it is no file but a pipe or a device."
+        )
     return opened
 
 
@@ -114,7 +138,9 @@ def damage(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def unfitting(path: str | os.PathLike[str], names: Sequence[str]) -> UnreadableFile:
     """The error for a file whose fields contradict each other."""
-    return UnreadableFile(f"{os.fspath(path)!r} cannot be loaded: {', '.join(names)} do not fit together.")
+    return UnreadableFile(
+        f"{os.fspath(path)!r} cannot be loaded: {', '.join(names)} do not fit together."
+    )
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
@@ -126,7 +152,11 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     for name, info in members.items():
         if name != HEAD and not _is_plain(name):
             raise UnreadableFile(f"it holds a member that does not belong there: {name!r}.")
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 0x1 or info.compress_size != info.file_size:
+        if (
+            info.compress_type != zipfile.ZIP_STORED
+            or info.flag_bits & 0x1
+            or info.compress_size != info.file_size
+        ):
             raise UnreadableFile(f"its member {name!r} is compressed or encrypted.")
     if sum(info.file_size for info in infos) > size:
         raise UnreadableFile("its members claim to be larger than the file.")
@@ -150,32 +180,50 @@ def _bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
 
 
 def _check_head(head: Json, kind: str, version: int) -> None:
-    found, own = (head.get("format"), head.get("version")) if isinstance(head, dict) else (None, None)
+    found, own = (
+        (head.get("format"), head.get("version")) if isinstance(head, dict) else (None, None)
+    )
     if found != f"weightedshap {kind}":
         raise UnreadableFile(f"it holds {found!r}, not 'weightedshap {kind}'.")
     if not isinstance(own, int) or isinstance(own, bool) or own < 1:
         raise UnreadableFile(f"its version {own!r} is not a number.")
     if own > version:
-        newer = f"it was written in format version {own}, and this weightedshap reads up to {version}."
+        newer = (
+            f"it was written in format version {own}, and this weightedshap reads up to {version}."
+        )
         raise UnreadableFile(f"{newer} Install a newer weightedshap.")
 
 
-def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, manifest: Mapping[str, str] | None) -> Array:
-    """The array of a member that is what the manifest says; its header must describe exactly the bytes that follow."""
-    name, content = info.filename, _bytes(archive, info)
+def _array(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, manifest: Mapping[str, str] | None
+) -> Array:
+    """The array of a member that is what the manifest says; its header must describe exactly the
+    bytes that follow."""
+    name = info.filename
+    content = _bytes(archive, info)
     if manifest is not None and manifest.get(name) != hashlib.sha256(content).hexdigest():
         raise UnreadableFile(f"its array {name!r} was changed after it was written.")
     stream = io.BytesIO(content)
     magic = np.lib.format.read_magic(stream)
-    reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(magic)
+    reader = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }.get(magic)
     if reader is None:
         raise UnreadableFile(f"its array {name!r} has an unknown npy version {magic}.")
     shape, fortran, dtype = reader(stream)
     start = stream.tell()
     if dtype.hasobject or dtype.kind not in KINDS or dtype.itemsize == 0:
-        raise UnreadableFile(f"its array {name!r} holds {dtype}; only numbers, text and dates are read.")
-    if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != len(content) - start:
-        raise UnreadableFile(f"its array {name!r} declares shape {shape} of {dtype}, which is not what it holds.")
+        raise UnreadableFile(
+            f"its array {name!r} holds {dtype}; only numbers, text and dates are read."
+        )
+    if (
+        any(length < 0 for length in shape)
+        or math.prod(shape) * dtype.itemsize != len(content) - start
+    ):
+        raise UnreadableFile(
+            f"its array {name!r} declares shape {shape} of {dtype}, which is not what it holds."
+        )
     return np.ndarray(shape, dtype, content, start, order="F" if fortran else "C")
 
 
@@ -186,9 +234,15 @@ def _packed(value: object, name: str, arrays: Arrays) -> Json:
     if isinstance(value, np.ndarray):
         return _put(value, name, arrays)
     if is_frame(value):
-        return {"frame": frames.pack(value, lambda array, part: _put(array, f"{name}_{part}", arrays))}
+        return {
+            "frame": frames.pack(value, lambda array, part: _put(array, f"{name}_{part}", arrays))
+        }
     if isinstance(value, Mapping):
-        return {"map": [_packed_item(*item, name, place, arrays) for place, item in enumerate(value.items())]}
+        return {
+            "map": [
+                _packed_item(*item, name, place, arrays) for place, item in enumerate(value.items())
+            ]
+        }
     if isinstance(value, (list, tuple)):
         items = [_packed(item, f"{name}-{place}", arrays) for place, item in enumerate(value)]
         return items if isinstance(value, list) else {"tuple": items}
@@ -197,12 +251,17 @@ def _packed(value: object, name: str, arrays: Arrays) -> Json:
 
 def _packed_item(key: object, item: object, name: str, place: int, arrays: Arrays) -> list[Json]:
     plain = key if isinstance(key, str) and _is_plain(f"{key}.npy") else str(place)
-    return [_packed(key, f"{name}-key{place}", arrays), _packed(item, f"{name}-{plain}" if name else plain, arrays)]
+    return [
+        _packed(key, f"{name}-key{place}", arrays),
+        _packed(item, f"{name}-{plain}" if name else plain, arrays),
+    ]
 
 
 def _put(array: Array, name: str, arrays: Arrays) -> dict[str, str]:
     if array.dtype.kind not in KINDS:
-        raise TypeError(f"An array of {array.dtype} ({name}) cannot be saved: only numbers, text and dates can.")
+        raise TypeError(
+            f"An array of {array.dtype} ({name}) cannot be saved: only numbers, text and dates can."
+        )
     if name in arrays:
         return _put(array, f"{name}-", arrays)
     arrays[name] = array
@@ -210,7 +269,8 @@ def _put(array: Array, name: str, arrays: Arrays) -> dict[str, str]:
 
 
 def _unpacked(value: Json, arrays: Arrays) -> Any:
-    """The reverse of `_packed`. Each array is used once, so that a small file cannot unfold into a large frame."""
+    """The reverse of `_packed`. Each array is used once, so that a small file cannot unfold into a
+    large frame."""
     if isinstance(value, list):
         return [_unpacked(item, arrays) for item in value]
     if not isinstance(value, dict):

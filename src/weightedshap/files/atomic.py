@@ -15,10 +15,12 @@ ABANDONED = 600.0  # seconds without a write after which an unfinished file belo
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file next to `path` to write to: takes the place of `path` at the end, is removed after a failure."""
+    """A new file next to `path` to write to: takes the place of `path` at the end, is removed after
+    a failure."""
     if not (target := as_path(path)).name:
         raise ValueError(f"A file needs a name; got the path {str(path)!r}.")
-    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):  # left by a process that was killed
+    # Left by a process that was killed.
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with suppress(FileNotFoundError):
             if time.time() - part.stat().st_mtime > ABANDONED:
                 part.unlink()

@@ -1,11 +1,12 @@
 """v(S): what the model predicts when only the features in S are known.
 
-A recipe (`Marginal()`) is fitted to a model and a background, and the fitted game is aimed at a row:
+A recipe (`Marginal()`) is fitted to a model and a background, and the fitted game is aimed at a
+row:
 
     game = Marginal().fit(model, background, rng).at(x)     # game(coalitions) → values
 
-To add a game, write a recipe class with ``fit(model, background, rng)`` whose result has ``at(row)`` and
-``predict(rows)``, and add one line to `GAMES`.
+To add a game, write a recipe class with ``fit(model, background, rng)`` whose result has
+``at(row)`` and ``predict(rows)``, and add one line to `GAMES`.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,8 +23,26 @@ from weightedshap.games.protocols import FittedGame, Game, Recipe
 from weightedshap.games.tree_model import TreeModel
 from weightedshap.games.tree_surrogate import TreeSurrogate
 
-__all__ = ["GAMES", "JUDGES", "Anchored", "AnchoredNetwork", "Auto", "Baseline", "Copula", "DistilledTrees"]
-__all__ += ["FittedGame", "FunctionGame", "Game", "Gaussian", "Marginal", "NeuralSurrogate", "Recipe", "TreeModel"]
+__all__ = [
+    "GAMES",
+    "JUDGES",
+    "Anchored",
+    "AnchoredNetwork",
+    "Auto",
+    "Baseline",
+    "Copula",
+    "DistilledTrees",
+]
+__all__ += [
+    "FittedGame",
+    "FunctionGame",
+    "Game",
+    "Gaussian",
+    "Marginal",
+    "NeuralSurrogate",
+    "Recipe",
+    "TreeModel",
+]
 __all__ += ["TreeSurrogate", "block_exchangeable_contributions", "from_shap", "from_shapiq"]
 
 GAMES: Mapping[str, Callable[[], Recipe]] = {
@@ -40,8 +59,15 @@ GAMES: Mapping[str, Callable[[], Recipe]] = {
 }
 """Recipes of games by name, as `Explainer` takes them."""
 
-JUDGES: Mapping[str, Callable[[], Recipe]] = {**GAMES, "anchored": Anchored, "anchored_network": AnchoredNetwork}
-"""Games that rankings can be scored on: those that explain, and those that may know the prediction itself."""
+JUDGES: Mapping[str, Callable[[], Recipe]] = {
+    **GAMES,
+    "anchored": Anchored,
+    "anchored_network": AnchoredNetwork,
+}
+"""Games that rankings can be scored on: those that explain, and those that may know the prediction
+itself."""
 
-RECIPES: Mapping[str, Any] = {recipe.__name__: recipe for recipe in {type(make()) for make in JUDGES.values()}}
+RECIPES: Mapping[str, Any] = {
+    recipe.__name__: recipe for recipe in {type(make()) for make in JUDGES.values()}
+}
 """Their classes by name, for files."""

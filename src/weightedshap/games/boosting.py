@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from weightedshap.games.tree_surrogate import TreeSurrogate
     from weightedshap.trees.ensembles import Ensemble
 
-LEARNING = {"objective": "regression", "metric": "l2", "deterministic": True, "force_row_wise": True, "verbose": -1}
+LEARNING = {
+    "objective": "regression",
+    "metric": "l2",
+    "deterministic": True,
+    "force_row_wise": True,
+    "verbose": -1,
+}
 BINNING = {"bin_construct_sample_cnt": 50_000, "enable_bundle": False}
 LEAST = 1e-30  # LightGBM takes leaves below 1e-35 for zero, and labels above 3e38 for infinite
 SMALL = 2_000_000  # cells below which threads cost more than they bring
@@ -45,14 +51,24 @@ def boost(
     rng: np.random.Generator,
     **more: int | bool,
 ) -> tuple[Booster, ...]:
-    """Trees for each output less its offset (k,), as labels are in single precision; held-out errors stop them."""
+    """Trees for each output less its offset (k,), as labels are in single precision; held-out
+    errors stop them."""
     import lightgbm
 
     if recipe.leaves < 2 or recipe.bins < 2:
-        raise ValueError(f"Trees need at least 2 leaves and 2 bins; got {recipe.leaves} and {recipe.bins}.")
+        raise ValueError(
+            f"Trees need at least 2 leaves and 2 bins; got {recipe.leaves} and {recipe.bins}."
+        )
     jobs = recipe.n_jobs or (1 if seen.X.size < SMALL else 0)
-    grown = {"learning_rate": recipe.rate, "num_leaves": recipe.leaves, "max_bin": recipe.bins, "num_threads": jobs}
-    targets, held_targets = (np.ascontiguousarray((part.target - offset).T) for part in (seen, held))
+    grown = {
+        "learning_rate": recipe.rate,
+        "num_leaves": recipe.leaves,
+        "max_bin": recipe.bins,
+        "num_threads": jobs,
+    }
+    targets, held_targets = (
+        np.ascontiguousarray((part.target - offset).T) for part in (seen, held)
+    )
     seeds = [{"seed": int(rng.integers(2**31))} for _ in targets]
     shared = {"data_random_seed": seeds[0]["seed"]} if len(seeds) > 1 else {}  # one set of bins
     parameters = [{**LEARNING, **BINNING, **grown, **seed, **shared, **more} for seed in seeds]
@@ -61,12 +77,19 @@ def boost(
     boosters = []
     for target, held_target, own in zip(targets, held_targets, parameters, strict=True):
         if (largest := float(np.abs(target).max())) and not LEAST < largest < 1 / LEAST:
-            said = f"Predictions that differ by {largest:.0e} are too small or too large for boosted trees."
-            raise ValueError(f"{said} Pass `predict=` a function that returns them in another unit.")
+            said = (
+                f"Predictions that differ by {largest:.0e} are too small or too large for boosted"
+                " trees."
+            )
+            raise ValueError(
+                f"{said} Pass `predict=` a function that returns them in another unit."
+            )
         data.set_label(target)
         check.set_label(held_target)
         stop = lightgbm.early_stopping(recipe.patience, verbose=False)
-        boosters.append(lightgbm.train(own, data, recipe.trees, valid_sets=[check], callbacks=[stop]))
+        boosters.append(
+            lightgbm.train(own, data, recipe.trees, valid_sets=[check], callbacks=[stop])
+        )
     return tuple(boosters)
 
 
@@ -94,7 +117,9 @@ class Boosted(FittedOnTable):
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        trees, leaves = (sum(map(len, parts)) for parts in zip(*((e.roots, e.value) for e in self.ensembles)))
+        trees, leaves = (
+            sum(map(len, parts)) for parts in zip(*((e.roots, e.value) for e in self.ensembles))
+        )
         return {**super().info, "game": self.name, "trees": trees, "leaves": leaves, **self.quality}
 
     @cached_property
@@ -102,7 +127,10 @@ class Boosted(FittedOnTable):
         """The boosters as flat arrays."""
         from weightedshap.trees.readers import lightgbm_mean
 
-        dumped = [[b.dump_model() for b in self.boosters[o :: len(self.offset)]] for o in range(len(self.offset))]
+        dumped = [
+            [b.dump_model() for b in self.boosters[o :: len(self.offset)]]
+            for o in range(len(self.offset))
+        ]
         means = (lightgbm_mean(fits).of_players(self.owner) for fits in dumped)
         return tuple(replace(e, offset=float(o)) for e, o in zip(means, self.offset, strict=True))
 
@@ -120,14 +148,20 @@ class Boosted(FittedOnTable):
 
     @classmethod
     def restored(
-        cls, content: Mapping[str, Any], model: Model, background: Table, more: int = 0, **further: Any
+        cls,
+        content: Mapping[str, Any],
+        model: Model,
+        background: Table,
+        more: int = 0,
+        **further: Any,
     ) -> Self:
         """The game that `stored` wrote; its trees see `more` columns than the table has."""
         import lightgbm
 
         from weightedshap.trees.texts import check_own_text
 
-        offset, k = content.get("offset", np.zeros(len(content["boosters"]))), len(model.chosen)
+        offset = content.get("offset", np.zeros(len(content["boosters"])))
+        k = len(model.chosen)
         if len(offset) != k:
             said = f"The saved game has {len(offset)} outputs but the model has {k} to explain."
             raise ValueError(f"{said} Pass the model, and the outputs, that it was fitted to.")
@@ -136,7 +170,9 @@ class Boosted(FittedOnTable):
             raise ValueError(f"it holds {len(texts)} ensembles for {k} outputs.")
         boosters = tuple(lightgbm.Booster(model_str=text) for text in texts)
         encoding = Encoding.restored(content["encoding"], background.names)
-        return cls(model, background, encoding, boosters, offset, dict(content["quality"]), **further)
+        return cls(
+            model, background, encoding, boosters, offset, dict(content["quality"]), **further
+        )
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,4 +1,5 @@
-"""A game that is right when everything is known, and what it leaves when less is known: v = g(base) + h·c."""
+"""A game that is right when everything is known, and what it leaves when less is known: v = g(base)
++ h·c."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ LOOKED_AT = 100  # background rows on which a base is held against the model
 
 
 def fading(d: int) -> FloatArray:
-    """(d + 1,) h(s) = (1 − s/d)^¼, how much of the correction is left when s players are known: none of it at [d]."""
+    """(d + 1,) h(s) = (1 − s/d)^¼, how much of the correction is left when s players are known:
+    none of it at [d]."""
     return np.asarray((1 - np.arange(d + 1) / d) ** POWER)
 
 
@@ -37,12 +39,15 @@ def faded(delta: FloatArray, empty: FloatArray, h: FloatArray) -> FloatArray:
 
         Δ′_j(i) = h_j P_j(i) − h_{j−1} (P_j(i) − Δ_j(i)).
 
-    P follows from Δ. The mean of c over all coalitions of size j is M_j = c(∅) + Σ_{l ≤ j} mean_i Δ_l(i), and the mean
-    over those without i is Q_j(i) = P_{j+1}(i) − Δ_{j+1}(i), where d M_j = j P_j + (d − j) Q_j. Errors shrink in every
-    step of this recursion upwards from P_1 = c(∅) + Δ_1 while j ≤ d/2, and downwards from P_d = M_d beyond.
+    P follows from Δ. The mean of c over all coalitions of size j is M_j = c(∅) + Σ_{l ≤ j} mean_i
+    Δ_l(i), and the mean over those without i is Q_j(i) = P_{j+1}(i) − Δ_{j+1}(i), where d M_j = j
+    P_j + (d − j) Q_j. Errors shrink in every step of this recursion upwards from P_1 = c(∅) + Δ_1
+    while j ≤ d/2, and downwards from P_d = M_d beyond.
     """
     d = delta.shape[1]
-    M = empty[:, None] + np.concatenate([np.zeros_like(delta[:, :1, 0]), delta.mean(axis=2).cumsum(axis=1)], axis=1)
+    M = empty[:, None] + np.concatenate(
+        [np.zeros_like(delta[:, :1, 0]), delta.mean(axis=2).cumsum(axis=1)], axis=1
+    )
     P = np.empty_like(delta)  # [:, j − 1]
     P[:, 0] = empty[:, None] + delta[:, 0]
     for j in range(1, d // 2):
@@ -67,10 +72,15 @@ class AnchoredBlock(JoinedBlock):
         return np.asarray(self.link(found[0]) + self.h[size, None] * found[1])
 
     def output(self, index: int) -> Self:
-        base, link = self.parts[0], self.link
+        base = self.parts[0]
+        link = self.link
         whole = link.shared
         parts = (base if whole else base.output(index), self.parts[1].output(index))
-        return replace(self, parts=parts, link=replace(link, picked=link.picked[index : index + 1]) if whole else link)
+        return replace(
+            self,
+            parts=parts,
+            link=replace(link, picked=link.picked[index : index + 1]) if whole else link,
+        )
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
         base, c = self.parts
@@ -102,8 +112,17 @@ class FittedAnchored(FittedOnTable):
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        about = {"game": "anchored", "base": self.base.info["game"], "space": self.space, "link": self.link.name}
-        scale = {"scale": self.base.info["scale"]} if self.space == "margin" and "scale" in self.base.info else {}
+        about = {
+            "game": "anchored",
+            "base": self.base.info["game"],
+            "space": self.space,
+            "link": self.link.name,
+        }
+        scale = (
+            {"scale": self.base.info["scale"]}
+            if self.space == "margin" and "scale" in self.base.info
+            else {}
+        )
         return {**self.correction.info, **about, **scale}
 
     def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
@@ -117,13 +136,20 @@ class FittedAnchored(FittedOnTable):
         return self.base, self.correction
 
     def stored(self) -> dict[str, Any]:
-        anchored = {"base": self.base.stored(), "link": self.link.name, "picked": self.link.picked, "h": self.h}
+        anchored = {
+            "base": self.base.stored(),
+            "link": self.link.name,
+            "picked": self.link.picked,
+            "h": self.h,
+        }
         return {**self.correction.stored(), "anchored": anchored}
 
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
         """(n, k) the game of each row at its own coalition (n, d)."""
         start = self.link(self.base.pairs(rows, Masked(np.arange(len(coalitions)), coalitions)))
-        return np.asarray(start + self.h[coalitions.sum(axis=1), None] * self.correction.masked(rows, coalitions))
+        return np.asarray(
+            start + self.h[coalitions.sum(axis=1), None] * self.correction.masked(rows, coalitions)
+        )
 
     def block(self, rows: Data) -> AnchoredBlock:
         parts = self.base.block(rows), self.correction.block(rows)
@@ -143,15 +169,22 @@ class Footing:
 
     @classmethod
     def of(cls, base: Any, model: Model, table: Table, rng: np.random.Generator) -> Self:
-        """Fit `base` (a name, a recipe, or a fitted anchor) and find the link under which it gives the model at [d].
+        """Fit `base` (a name, a recipe, or a fitted anchor) and find the link under which it gives
+        the model at [d].
 
-        Links are tried on background rows: those of `LINKS`, and for several classes the softmax over all of them.
-        Where none agrees, the game stays on the base's own scale.
+        Links are tried on background rows: those of `LINKS`, and for several classes the softmax
+        over all of them. Where none agrees, the game stays on the base's own scale.
         """
-        base, rows = _fitted(base, model, table, rng), table.take(slice(0, LOOKED_AT))
-        raw, own, f = base.block(rows).ends()[:, 1], base.outputs(rows)[0], model(rows)
+        base = _fitted(base, model, table, rng)
+        rows = table.take(slice(0, LOOKED_AT))
+        raw = base.block(rows).ends()[:, 1]
+        own = base.outputs(rows)[0]
+        f = model(rows)
         if not agree(raw, own):
-            said = f"The base {base.info['game']!r} does not give the prediction when all players are known"
+            said = (
+                f"The base {base.info['game']!r} does not give the prediction when all players are"
+                " known"
+            )
             raise ValueError(f"{said}, so nothing can be anchored to it. Take base='tree_path'.")
         if (link := link_between(raw, f)) is not None:
             return cls(base, link)
@@ -180,11 +213,16 @@ class Footing:
         return self.link(self.base.pairs(rows, masked))
 
     def calls(self, *masked: Masked) -> int:
-        """Calls of the model that `start` takes for these; f(x) of whole rows, few of them, is not counted."""
+        """Calls of the model that `start` takes for these; f(x) of whole rows, few of them, is not
+        counted."""
         size = np.concatenate([one.coalition.sum(axis=1) for one in masked])
-        return self.base.calls * int(np.count_nonzero((size > 0) & (size < masked[0].coalition.shape[1])))
+        return self.base.calls * int(
+            np.count_nonzero((size > 0) & (size < masked[0].coalition.shape[1]))
+        )
 
-    def game(self, model: Model, table: Table, correction: LearnedTrees, h: FloatArray) -> FittedAnchored:
+    def game(
+        self, model: Model, table: Table, correction: LearnedTrees, h: FloatArray
+    ) -> FittedAnchored:
         """The game with what was learned."""
         known = all(isinstance(part, ExactFitted) for part in (self.base, correction))
         made = ExactAnchored if known and self.link.name == "identity" else FittedAnchored
@@ -197,10 +235,18 @@ def _fitted(base: Any, model: Model, table: Table, rng: np.random.Generator) -> 
     found = look_up("base", base, GAMES)() if isinstance(base, str) else base
     found = found.fit(model, table, rng) if isinstance(found, Recipe) else found
     if not isinstance(found, Anchor):
-        said = "`base` must be a game that gives the prediction when all players are known: 'tree_path', "
-        raise TypeError(f"{said}'tree_interventional', a recipe of such a game, or a fitted one; got {base!r}.")
+        said = (
+            "`base` must be a game that gives the prediction when all players are known:"
+            " 'tree_path', "
+        )
+        raise TypeError(
+            f"{said}'tree_interventional', a recipe of such a game, or a fitted one; got {base!r}."
+        )
     if found.model.original is not model.original or found.background.d != table.d:
-        raise ValueError("The fitted `base` belongs to another model, or to other players. Give its name instead.")
+        raise ValueError(
+            "The fitted `base` belongs to another model, or to other players. Give its name"
+            " instead."
+        )
     return found
 
 

@@ -1,7 +1,8 @@
 """A compiled loop for linear guesses at hidden columns, column by column as they become known.
 
-With L the Cholesky factor of the covariance of the known columns in their order, y = L⁻¹ z and u_q = L⁻¹ Cov(known, q),
-the conditional mean of column q is u_q · y. One more known column adds one term and leaves the others as they are.
+With L the Cholesky factor of the covariance of the known columns in their order, y = L⁻¹ z and u_q
+= L⁻¹ Cov(known, q), the conditional mean of column q is u_q · y. One more known column adds one
+term and leaves the others as they are.
 """
 
 import numpy as np
@@ -11,12 +12,19 @@ from weightedshap.compiling import compiled
 
 @compiled
 def guess(Z, row, column, stop, covariance, out):
-    """``out[t, k, q]`` = the mean of column q of row ``Z[row[t]]`` given its columns from the first of t to the stop k.
+    """``out[t, k, q]`` = the mean of column q of row ``Z[row[t]]`` given its columns from the first
+    of t to the stop k.
 
-    One walk after the other: that of t ends before ``column[stop[t, -1]]``, and the next one begins there.
+    One walk after the other: that of t ends before ``column[stop[t, -1]]``, and the next one begins
+    there.
     """
-    H, most, begin = Z.shape[1], out.shape[2], 0
-    L, u, y, mean = np.empty((H, H)), np.empty((most, H)), np.empty(H), np.empty(most)
+    H = Z.shape[1]
+    most = out.shape[2]
+    begin = 0
+    L = np.empty((H, H))
+    u = np.empty((most, H))
+    y = np.empty(H)
+    mean = np.empty(most)
     for t in range(row.shape[0]):
         at = 0
         for q in range(most):
@@ -24,7 +32,8 @@ def guess(Z, row, column, stop, covariance, out):
         for k in range(stop.shape[1]):
             while begin + at < stop[t, k]:
                 i = column[begin + at]
-                variance, rest = covariance[i, i], Z[row[t], i]
+                variance = covariance[i, i]
+                rest = Z[row[t], i]
                 for b in range(at):
                     left = covariance[i, column[begin + b]]
                     for j in range(b):

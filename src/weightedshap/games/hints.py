@@ -1,4 +1,5 @@
-"""What known columns say about hidden ones, as further columns of a learned game: c(x_S) with hints."""
+"""What known columns say about hidden ones, as further columns of a learned game: c(x_S) with
+hints."""
 
 from __future__ import annotations
 
@@ -26,19 +27,26 @@ KNOTS = 256  # of the way from a column to its scores
 RIDGE = 0.01  # added to variances, which are at most one
 DECIMALS = 9  # of scores and covariances
 LANES = 2**14  # masked rows laid out at once
-GROWN = {"num_leaves": 15, "learning_rate": 0.15, "num_threads": 1, "seed": 0}  # trees that tell which columns matter
-ROUNDS, ENOUGH = 40, 10_000  # of them, and rows that they are grown on
+# Trees that tell which columns matter.
+GROWN = {
+    "num_leaves": 15,
+    "learning_rate": 0.15,
+    "num_threads": 1,
+    "seed": 0,
+}
+ROUNDS = 40
+ENOUGH = 10_000  # of them, and rows that they are grown on
 
 
 @dataclass(frozen=True)
 class Hints:
     """x̂_q(x_S), the linear guess at the columns that matter most from the columns that are known.
 
-    Columns are looked at by their normal scores, z = Φ⁻¹ of the share of background rows below, so that neither units
-    nor long tails nor the number that stands for a missing value have a say. For each of the first K `helpers` the hint
-    is E[z_q | z_S] as if scores were jointly normal; where q itself is known it is z_q. A tree that sees only x_S has
-    to find out what a common cause of many columns says about a hidden one from one split after the other; with the
-    hint it takes one.
+    Columns are looked at by their normal scores, z = Φ⁻¹ of the share of background rows below, so
+    that neither units nor long tails nor the number that stands for a missing value have a say. For
+    each of the first K `helpers` the hint is E[z_q | z_S] as if scores were jointly normal; where q
+    itself is known it is z_q. A tree that sees only x_S has to find out what a common cause of many
+    columns says about a hidden one from one split after the other; with the hint it takes one.
     """
 
     helpers: IntArray  # (H,) columns that tell of each other, the K that are guessed at first
@@ -46,16 +54,22 @@ class Hints:
     knots: tuple[FloatArray, ...]  # of each helper, values ascending,
     scores: tuple[FloatArray, ...]  # and their scores
     covariance: FloatArray  # (H, H) of the scores
-    players: tuple[IntArray, ...]  # for each of the d players, the positions of its columns among the helpers
+    # For each of the d players, the positions of its columns among the helpers.
+    players: tuple[IntArray, ...]
 
     @classmethod
     def of(cls, X: FloatArray, table: Table, guessed: IntArray) -> Self:
         """Hints about the columns `guessed` (K,) of the encoded background X (n, c)."""
         ways = [_scores(column, table.weights) for column in X.T]
-        Z = np.stack([np.interp(column, *way) for column, way in zip(X.T, ways, strict=True)], axis=1)
-        # Processors add up a matrix product in different orders. Trees split between equal hints that
-        # differ in their last digit, so without rounding another machine would choose other weights.
-        covariance = np.round(np.atleast_2d(np.cov(Z.T, aweights=table.weights, bias=True)), DECIMALS)
+        Z = np.stack(
+            [np.interp(column, *way) for column, way in zip(X.T, ways, strict=True)], axis=1
+        )
+        # Processors add up a matrix product in different orders. Trees split between equal hints
+        # that differ in their last digit, so without rounding another machine would choose other
+        # weights.
+        covariance = np.round(
+            np.atleast_2d(np.cov(Z.T, aweights=table.weights, bias=True)), DECIMALS
+        )
         told = (covariance[:, guessed] ** 2).sum(axis=1)
         told[guessed] = np.inf
         others = np.argsort(-told, kind="stable")[len(guessed) : max(HELPERS, len(guessed))]
@@ -69,27 +83,37 @@ class Hints:
     def scored(self, X: FloatArray) -> FloatArray:
         """(n, H) the scores of the helpers of encoded rows (n, c)."""
         ways = zip(X[:, self.helpers].T, self.knots, self.scores, strict=True)
-        return np.stack([np.interp(column, knots, scores) for column, knots, scores in ways], axis=1)
+        return np.stack(
+            [np.interp(column, knots, scores) for column, knots, scores in ways], axis=1
+        )
 
     def pairs(self, X: FloatArray, row: IntArray, known: BoolArray) -> FloatArray:
-        """(N, K) the hints of row ``X[row[t]]`` of which the columns ``known[t]`` (N, c) are known."""
+        """(N, K) the hints of row ``X[row[t]]`` of which the columns ``known[t]`` (N, c) are
+        known."""
         told = known[:, self.helpers]
         stop = np.cumsum(told.sum(axis=1))
         return self._guessed(X, row, np.flatnonzero(told) % told.shape[1], stop[:, None])[:, 0]
 
     def along(self, X: FloatArray, orders: IntArray) -> FloatArray:
-        """(n, m, d + 1, K) the hints of rows (n, c) when the first 0..d players of orders (n, m, d) are known."""
+        """(n, m, d + 1, K) the hints of rows (n, c) when the first 0..d players of orders (n, m, d)
+        are known."""
         n, m, d = orders.shape
         sizes = np.array([len(columns) for columns in self.players])
         told = sizes[orders.ravel()]  # (n·m·d,) columns that become known
-        stop, begin = np.cumsum(told), (np.cumsum(sizes) - sizes)[orders.ravel()]
-        column = np.concatenate(self.players)[np.repeat(begin - (stop - told), told) + np.arange(told.sum())]
+        stop = np.cumsum(told)
+        begin = (np.cumsum(sizes) - sizes)[orders.ravel()]
+        column = np.concatenate(self.players)[
+            np.repeat(begin - (stop - told), told) + np.arange(told.sum())
+        ]
         start = np.arange(n * m) * len(self.helpers)
         stops = np.concatenate([start[:, None], stop.reshape(-1, d)], axis=1)  # (n·m, d + 1)
         return self._guessed(X, np.repeat(np.arange(n), m), column, stops).reshape(n, m, d + 1, -1)
 
-    def _guessed(self, X: FloatArray, row: IntArray, column: IntArray, stop: IntArray) -> FloatArray:
-        """(N, e, K) the hints after each stop (N, e) of walks along columns, see `hint_kernels.guess`."""
+    def _guessed(
+        self, X: FloatArray, row: IntArray, column: IntArray, stop: IntArray
+    ) -> FloatArray:
+        """(N, e, K) the hints after each stop (N, e) of walks along columns, see
+        `hint_kernels.guess`."""
         from weightedshap.games import hint_kernels
 
         out = np.empty((*stop.shape, self.most))
@@ -98,7 +122,8 @@ class Hints:
 
 
 def _scores(column: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Values of a column, ascending and not too many, and Φ⁻¹ of the weight below each and half of its own."""
+    """Values of a column, ascending and not too many, and Φ⁻¹ of the weight below each and half of
+    its own."""
     values, place = np.unique(column, return_inverse=True)
     weight = np.bincount(place, weights)
     below = np.clip(np.cumsum(weight) - weight / 2, 0.25 / len(column), 1 - 0.25 / len(column))
@@ -115,14 +140,19 @@ def columns_that_matter(X: FloatArray, f: FloatArray, weights: FloatArray, n: in
     rows = np.unique(np.linspace(0, len(X) - 1, ENOUGH).astype(np.intp))
     gain = np.zeros(X.shape[1])
     for target in ((f - f.mean(axis=0)) / np.where((spread := f.std(axis=0)) > 0, spread, 1.0)).T:
-        data = lightgbm.Dataset(X[rows], target[rows], weight=weights[rows] * len(X), params=BINNING)
-        gain += lightgbm.train({**LEARNING, **BINNING, **GROWN}, data, ROUNDS).feature_importance("gain")
+        data = lightgbm.Dataset(
+            X[rows], target[rows], weight=weights[rows] * len(X), params=BINNING
+        )
+        gain += lightgbm.train({**LEARNING, **BINNING, **GROWN}, data, ROUNDS).feature_importance(
+            "gain"
+        )
     return np.argsort(-gain, kind="stable")[:n]
 
 
 @dataclass(frozen=True, repr=False)
 class FittedHinted(Boosted):
-    """Learned trees that see the known columns, NaN for hidden ones, and hints; Δ is not read off them."""
+    """Learned trees that see the known columns, NaN for hidden ones, and hints; Δ is not read off
+    them."""
 
     name: ClassVar[str] = "tree_surrogate"
     recipe: ClassVar[str] = "TreeSurrogate"
@@ -144,13 +174,25 @@ class FittedHinted(Boosted):
 
     @classmethod
     def restored(
-        cls, content: Mapping[str, Any], model: Model, background: Table, more: int = 0, **further: Any
+        cls,
+        content: Mapping[str, Any],
+        model: Model,
+        background: Table,
+        more: int = 0,
+        **further: Any,
     ) -> Self:
-        X, guessed = Encoding.restored(content["encoding"], background.names)(background.data), content["guessed"]
-        if not set(stored_array("guessed", guessed, (len(guessed),)).tolist()) <= set(range(X.shape[1])):
+        X = Encoding.restored(content["encoding"], background.names)(background.data)
+        guessed = content["guessed"]
+        if not set(stored_array("guessed", guessed, (len(guessed),)).tolist()) <= set(
+            range(X.shape[1])
+        ):
             raise ValueError("its hints are about columns that are not there.")
         return super().restored(
-            content, model, background, more=len(guessed), hints=Hints.of(X, background, guessed.astype(np.intp))
+            content,
+            model,
+            background,
+            more=len(guessed),
+            hints=Hints.of(X, background, guessed.astype(np.intp)),
         )
 
     def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
@@ -181,16 +223,20 @@ class HintedBlock:
         return self._read(self.X[masked.row], known, self.hints.pairs(self.X, masked.row, known))
 
     def values(self, coalitions: BoolArray) -> FloatArray:
-        row, each = np.repeat(np.arange(self.n), len(coalitions)), np.tile(coalitions, (self.n, 1))
+        row = np.repeat(np.arange(self.n), len(coalitions))
+        each = np.tile(coalitions, (self.n, 1))
         return self.pairs(Masked(row, each)).reshape(self.n, len(coalitions), -1)
 
     def along(self, orders: IntArray) -> FloatArray:
         n, m, d = orders.shape
-        out, step = np.empty((n, m, d + 1, len(self.ensembles))), max(1, LANES // (m * (d + 1)))
+        out = np.empty((n, m, d + 1, len(self.ensembles)))
+        step = max(1, LANES // (m * (d + 1)))
         for start in range(0, n, step):
-            X, some = self.X[start : start + step], orders[start : start + step]
+            X = self.X[start : start + step]
+            some = orders[start : start + step]
             hints = self.hints.along(X, some).reshape(-1, self.hints.most)  # (lanes, K)
-            sets, row = prefixes(some.reshape(-1, d)).reshape(-1, d), np.repeat(np.arange(len(X)), m * (d + 1))
+            sets = prefixes(some.reshape(-1, d)).reshape(-1, d)
+            row = np.repeat(np.arange(len(X)), m * (d + 1))
             where, back = distinct_pairs(row, sets)
             read = self._read(X[row[where]], self.table.known_columns(sets[where]), hints[where])
             out[start : start + step] = read[back].reshape(len(X), m, d + 1, -1)
@@ -209,4 +255,6 @@ class HintedBlock:
         """(N, k) what the trees give for rows X (N, c) of which some columns are known."""
         shown = np.concatenate([np.where(known, X, np.nan), hints], axis=1)
         everything = np.ones((len(X), 1), dtype=np.bool_)
-        return np.stack([e.masked_values(shown, np.arange(len(X)), everything) for e in self.ensembles], axis=1)
+        return np.stack(
+            [e.masked_values(shown, np.arange(len(X)), everything) for e in self.ensembles], axis=1
+        )

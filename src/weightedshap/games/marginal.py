@@ -1,4 +1,5 @@
-"""Hidden features take the values of other rows, as if independent of the known ones: of all, of a few, of one."""
+"""Hidden features take the values of other rows, as if independent of the known ones: of all, of a
+few, of one."""
 
 from __future__ import annotations
 
@@ -23,15 +24,17 @@ BATCH_BYTES = 2**26  # mixed rows held at once
 class Marginal:
     """v(S) = Σ_b weight_b · f(x_S, b_{[d]∖S}) over background rows b.
 
-    Coalitions × background rows are streamed through the model in batches of at most `batch_bytes`, on which the answer
-    does not depend: the predictions of one coalition are summed in one go. v(∅), the mean prediction, is known, and
-    v([d]) takes one call. v is the mean of one game v_b for each background row: the bound game offers these `parts`,
-    by which `weightedshap.estimators.walks` finds Δ without computing a mean.
+    Coalitions × background rows are streamed through the model in batches of at most `batch_bytes`,
+    on which the answer does not depend: the predictions of one coalition are summed in one go.
+    v(∅), the mean prediction, is known, and v([d]) takes one call. v is the mean of one game v_b
+    for each background row: the bound game offers these `parts`, by which
+    `weightedshap.estimators.walks` finds Δ without computing a mean.
 
     Parameters
     ----------
-    rows : so many rows in the place of all, drawn by weight and evenly over the range of their predictions, and the
-        same ever after; 1 takes the row of means, and modes of categories; None takes all
+    rows : so many rows in the place of all, drawn by weight and evenly over the range of their
+        predictions, and the same ever after; 1 takes the row of means, and modes of categories;
+        None takes all
     """
 
     batch_bytes: int = BATCH_BYTES
@@ -46,15 +49,20 @@ class Marginal:
         return every.over([] if self.rows == 1 else every.draw(self.rows, rng).tolist())
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedMarginal:
+    def restored(
+        cls, content: Mapping[str, Any], model: Model, background: Table
+    ) -> FittedMarginal:
         """The game that `FittedMarginal.stored` wrote."""
         most = positive_integer("batch_bytes", content["batch_bytes"])
-        return FittedMarginal(model, background, background, batch_bytes=most).over(content["drawn"])
+        return FittedMarginal(model, background, background, batch_bytes=most).over(
+            content["drawn"]
+        )
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """v(S) = f(x_S, b_{[d]∖S}) with one fixed row b: `values`, or the background's means and modes of categories."""
+    """v(S) = f(x_S, b_{[d]∖S}) with one fixed row b: `values`, or the background's means and modes
+    of categories."""
 
     values: Any = None
 
@@ -81,29 +89,37 @@ class Averaged(FittedOnTable):
 
     @cached_property
     def empty(self) -> FloatArray:
-        """(k,) v(∅), summed as all other means are: to the bit, an output does not depend on those beside it."""
-        return np.asarray((np.ascontiguousarray(self.predicted.T) * self.averaged.weights).sum(axis=-1))
+        """(k,) v(∅), summed as all other means are: to the bit, an output does not depend on those
+        beside it."""
+        return np.asarray(
+            (np.ascontiguousarray(self.predicted.T) * self.averaged.weights).sum(axis=-1)
+        )
 
     @cached_property
     def by_prediction(self) -> IntArray:
-        """(B,) the rows in the order of their predictions, along the first principal axis of several outputs."""
+        """(B,) the rows in the order of their predictions, along the first principal axis of
+        several outputs."""
         centred = self.predicted - self.predicted.mean(axis=0)
         axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
         return np.argsort(centred @ axis, kind="stable")
 
     def draw(self, n: int, rng: np.random.Generator) -> IntArray:
-        """(n,) rows to be averaged over, each by its weight, evenly spaced in the order of their predictions."""
+        """(n,) rows to be averaged over, each by its weight, evenly spaced in the order of their
+        predictions."""
         weights = self.averaged.weights[self.by_prediction].cumsum()
         spaced = (np.arange(n) + rng.random()) / n * weights[-1]
         return np.asarray(self.by_prediction[np.searchsorted(weights, spaced, side="right")])
 
     @cached_property
     def traits(self) -> FloatArray:
-        """(B, d, 2) of each row and player the value in standard units and its modulus, both less their means.
+        """(B, d, 2) of each row and player the value in standard units and its modulus, both less
+        their means.
 
-        Categories count by their ranks, see `Encoding`; missing values as the mean; a group by the mean of its columns.
+        Categories count by their ranks, see `Encoding`; missing values as the mean; a group by the
+        mean of its columns.
         """
-        table, weights = self.averaged, self.averaged.weights[:, None]
+        table = self.averaged
+        weights = self.averaged.weights[:, None]
         X = Encoding.of(table, self.predicted).numbers(table.data)
         held = np.isfinite(X)
         share = weights * held / np.maximum((weights * held).sum(axis=0), 1e-300)
@@ -111,33 +127,50 @@ class Averaged(FittedOnTable):
         centred = np.where(held, X - (share * X).sum(axis=0), 0.0)
         scale = np.sqrt((share * centred**2).sum(axis=0))
         units = centred / np.where(scale > 0, scale, 1.0)
-        both = np.stack([units, np.abs(units) - (weights * np.abs(units)).sum(axis=0)], axis=-1)  # (B, c, 2)
+        # (B, c, 2).
+        both = np.stack([units, np.abs(units) - (weights * np.abs(units)).sum(axis=0)], axis=-1)
         return np.stack([both[:, columns].mean(axis=1) for columns in table.players], axis=1)
 
     def block(self, rows: Data) -> MarginalBlock:
         return MarginalBlock(self.background.d, len(rows), self, rows)
 
     def values(self, rows: Data, masked: Masked, f_x: FloatArray | None = None) -> FloatArray:
-        """(N, k) as `Anchor.pairs`, in one go; `f_x` (n, k) are predictions of `rows`, where they are known already."""
-        values, size = np.empty((len(masked.row), len(self.model.chosen))), masked.coalition.sum(axis=1)
-        nothing, all_known = size == 0, size == self.background.d
+        """(N, k) as `Anchor.pairs`, in one go; `f_x` (n, k) are predictions of `rows`, where they
+        are known already."""
+        values = np.empty((len(masked.row), len(self.model.chosen)))
+        size = masked.coalition.sum(axis=1)
+        nothing = size == 0
+        all_known = size == self.background.d
         values[nothing] = self.empty
         if all_known.any():
             whole, which = np.unique(masked.row[all_known], return_inverse=True)
-            alike = (self.model(part_of(rows, whole)) if f_x is None else f_x[whole])[which, :, None]
-            values[all_known] = (alike * self.averaged.weights).sum(axis=-1)  # so that differences are zero to the bit
+            alike = (self.model(part_of(rows, whole)) if f_x is None else f_x[whole])[
+                which, :, None
+            ]
+            # So that differences are zero to the bit.
+            values[all_known] = (alike * self.averaged.weights).sum(axis=-1)
         rest = ~(nothing | all_known)
-        values[rest] = self._means(rows, masked.row[rest], self.background.known_columns(masked.coalition[rest]))
+        values[rest] = self._means(
+            rows, masked.row[rest], self.background.known_columns(masked.coalition[rest])
+        )
         return values
 
     def _means(self, rows: Data, which: IntArray, columns: BoolArray) -> FloatArray:
-        """(N, k) weighted means over the hidden columns of ``rows[which]``, of which `columns` (N, c) are known."""
-        table, means = self.averaged, np.empty((len(columns), len(self.model.chosen)))
+        """(N, k) weighted means over the hidden columns of ``rows[which]``, of which `columns` (N,
+        c) are known."""
+        table = self.averaged
+        means = np.empty((len(columns), len(self.model.chosen)))
         some = [np.arange(len(table))[part] for part in batches(len(table), self.batch_rows)]
         for at in batches(len(columns), max(1, self.batch_rows // len(table))):
-            mixed = (table.mix_each(rows, which[at, None], columns[at, None], table.data, part) for part in some)
-            predicted = [self.model(part).reshape(len(means[at]), -1, means.shape[1]) for part in mixed]
-            by_row = np.ascontiguousarray(np.moveaxis(np.concatenate(predicted, axis=1), 1, -1))  # (m, k, B)
+            mixed = (
+                table.mix_each(rows, which[at, None], columns[at, None], table.data, part)
+                for part in some
+            )
+            predicted = [
+                self.model(part).reshape(len(means[at]), -1, means.shape[1]) for part in mixed
+            ]
+            # (m, k, B).
+            by_row = np.ascontiguousarray(np.moveaxis(np.concatenate(predicted, axis=1), 1, -1))
             means[at] = (by_row * table.weights).sum(axis=-1)
         return means
 
@@ -150,22 +183,31 @@ class Averaged(FittedOnTable):
 class FittedBaseline(Averaged):
     """The game over one fixed row."""
 
-    at_once = ExactFitted.at_once  # a call of the model costs time, however few rows it is asked about
+    # A call of the model costs time, however few rows it is asked about.
+    at_once = ExactFitted.at_once
 
 
 @dataclass(frozen=True, repr=False)
 class FittedMarginal(Averaged, Anchor):
     """The game over the background, or over a few of its rows."""
 
-    drawn: tuple[int, ...] | None = None  # their positions in the background; None for all, () for the typical row
+    drawn: tuple[int, ...] | None = (
+        None  # their positions in the background; None for all, () for the typical row
+    )
 
     def over(self, drawn: list[int] | None) -> FittedMarginal:
-        """The game over some rows of the background, each as often as it was drawn; over the typical row for none."""
+        """The game over some rows of the background, each as often as it was drawn; over the
+        typical row for none."""
         if drawn is None:
             return self
-        table, (rows, counts) = self.background, np.unique(drawn, return_counts=True)
-        data, weights = (table.take(rows), counts / counts.sum()) if drawn else (table.typical(), np.ones(1))
-        return replace(self, averaged=replace(table, data=data, weights=weights), drawn=tuple(drawn))
+        table = self.background
+        (rows, counts) = np.unique(drawn, return_counts=True)
+        data, weights = (
+            (table.take(rows), counts / counts.sum()) if drawn else (table.typical(), np.ones(1))
+        )
+        return replace(
+            self, averaged=replace(table, data=data, weights=weights), drawn=tuple(drawn)
+        )
 
     def stored(self) -> dict[str, Any]:
         drawn = None if self.drawn is None else list(self.drawn)
@@ -186,7 +228,9 @@ class FittedMarginal(Averaged, Anchor):
         return len(self.averaged)
 
     def pairs(self, rows: Data, masked: Masked) -> FloatArray:
-        return self.model.in_parts(len(masked.row), lambda part: self.values(rows, masked.take(part)))
+        return self.model.in_parts(
+            len(masked.row), lambda part: self.values(rows, masked.take(part))
+        )
 
 
 @dataclass(frozen=True)
@@ -202,12 +246,15 @@ class MarginalBlock(Rowwise):
         return self.fitted.model(self.rows)
 
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        return self.fitted.values(self.rows, Masked(np.full(len(coalitions), r), coalitions), self.f_x)
+        return self.fitted.values(
+            self.rows, Masked(np.full(len(coalitions), r), coalitions), self.f_x
+        )
 
     def along(self, orders: IntArray) -> FloatArray:
         """(n, m, d) orders → (n, m, d + 1, k), the distinct prefixes of all rows in one go."""
         n, m, d = orders.shape
-        row, sets = np.repeat(np.arange(n), m * (d + 1)), prefixes(orders.reshape(-1, d)).reshape(-1, d)
+        row = np.repeat(np.arange(n), m * (d + 1))
+        sets = prefixes(orders.reshape(-1, d)).reshape(-1, d)
         where, back = distinct_pairs(row, sets)
         found = self.fitted.values(self.rows, Masked(row, sets).take(where), self.f_x)[back]
         return self._seen([*found.reshape(n, m, d + 1, -1)])
@@ -230,15 +277,20 @@ class MarginalGame(RowGame):
         return Parts(rows, fitted.draw, self._along_parts, fitted.traits) if rows > 1 else None
 
     def _along_parts(self, orders: IntArray, which: IntArray) -> FloatArray:
-        """(m, d) orders → (m, d + 1[, k]), each with the values of one background row ``which`` (m,).
+        """(m, d) orders → (m, d + 1[, k]), each with the values of one background row ``which``
+        (m,).
 
         Both ends are known, so the model is called d − 1 times for each order.
         """
-        block, fitted, (m, d) = self.block, self.block.fitted, orders.shape
+        block = self.block
+        fitted = self.block.fitted
+        (m, d) = orders.shape
         values = np.empty((m, d + 1, len(fitted.model.chosen)))
         values[:, 0], values[:, d] = fitted.predicted[which], block.f_x[0]
         for part in batches(m if d > 1 else 0, max(1, fitted.batch_rows // max(1, d - 1))):
             known = fitted.background.known_columns(prefixes(orders[part])[:, 1:d].reshape(-1, d))
-            mixed = fitted.averaged.mix_each(block.rows, 0, known, fitted.averaged.data, np.repeat(which[part], d - 1))
+            mixed = fitted.averaged.mix_each(
+                block.rows, 0, known, fitted.averaged.data, np.repeat(which[part], d - 1)
+            )
             values[part, 1:d] = fitted.model(mixed).reshape(-1, d - 1, values.shape[-1])
         return self._public(block._seen([values]))

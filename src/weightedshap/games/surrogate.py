@@ -12,16 +12,18 @@ from weightedshap.inputs import Column, Data, Table, column_of
 from weightedshap.lazily import pd
 from weightedshap.wording import percent
 
-RARE, PARTS = 10, 5  # rows below which a category is rare; parts whose means are learned apart
+RARE = 10
+PARTS = 5  # rows below which a category is rare; parts whose means are learned apart
 
 
 @dataclass(frozen=True)
 class Encoding:
     """How each column becomes a float column without NaN.
 
-    Categories become ranks, ordered by the mean prediction among the background rows that have them, so that one
-    threshold can part the high ones from the low ones. One that the background never saw stands between the two middle
-    ranks: neither high nor low, and equal to none. A missing value becomes a number below all others of its column.
+    Categories become ranks, ordered by the mean prediction among the background rows that have
+    them, so that one threshold can part the high ones from the low ones. One that the background
+    never saw stands between the two middle ranks: neither high nor low, and equal to none. A
+    missing value becomes a number below all others of its column.
     """
 
     missing: FloatArray  # (c,) the number that stands for a missing value
@@ -31,12 +33,18 @@ class Encoding:
     @classmethod
     def of(cls, table: Table, f: FloatArray) -> Self:
         """Learn the encoding on the background with predictions f (n, k)."""
-        columns, target = [table.column(c) for c in range(len(table.names))], f.mean(axis=1)
-        ranks = {c: _ranks(column, target, table.weights) for c, column in enumerate(columns) if column.dtype == object}
+        columns = [table.column(c) for c in range(len(table.names))]
+        target = f.mean(axis=1)
+        ranks = {
+            c: _ranks(column, target, table.weights)
+            for c, column in enumerate(columns)
+            if column.dtype == object
+        }
         unfinished = cls(np.full(len(columns), np.nan), ranks, table.names)
         numbers = (unfinished._numbers(column, c) for c, column in enumerate(columns))
         present = (column[~np.isnan(column)] for column in numbers)
-        below = [float(x.min() - max(1.0, np.ptp(x))) if len(x) else 0.0 for x in present]  # by at least the range
+        # By at least the range.
+        below = [float(x.min() - max(1.0, np.ptp(x))) if len(x) else 0.0 for x in present]
         return replace(unfinished, missing=np.array(below))
 
     def stored(self) -> dict[str, Any]:
@@ -44,17 +52,31 @@ class Encoding:
         plain = (str, int, float, np.bool_, np.integer, np.floating)
         for column, ranks in self.ranks.items():
             if strange := [category for category in ranks if not isinstance(category, plain)]:
-                said = f"Column {self.names[column]!r} has the category {strange[0]!r}, a {type(strange[0]).__name__}"
-                raise TypeError(f"{said}, which cannot be saved. Turn the column into strings before fitting.")
-        return {"missing": self.missing, "ranks": {column: dict(ranks) for column, ranks in self.ranks.items()}}
+                said = (
+                    f"Column {self.names[column]!r} has the category {strange[0]!r}, a"
+                    f" {type(strange[0]).__name__}"
+                )
+                raise TypeError(
+                    f"{said}, which cannot be saved. Turn the column into strings before fitting."
+                )
+        return {
+            "missing": self.missing,
+            "ranks": {column: dict(ranks) for column, ranks in self.ranks.items()},
+        }
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], names: tuple[str, ...]) -> Self:
         """The encoding that `stored` wrote."""
-        missing, ranks = stored_array("missing", content["missing"], (len(names),)), content["ranks"]
+        missing = stored_array("missing", content["missing"], (len(names),))
+        ranks = content["ranks"]
         places = [rank for of_column in ranks.values() for rank in of_column.values()]
-        if not all(c in range(len(names)) for c in ranks) or not np.isfinite(np.array(places, dtype=np.float64)).all():
-            raise ValueError("`ranks` of categories are no numbers, or of columns that are not there.")
+        if (
+            not all(c in range(len(names)) for c in ranks)
+            or not np.isfinite(np.array(places, dtype=np.float64)).all()
+        ):
+            raise ValueError(
+                "`ranks` of categories are no numbers, or of columns that are not there."
+            )
         return cls(missing, ranks, names)
 
     def __call__(self, rows: Data) -> FloatArray:
@@ -67,18 +89,27 @@ class Encoding:
         """(n, c) categories by their ranks, missing values as NaN."""
         if isinstance(rows, np.ndarray):
             return np.asarray(rows, dtype=np.float64)
-        return np.stack([self._numbers(column_of(rows, c), c) for c in range(len(self.names))], axis=1)
+        return np.stack(
+            [self._numbers(column_of(rows, c), c) for c in range(len(self.names))], axis=1
+        )
 
-    def cross_fitted(self, X: FloatArray, f: FloatArray, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """(n, c) the encoded background to learn from: rare categories stand where *other* rows put them.
+    def cross_fitted(
+        self, X: FloatArray, f: FloatArray, weights: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """(n, c) the encoded background to learn from: rare categories stand where *other* rows put
+        them.
 
-        The mean prediction of a category with few rows repeats their own predictions, and trees would take such ranks
-        for knowledge. So the rows are cut into parts, copies together, and a category of fewer than `RARE` distinct
-        rows gets the place that the mean of the other parts has among all; one that no other has counts as unseen.
+        The mean prediction of a category with few rows repeats their own predictions, and trees
+        would take such ranks for knowledge. So the rows are cut into parts, copies together, and a
+        category of fewer than `RARE` distinct rows gets the place that the mean of the other parts
+        has among all; one that no other has counts as unseen.
         """
         if not self.ranks:
             return X
-        copy_of, fitted, total, part = copies_of(X), X, weights * f.mean(axis=1), None
+        copy_of = copies_of(X)
+        fitted = X
+        total = weights * f.mean(axis=1)
+        part = None
         first = np.unique(copy_of, return_index=True)[1]
         for c, n in ((c, len(ranks)) for c, ranks in self.ranks.items()):
             code = np.where(X[:, c] == self.missing[c], n, X[:, c]).astype(np.intp)
@@ -86,10 +117,12 @@ class Encoding:
             if not rare.any():
                 continue
             if part is None:
-                fitted, part = X.copy(), rng.integers(PARTS, size=len(first))[copy_of]
+                fitted = X.copy()
+                part = rng.integers(PARTS, size=len(first))[copy_of]
             everywhere = np.nan_to_num(_means(code, total, weights, n))  # ascending, as ranks are
             for p in np.unique(part[rare]):
-                others, mine = part != p, rare & (part == p)
+                others = part != p
+                mine = rare & (part == p)
                 mean = _means(code[others], total[others], weights[others], n)[code[mine]]
                 place = np.interp(mean, everywhere, np.arange(n))
                 fitted[mine, c] = np.where(np.isnan(mean), _unseen(n), place)
@@ -98,14 +131,22 @@ class Encoding:
     def _numbers(self, column: Column, c: int) -> FloatArray:
         if c not in self.ranks:
             return np.asarray(column, dtype=np.float64)
-        ranks, unseen = self.ranks[c], _unseen(len(self.ranks[c]))
-        return np.array([np.nan if value is None else ranks.get(value, unseen) for value in column], dtype=np.float64)
+        ranks = self.ranks[c]
+        unseen = _unseen(len(self.ranks[c]))
+        return np.array(
+            [np.nan if value is None else ranks.get(value, unseen) for value in column],
+            dtype=np.float64,
+        )
 
 
 def refuse_infinite(X: FloatArray, names: tuple[str, ...]) -> None:
-    """An error that names the first of the columns (n, c) that holds an infinite value, or one near to that."""
+    """An error that names the first of the columns (n, c) that holds an infinite value, or one near
+    to that."""
     if (infinite := (np.abs(X) > LARGEST).any(axis=0)).any():
-        said = f"Column {names[int(infinite.argmax())]!r} holds an infinite value, or one beyond {LARGEST:.0e}."
+        said = (
+            f"Column {names[int(infinite.argmax())]!r} holds an infinite value, or one beyond"
+            f" {LARGEST:.0e}."
+        )
         raise ValueError(f"{said} Replace it by a finite one, or by NaN if it is missing.")
 
 
@@ -137,8 +178,9 @@ def copies_of(X: FloatArray | IntArray) -> IntArray:
 def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Rows to learn from and rows held out; copies of one row never stand on both sides.
 
-    At most a share of the rows is held out (at least 50 rows where there are 150), so a row with very many copies is
-    learned from. With fewer than three distinct rows nothing can be held out, and all serve for both.
+    At most a share of the rows is held out (at least 50 rows where there are 150), so a row with
+    very many copies is learned from. With fewer than three distinct rows nothing can be held out,
+    and all serve for both.
     """
     if not share < 1:
         raise ValueError(f"`held_out` must be a share of the rows, below 1; got {share!r}.")
@@ -156,7 +198,8 @@ def split_rows(X: FloatArray, share: float, rng: np.random.Generator) -> tuple[I
 
 @dataclass(frozen=True)
 class Split:
-    """The background as surrogates learn it: f (n, k), encoded columns X (n, c), rows to learn from, rows held out."""
+    """The background as surrogates learn it: f (n, k), encoded columns X (n, c), rows to learn
+    from, rows held out."""
 
     f: FloatArray
     encoding: Encoding
@@ -180,7 +223,8 @@ class Masked(NamedTuple):
 
     @classmethod
     def of(cls, rows: IntArray, d: int, masks: int, most: int, rng: np.random.Generator) -> Self:
-        """Each row `masks` times, or less often where that would be more than `most`; sizes are uniform on 0..d."""
+        """Each row `masks` times, or less often where that would be more than `most`; sizes are
+        uniform on 0..d."""
         row = np.repeat(rows, max(1, min(masks, most // len(rows))))
         return cls(row, random_coalitions(len(row), d, rng))
 
@@ -197,7 +241,8 @@ def held_out_masks(rows: IntArray, d: int, rng: np.random.Generator) -> Masked:
 def fit_quality(
     game: FloatArray, f_x: FloatArray, coalitions: BoolArray, f: FloatArray, weights: FloatArray
 ) -> dict[str, Any]:
-    """How well a learned game (N, k) predicts f(x) (N, k) of held-out rows from coalitions (N, d) of their features.
+    """How well a learned game (N, k) predicts f(x) (N, k) of held-out rows from coalitions (N, d)
+    of their features.
 
     `f` (n, k) and `weights` (n,) are those of the whole background.
 
@@ -205,15 +250,19 @@ def fit_quality(
     -------
     held_out_error : mean squared error over coalitions whose size is uniform on 0..d
     held_out_error_by_size : (d + 1,) the same by size; NaN for a size that was not drawn
-    relative_error : over `variance`, Var f. Part of it is not the game's fault: f(x) varies among rows that share x_S
+    relative_error : over `variance`, Var f. Part of it is not the game's fault: f(x) varies among
+        rows that share x_S
     empty_gap : game(∅) − E f · full_gap : root mean square of game([d]) − f(x); means over outputs
     """
     error = ((game - f_x) ** 2).mean(axis=1)
-    size, d = coalitions.sum(axis=1), coalitions.shape[1]
+    size = coalitions.sum(axis=1)
+    d = coalitions.shape[1]
     mean = np.average(f, axis=0, weights=weights)
     variance = float(np.average((f - mean) ** 2, axis=0, weights=weights).mean())
     with np.errstate(invalid="ignore", divide="ignore"):
-        by_size = np.bincount(size, weights=error, minlength=d + 1) / np.bincount(size, minlength=d + 1)
+        by_size = np.bincount(size, weights=error, minlength=d + 1) / np.bincount(
+            size, minlength=d + 1
+        )
     nothing = game[size == 0]
     return {
         "held_out_error": float(error.mean()),
@@ -226,10 +275,13 @@ def fit_quality(
 
 
 def misses(info: Mapping[str, Any]) -> tuple[float, float] | None:
-    """What a learned game misses on held-out rows, over sd f: with some features known, of any size, and with all."""
+    """What a learned game misses on held-out rows, over sd f: with some features known, of any
+    size, and with all."""
     if not {"relative_error", "full_gap"} <= info.keys() or not info.get("variance"):
         return None
-    return float(np.sqrt(info["relative_error"])), float(info["full_gap"] / np.sqrt(info["variance"]))
+    return float(np.sqrt(info["relative_error"])), float(
+        info["full_gap"] / np.sqrt(info["variance"])
+    )
 
 
 def missed(info: Mapping[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""Blocks of games that are read off trees; loaded, with the compiled loops, when the first is made."""
+"""Blocks of games that are read off trees; loaded, with the compiled loops, when the first is
+made."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -17,11 +18,13 @@ from weightedshap.trees.points import Descent, Semivalues
 KEPT_BYTES = 2**28  # of walks that another game will ask for
 Made = TypeVar("Made")
 Weigher = Callable[[Any, slice, FloatArray], None]
-"""Fills in φ_w (k, n, m, d) of rows and k outputs that follow each other, under m weight vectors."""
+"""Fills in φ_w (k, n, m, d) of rows and k outputs that follow each other, under m weight
+vectors."""
 
 
 class Latest(Generic[Made]):
-    """What was made of the latest weight vectors: all blocks of a call ask for the same, so it is made once."""
+    """What was made of the latest weight vectors: all blocks of a call ask for the same, so it is
+    made once."""
 
     def __init__(self, make: Callable[[FloatArray], Made]) -> None:
         self.make = make
@@ -58,13 +61,16 @@ class Reader(Protocol):
 class TreeBlock:
     """The games of n rows, an `ExactBlock` read off trees."""
 
-    outputs: tuple[tuple[Reader, Latest[Weigher], Any, int], ...]  # of each its reader, what weighs, rows, and place
+    # Of each its reader, what weighs, rows, and place.
+    outputs: tuple[tuple[Reader, Latest[Weigher], Any, int], ...]
     d: int
     n: int
 
     def values(self, coalitions: BoolArray) -> FloatArray:
         known = np.ascontiguousarray(coalitions)
-        return self._filled((len(known),), lambda reader, rows, o, out: reader.values(rows, o, known, out))
+        return self._filled(
+            (len(known),), lambda reader, rows, o, out: reader.values(rows, o, known, out)
+        )
 
     def along(self, orders: IntArray) -> FloatArray:
         walked = np.ascontiguousarray(orders)
@@ -77,12 +83,15 @@ class TreeBlock:
     def semivalues(self, vectors: FloatArray) -> FloatArray:
         out = np.empty((len(self.outputs), self.n, len(vectors), self.d))
         for reader in {id(reader): reader for reader, *_ in self.outputs}.values():
-            here = [at for at, one in enumerate(self.outputs) if one[0] is reader]  # one after the other
+            # One after the other.
+            here = [at for at, one in enumerate(self.outputs) if one[0] is reader]
             _, weigher, rows, first = self.outputs[here[0]]
             weigher(vectors)(rows, slice(first, first + len(here)), out[here[0] : here[-1] + 1])
         return np.moveaxis(out, 0, -1)
 
-    def _filled(self, shape: tuple[int, ...], fill: Callable[[Reader, Any, int, FloatArray], None]) -> FloatArray:
+    def _filled(
+        self, shape: tuple[int, ...], fill: Callable[[Reader, Any, int, FloatArray], None]
+    ) -> FloatArray:
         """(n, *shape, k); outputs stay apart in memory, and are filled one by one."""
         out = np.empty((len(self.outputs), self.n, *shape))
         for (reader, _, rows, place), of_one in zip(self.outputs, out, strict=True):
@@ -98,7 +107,8 @@ class TreeBlock:
 
 @dataclass(frozen=True)
 class WalkedBlock(TreeBlock):
-    """The same where two games share it: what the one finds along orders is kept until the other asks for it, too."""
+    """The same where two games share it: what the one finds along orders is kept until the other
+    asks for it, too."""
 
     kept: dict[Any, FloatArray]
     name: tuple[int, ...]  # of rows and output
@@ -156,7 +166,8 @@ class ByCover:
         return 2 * len(self.ensembles[0].left)
 
     def at(self, X: FloatArray) -> BoolArray:
-        """What is known of rows X (n, c), their directions (n, I), which the methods below ask for."""
+        """What is known of rows X (n, c), their directions (n, I), which the methods below ask
+        for."""
         return self.ensembles[0].directions(X)
 
     def weigher(self, vectors: FloatArray) -> Weigher:
@@ -175,8 +186,10 @@ class ByCover:
 
     def along(self, goes: BoolArray, output: int, orders: IntArray, out: FloatArray) -> None:
         """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
-        out[:], groups = 0.0, self.ensembles[0].groups._replace(steps=self.steps[output])
-        (_, m, d), widest = orders.shape, int(np.diff(groups.first_player).max(initial=0))
+        out[:] = 0.0
+        groups = self.ensembles[0].groups._replace(steps=self.steps[output])
+        (_, m, d) = orders.shape
+        widest = int(np.diff(groups.first_player).max(initial=0))
         room = lane_kernels.room(m, d, widest, self.ensembles[0].lines)
         ranges = np.empty((4, len(groups.steps)), np.uint64) if widest > lane_kernels.FEW else None
         lane_kernels.add_steps(goes, *groups, orders, room, ranges, out)
@@ -184,7 +197,9 @@ class ByCover:
         out += self.ensembles[output].constant
 
 
-def leaf_games(ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int) -> TreeGames:
+def leaf_games(
+    ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int
+) -> TreeGames:
     """Games whose hidden features take the values of absent rows Z (B, c) with weights (B,)."""
     return TreeGames.of((absent_rows(some, Z, weights) for some in alike(ensembles)), d)
 
@@ -195,6 +210,7 @@ def path_games(ensembles: Sequence[Ensemble], d: int) -> TreeGames:
 
 
 def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:
-    """The game of ensembles trained on 0/1 masks, column i being 1 where player i is known; its Δ is exact."""
+    """The game of ensembles trained on 0/1 masks, column i being 1 where player i is known; its Δ
+    is exact."""
     games = leaf_games(ensembles, np.zeros((1, d)), np.ones(1), d)
     return ExactGame(games(np.ones((1, d))), axis=False)

@@ -24,24 +24,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TreeModel:
-    """v(S) read from the trees of LightGBM, XGBoost, CatBoost or scikit-learn models, also inside wrappers.
+    """v(S) read from the trees of LightGBM, XGBoost, CatBoost or scikit-learn models, also inside
+    wrappers.
 
     Parameters
     ----------
-    removal : "interventional" averages the prediction for (x_S, z_{[d]∖S}) over background rows z, as the marginal game
-        does; "path" follows both sides of splits on hidden features, weighted by the training rows that went there.
+    removal : "interventional" averages the prediction for (x_S, z_{[d]∖S}) over background rows z,
+        as the marginal game does; "path" follows both sides of splits on hidden features, weighted
+        by the training rows that went there.
 
     Notes
     -----
-    Predictions and curves are on the scale on which trees add up, the fitted game's ``space``: the margin (log-odds) of
-    a boosted classifier, the probability of a forest, the value of a regression.
+    Predictions and curves are on the scale on which trees add up, the fitted game's ``space``: the
+    margin (log-odds) of a boosted classifier, the probability of a forest, the value of a
+    regression.
     """
 
     removal: str = "interventional"
 
-    def fit(self, model: Any, background: Data, rng: np.random.Generator | int | None = None) -> FittedTrees:
+    def fit(
+        self, model: Any, background: Data, rng: np.random.Generator | int | None = None
+    ) -> FittedTrees:
         """Read the trees, and for "interventional" sort the background rows by what they pass."""
-        fitted = look_up("removal", self.removal, {"interventional": FittedInterventional, "path": FittedPath})
+        fitted = look_up(
+            "removal", self.removal, {"interventional": FittedInterventional, "path": FittedPath}
+        )
         model, table, _ = wrapped(model, background, rng)
         return fitted(model, table, *_explained(model, table))
 
@@ -63,7 +70,8 @@ def read_or_told(model: Model, table: Table) -> tuple[FittedPath | None, str]:
 
 
 def _explained(model: Model, table: Table) -> tuple[ReadModel, str]:
-    """The model as read, with only the outputs explained, on the players of the table; and its link.
+    """The model as read, with only the outputs explained, on the players of the table; and its
+    link.
 
     Two classes share one margin, that of the second; the first class has the other sign.
     """
@@ -80,9 +88,11 @@ def _explained(model: Model, table: Table) -> tuple[ReadModel, str]:
     read = read_through(model.original, rows)
     owner = players_of_columns(read, rows, table.player_of_column, table.names)
     if len(read.ensembles) == model.n_raw:
-        positions, signs = list(model.chosen), np.ones(len(model.chosen))
+        positions = list(model.chosen)
+        signs = np.ones(len(model.chosen))
     elif len(read.ensembles) == 1 and model.n_raw == 2:
-        positions, signs = [0] * len(model.chosen), np.where(np.array(model.chosen) == 1, 1.0, -1.0)
+        positions = [0] * len(model.chosen)
+        signs = np.where(np.array(model.chosen) == 1, 1.0, -1.0)
     else:
         raise UnreadableModel(
             f"The model predicts {model.n_raw} outputs but its trees give {len(read.ensembles)}.",
@@ -90,16 +100,22 @@ def _explained(model: Model, table: Table) -> tuple[ReadModel, str]:
         )
     players = [e.of_players(owner) for e in read.ensembles]
     chosen = zip((players[p] for p in positions), signs.tolist(), strict=True)
-    ensembles = tuple(replace(e, value=e.value * sign, offset=e.offset * sign) for e, sign in chosen)
-    explained = replace(read, ensembles=ensembles, picked=tuple(positions), factor=read.factor * signs)
+    ensembles = tuple(
+        replace(e, value=e.value * sign, offset=e.offset * sign) for e, sign in chosen
+    )
+    explained = replace(
+        read, ensembles=ensembles, picked=tuple(positions), factor=read.factor * signs
+    )
     return explained, _link(model, read, explained, probes(read, rows))
 
 
 def _link(model: Model, read: ReadModel, explained: ReadModel, rows: Data) -> str:
-    """The name of the link from the trees of the outputs explained to what the user's estimator predicts for `rows`."""
+    """The name of the link from the trees of the outputs explained to what the user's estimator
+    predicts for `rows`."""
     from weightedshap.trees.readers import UnreadableModel
 
-    f, raw = model(rows), explained.predict(rows)
+    f = model(rows)
+    raw = explained.predict(rows)
     if model.link == "logit" and not agree(raw, f):
         raise UnreadableModel(
             "The trees of this model do not add up to log-odds of one class against the rest.",
@@ -113,7 +129,9 @@ def _link(model: Model, read: ReadModel, explained: ReadModel, rows: Data) -> st
             return link.name
     if follows(raw, f):
         return "unknown"
-    raise UnreadableModel("The trees of this model do not give what the model predicts, by any link.")
+    raise UnreadableModel(
+        "The trees of this model do not give what the model predicts, by any link."
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,7 +189,8 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
 
     @cached_property
     def _uniform(self) -> FloatArray:
-        """(1, d) the weights of Shapley; one array for all calls, as what is made of weights is kept for that array."""
+        """(1, d) the weights of Shapley; one array for all calls, as what is made of weights is
+        kept for that array."""
         return np.full((1, self.background.d), 1 / self.background.d)
 
     def _numbers(self, rows: Data) -> FloatArray:
@@ -192,14 +211,22 @@ class FittedInterventional(FittedTrees):
         from weightedshap.games.tree_blocks import leaf_games
 
         background = self.background
-        return leaf_games(self.read.ensembles, self._numbers(background.data), background.weights, background.d)
+        return leaf_games(
+            self.read.ensembles, self._numbers(background.data), background.weights, background.d
+        )
 
     def shapley(self, rows: Data) -> FloatArray:
-        """(n, d, k) Shapley values: pair by pair where trees have more leaves than there are background rows."""
-        if any(len(self.background) * len(e.roots) > len(e.value) or e.widest > 64 for e in self.read.ensembles):
+        """(n, d, k) Shapley values: pair by pair where trees have more leaves than there are
+        background rows."""
+        if any(
+            len(self.background) * len(e.roots) > len(e.value) or e.widest > 64
+            for e in self.read.ensembles
+        ):
             return super().shapley(rows)
         pairs = self._numbers(rows), self._numbers(self.background.data), self.background.weights
-        return np.stack([e.shapley_values(*pairs, self.background.d) for e in self.read.ensembles], axis=-1)
+        return np.stack(
+            [e.shapley_values(*pairs, self.background.d) for e in self.read.ensembles], axis=-1
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -215,7 +242,8 @@ class FittedPath(FittedTrees):
         return path_games(self.read.ensembles, self.background.d)
 
     def pairs(self, rows: Data, masked: Masked) -> FloatArray:
-        """(N, k) the games of aligned rows at masks: row ``masked.row[t]`` when ``masked.coalition[t]`` is known."""
+        """(N, k) the games of aligned rows at masks: row ``masked.row[t]`` when
+        ``masked.coalition[t]`` is known."""
         X = self._numbers(rows)
         return np.stack([e.masked_values(X, *masked) for e in self.read.ensembles], axis=-1)
 

@@ -1,4 +1,5 @@
-"""One row and many: people's one-row games as blocks, at the door; blocks of one row as games, for people."""
+"""One row and many: people's one-row games as blocks, at the door; blocks of one row as games, for
+people."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -8,19 +9,38 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, as_generator, as_outputs, name_of, offered, with_axis
+from weightedshap.checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_generator,
+    as_outputs,
+    name_of,
+    offered,
+    with_axis,
+)
 from weightedshap.coalitions import as_coalitions, as_orders, distinct, ends, prefixes
 from weightedshap.contributions import OWN, Contributions
 from weightedshap.games.adapters import from_shapiq
 from weightedshap.games.protocols import Block, ExactBlock, Fitted, FittedGame, Game, Parts
 from weightedshap.games.surrogate import missed
-from weightedshap.inputs import Data, Model, Table, as_model, as_table, is_frame, part_of, trained_columns
+from weightedshap.inputs import (
+    Data,
+    Model,
+    Table,
+    as_model,
+    as_table,
+    is_frame,
+    part_of,
+    trained_columns,
+)
 from weightedshap.wording import plural
 
 
 @dataclass
 class CheckedGame:
-    """A game of one row whose answers are examined (finite, of the same shape always), and whose calls are counted."""
+    """A game of one row whose answers are examined (finite, of the same shape always), and whose
+    calls are counted."""
 
     game: Game
     d: int
@@ -38,8 +58,13 @@ class CheckedGame:
         if self.out is None:
             self.out = values.shape[1:]
         if values.shape[1:] != self.out:
-            said = f"The game returned outputs of shape {values.shape[1:]} where it returned {self.out} before."
-            raise ValueError(f"{said} A game must return the same number of outputs for every coalition.")
+            said = (
+                f"The game returned outputs of shape {values.shape[1:]} where it returned"
+                f" {self.out} before."
+            )
+            raise ValueError(
+                f"{said} A game must return the same number of outputs for every coalition."
+            )
         return values
 
 
@@ -49,13 +74,22 @@ def checked(game: Any) -> CheckedGame:
         return game
     if not callable(game):
         raise TypeError(f"A game must be callable on coalitions (m, d); got {type(game).__name__}.")
-    able = offered(game, "d", "n_players", "along", "contributions", "cost", "parts", "player_names")
+    able = offered(
+        game, "d", "n_players", "along", "contributions", "cost", "parts", "player_names"
+    )
     if "d" not in able and "n_players" in able:
         return checked(from_shapiq(game))
-    d, _ = able.pop("d", None), able.pop("n_players", None)
+    d = able.pop("d", None)
+    _ = able.pop("n_players", None)
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)):
-        said = f"A game needs an integer attribute `d`, its number of players; {type(game).__name__} has {d!r}."
-        wrap = "Wrap a plain function with weightedshap.games.FunctionGame(function, d), and a shap masker with"
+        said = (
+            f"A game needs an integer attribute `d`, its number of players; {type(game).__name__}"
+            f" has {d!r}."
+        )
+        wrap = (
+            "Wrap a plain function with weightedshap.games.FunctionGame(function, d), and a shap"
+            " masker with"
+        )
         raise TypeError(f"{said} {wrap} weightedshap.games.from_shap(model, masker, x).")
     if d < 1:
         raise ValueError(f"A game needs at least one player; this one has d = {d}.")
@@ -63,7 +97,8 @@ def checked(game: Any) -> CheckedGame:
 
 
 def along_distinct(values: Callable[[BoolArray], FloatArray], orders: IntArray) -> FloatArray:
-    """(m, d) orders → (m, d + 1[, k]) by `values` of coalitions, each distinct prefix evaluated once."""
+    """(m, d) orders → (m, d + 1[, k]) by `values` of coalitions, each distinct prefix evaluated
+    once."""
     m, d = orders.shape
     coalitions = prefixes(orders).reshape(-1, d)
     where, back = distinct(coalitions)
@@ -73,11 +108,13 @@ def along_distinct(values: Callable[[BoolArray], FloatArray], orders: IntArray) 
 
 @dataclass(frozen=True)
 class Rowwise(ABC):
-    """A `Block` whose rows are evaluated one after the other; a subclass says what one row gives."""
+    """A `Block` whose rows are evaluated one after the other; a subclass says what one row
+    gives."""
 
     d: int
     n: int
-    only: int | None = field(default=None, kw_only=True)  # the position of the single output looked at; None for all
+    # The position of the single output looked at; None for all.
+    only: int | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
@@ -213,10 +250,17 @@ class FittedOnTable(Fitted):
     background: Table
 
     def __repr__(self) -> str:
-        info, words = self.info, {"trees": "tree", "leaves": "leaf"}
-        facts = [str(self.background), *(plural(info[many], one, many) for many, one in words.items() if many in info)]
+        info = self.info
+        words = {"trees": "tree", "leaves": "leaf"}
+        facts = [
+            str(self.background),
+            *(plural(info[many], one, many) for many, one in words.items() if many in info),
+        ]
         of = name_of(self.model.original)
-        return f"{info['game']} game of {of}, explains its {self.scale}\n  {', '.join(facts)}{missed(info)}"
+        return (
+            f"{info['game']} game of {of}, explains its {self.scale}\n "
+            f" {', '.join(facts)}{missed(info)}"
+        )
 
     @property
     def space(self) -> str:
@@ -246,7 +290,11 @@ class FittedOnTable(Fitted):
         return self.model.on_one_thread is not None
 
     def unasked(self, n: int) -> tuple[FloatArray, bool] | None:
-        return (np.full((n, len(self.output_names)), np.nan), self.model.has_axis) if self.one_thread else None
+        return (
+            (np.full((n, len(self.output_names)), np.nan), self.model.has_axis)
+            if self.one_thread
+            else None
+        )
 
     @property
     def inner(self) -> tuple[Fitted, ...]:
@@ -258,7 +306,13 @@ class FittedOnTable(Fitted):
         return sum(game.row_bytes for game in self.inner)
 
     def ready(self) -> Self:
-        _ = [game.ready() for game in self.inner], self.mean_prediction, self.info, self.output_names, self.scale
+        _ = (
+            [game.ready() for game in self.inner],
+            self.mean_prediction,
+            self.info,
+            self.output_names,
+            self.scale,
+        )
         return self
 
     def at(self, row: Data) -> Game:
@@ -268,7 +322,9 @@ class FittedOnTable(Fitted):
 
     @cached_property
     def mean_prediction(self) -> FloatArray:
-        return np.asarray(np.einsum("n,n...->...", self.background.weights, self.predict(self.background.data)))
+        return np.asarray(
+            np.einsum("n,n...->...", self.background.weights, self.predict(self.background.data))
+        )
 
     @cached_property
     def spread(self) -> FloatArray:
@@ -281,11 +337,16 @@ class GivenFitted(Fitted):
     """People's own games, one for each row, in the place of a fitted game."""
 
     bind: Callable[[Any], Game]  # of a table of one row
-    predictor: Callable[[Any], FloatArray] | None = None  # f(x) of rows; None takes the game of all players
+    predictor: Callable[[Any], FloatArray] | None = (
+        None  # f(x) of rows; None takes the game of all players
+    )
     about: Mapping[str, Any] = field(default_factory=lambda: {"game": "given"})
     output_names: tuple[str, ...] = ()
     mean_prediction: FloatArray | float = np.nan
-    spread, space, scale, row_bytes = np.nan, "value", "prediction", 0
+    spread = np.nan
+    space = "value"
+    scale = "prediction"
+    row_bytes = 0
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -306,14 +367,20 @@ class GivenFitted(Fitted):
 
 
 def as_fitted(game: Any, background: Table) -> Fitted:
-    """A fitted game of this library as it is; one of people's own, or a function row → Game, made to look like it."""
+    """A fitted game of this library as it is; one of people's own, or a function row → Game, made
+    to look like it."""
     if isinstance(game, Fitted):
         return game
     if isinstance(game, FittedGame):
         about = offered(game, "info").get("info", {"game": "given"})
-        return GivenFitted(game.at, game.predict, about, **offered(game, "output_names", "mean_prediction"))
+        return GivenFitted(
+            game.at, game.predict, about, **offered(game, "output_names", "mean_prediction")
+        )
     if not callable(game):
-        known = "a name, a recipe with `fit`, a fitted game with `at` and `predict`, or a function row → Game"
+        known = (
+            "a name, a recipe with `fit`, a fitted game with `at` and `predict`, or a function row"
+            " → Game"
+        )
         raise TypeError(f"`game` must be {known}; got {type(game).__name__}.")
     return GivenFitted(game if is_frame(background.data) else partial(_of_flat_row, game))
 
@@ -323,6 +390,7 @@ def _of_flat_row(game: Callable[[Any], Game], row: Data) -> Game:
 
 
 def wrapped(model: Any, background: Data, rng: object) -> tuple[Model, Table, np.random.Generator]:
-    """A bare model, array and seed as the `Model`, `Table` and Generator that a recipe works with."""
+    """A bare model, array and seed as the `Model`, `Table` and Generator that a recipe works
+    with."""
     table = as_table(background, order=trained_columns(model))
     return as_model(model, table), table, as_generator(rng)

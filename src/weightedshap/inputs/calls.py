@@ -1,4 +1,5 @@
-"""How each library's models are called on rows, and on which scale; a call is a plain value that can be pickled."""
+"""How each library's models are called on rows, and on which scale; a call is a plain value that
+can be pickled."""
 
 import json
 import sys
@@ -13,27 +14,52 @@ import numpy as np
 import numpy.typing as npt
 
 from weightedshap.checks import FloatArray, offered, require
-from weightedshap.inputs.columns import Array, Data, UserModel, as_numbers, column_of, in_dtype, kind_of
+from weightedshap.inputs.columns import (
+    Array,
+    Data,
+    UserModel,
+    as_numbers,
+    column_of,
+    in_dtype,
+    kind_of,
+)
 from weightedshap.lazily import pd
 
 Predict = Callable[..., Any]  # of rows
 Call = tuple[Predict, str, tuple[str, ...]]
-"""A function of rows, the scale of its answers, and the names of its outputs where it knows them."""
+"""A function of rows, the scale of its answers, and the names of its outputs where it knows
+them."""
 
 METHODS = ("predict_proba", "decision_function", "predict")
 COLUMNS = ("feature_names_in_", "feature_names_", "feature_name", "feature_names")
-BARE = {("lightgbm", "Booster"), ("xgboost", "Booster"), ("catboost", "CatBoost")}  # no estimators of scikit-learn
+# No estimators of scikit-learn.
+BARE = {
+    ("lightgbm", "Booster"),
+    ("xgboost", "Booster"),
+    ("catboost", "CatBoost"),
+}
 LABELS_ONLY = (
-    "This {} answers with labels of classes or clusters, which are no numbers to average. Pass `predict=` a function "
-    "of rows that returns probabilities, or 1.0 for one class and 0.0 for the others."
+    "This {} answers with labels of classes or clusters, which are no numbers to average. Pass"
+    " `predict=` a function of rows that returns probabilities, or 1.0 for one class and 0.0 for"
+    " the others."
 )
-ONNX_FLOATS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
-ONNX_DTYPES = ONNX_FLOATS | {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
-_SWITCHING = threading.RLock()  # a module that must be switched to eval mode serves one thread at a time
+ONNX_FLOATS = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+}
+ONNX_DTYPES = ONNX_FLOATS | {
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+}
+# A module that must be switched to eval mode serves one thread at a time.
+_SWITCHING = threading.RLock()
 
 
 def traits(model: UserModel) -> dict[str, Any]:
-    """What a fitted model says about itself, None where it says nothing; some methods come and go with its settings."""
+    """What a fitted model says about itself, None where it says nothing; some methods come and go
+    with its settings."""
     names = (*METHODS, *COLUMNS, "classes_", "labels_", "n_features_in_")
     return dict.fromkeys(names) | offered(model, *names)
 
@@ -47,7 +73,10 @@ def how_to_call(model: UserModel, predict: Predict | None) -> Call:
         return feeding(predict, model) if own else predict, "value", _classes(model)
     if isinstance(model, type):
         name = model.__name__
-        raise TypeError(f"{name} is a class. Pass a fitted model of it: {name}(…).fit(X, y), or `predict=` a function.")
+        raise TypeError(
+            f"{name} is a class. Pass a fitted model of it: {name}(…).fit(X, y), or `predict=` a"
+            " function."
+        )
     library = library_of(model)
     if library == "torch":
         return partial(_torch_answer, model), "value", ()
@@ -55,26 +84,36 @@ def how_to_call(model: UserModel, predict: Predict | None) -> Call:
         output, space = _onnx_output(model)
         return partial(_onnx_answer, model, output), space, ()
     if (library, type(model).__name__) in BARE:
-        call = feeding(partial(_booster_answer, model) if library == "xgboost" else model.predict, model)
+        call = feeding(
+            partial(_booster_answer, model) if library == "xgboost" else model.predict, model
+        )
         return call, _space_of(library, model), ()
     return _by_method(model)
 
 
 def _by_method(model: UserModel) -> Call:
-    """A model by its methods; a classifier that knows no probabilities is explained by its margin."""
-    told, classes, name = traits(model), _classes(model), type(model).__name__
+    """A model by its methods; a classifier that knows no probabilities is explained by its
+    margin."""
+    told = traits(model)
+    classes = _classes(model)
+    name = type(model).__name__
     if told["predict_proba"] is not None:
         return feeding(told["predict_proba"], model), "probability", classes
     if told["decision_function"] is not None and (classes or told["labels_"] is None):
         # without classes how far inside a row is, where `predict` says 1 or −1
-        return feeding(told["decision_function"], model), "margin", classes[1:] if len(classes) == 2 else classes
+        return (
+            feeding(told["decision_function"], model),
+            "margin",
+            classes[1:] if len(classes) == 2 else classes,
+        )
     if classes or told["labels_"] is not None:
         raise TypeError(LABELS_ONLY.format(name))
     if told["predict"] is not None:
         return feeding(told["predict"], model), "value", ()
     if callable(model):
         return model, "value", ()
-    lacks, advice = "has no `predict_proba` or `predict` and is no function", "Pass `predict=`, a function of rows."
+    lacks = "has no `predict_proba` or `predict` and is no function"
+    advice = "Pass `predict=`, a function of rows."
     raise TypeError(f"Cannot call a {name} as a model: it {lacks}. {advice}")
 
 
@@ -95,17 +134,28 @@ def _classes(model: UserModel) -> tuple[str, ...]:
 
 
 def _space_of(library: str, model: UserModel) -> str:
-    """The scale on which a bare booster answers; CatBoost's is its raw formula, for a classifier a margin."""
+    """The scale on which a bare booster answers; CatBoost's is its raw formula, for a classifier a
+    margin."""
     if library == "lightgbm":
-        objective = model.model_to_string(num_iteration=1).partition("\nobjective=")[2].partition("\n")[0]
-        return "probability" if objective.startswith(("binary", "multiclass", "cross_entropy")) else "value"
+        objective = (
+            model.model_to_string(num_iteration=1).partition("\nobjective=")[2].partition("\n")[0]
+        )
+        return (
+            "probability"
+            if objective.startswith(("binary", "multiclass", "cross_entropy"))
+            else "value"
+        )
     if library == "catboost":
         loss = _catboost_loss(model) if model.is_fitted() else ""
         return "margin" if loss.startswith(("Logloss", "CrossEntropy", "MultiClass")) else "value"
     objective = json.loads(model.save_config())["learner"]["objective"]["name"]
     if objective == "multi:softmax":
         raise TypeError(LABELS_ONLY.format("booster with the objective multi:softmax"))
-    spaces = {"binary:logistic": "probability", "multi:softprob": "probability", "binary:logitraw": "margin"}
+    spaces = {
+        "binary:logistic": "probability",
+        "multi:softprob": "probability",
+        "binary:logitraw": "margin",
+    }
     return spaces.get(objective, "value")
 
 
@@ -123,13 +173,17 @@ def _catboost_loss(model: UserModel) -> str:
 def _booster_answer(booster: UserModel, rows: Data) -> object:
     """What a bare XGBoost booster predicts; it wants its own kind of matrix."""
     array = isinstance(rows, np.ndarray)
-    named = {"feature_names": booster.feature_names if array else None, "enable_categorical": not array}
+    named = {
+        "feature_names": booster.feature_names if array else None,
+        "enable_categorical": not array,
+    }
     return booster.predict(require("xgboost", "dev").DMatrix(rows, **named))
 
 
 def feeding(call: Predict, model: UserModel) -> Predict:
     """`call`, handed the kind of rows that `model` was fitted on, or can read."""
-    library, told = library_of(model), traits(model)
+    library = library_of(model)
+    told = traits(model)
     if library in ("lightgbm", "catboost", "xgboost"):
         call = partial(_as_pandas, call)
     if told["n_features_in_"] is None or library == "catboost":
@@ -141,22 +195,33 @@ def _as_fitted(call: Predict, names: Array | None, rows: Data, **options: Any) -
     """The answer of a model that was fitted on a frame with these `names`, or on an array."""
     if names is None:
         return call(kind_of(rows).to_array(rows), **options)
-    return call(pd.DataFrame(rows, columns=names) if isinstance(rows, np.ndarray) else rows, **options)
+    return call(
+        pd.DataFrame(rows, columns=names) if isinstance(rows, np.ndarray) else rows, **options
+    )
 
 
 def _as_pandas(call: Predict, rows: Data, **options: Any) -> object:
-    """The answer of a model that takes no polars, or not in all versions, or not polars' own categories."""
-    return call(rows if isinstance(rows, np.ndarray | pd.DataFrame) else rows.to_pandas(), **options)
+    """The answer of a model that takes no polars, or not in all versions, or not polars' own
+    categories."""
+    return call(
+        rows if isinstance(rows, np.ndarray | pd.DataFrame) else rows.to_pandas(), **options
+    )
 
 
 def _matrix(rows: Data, dtype: npt.DTypeLike) -> Array:
-    """Rows as an array (n, c) in `dtype`; an error where whole numbers are wanted and there are fractions or holes."""
+    """Rows as an array (n, c) in `dtype`; an error where whole numbers are wanted and there are
+    fractions or holes."""
     if (names := kind_of(rows).names(rows)) is not None:
-        rows = np.stack([as_numbers(column_of(rows, c), repr(name), "X") for c, name in enumerate(names)], axis=1)
+        rows = np.stack(
+            [as_numbers(column_of(rows, c), repr(name), "X") for c, name in enumerate(names)],
+            axis=1,
+        )
     cast = in_dtype(rows, np.dtype(dtype))
     if cast.dtype != dtype:
         wrong = "numbers that are not: fractions, missing values or numbers out of range"
-        advice = "Fill the holes, use game='marginal', which makes up no values, or pass `predict=`."
+        advice = (
+            "Fill the holes, use game='marginal', which makes up no values, or pass `predict=`."
+        )
         raise ValueError(f"The network takes {np.dtype(dtype)} and was handed {wrong}. {advice}")
     return cast
 
@@ -177,7 +242,8 @@ def _evaluating(module: UserModel) -> Iterator[None]:
 
 
 def _torch_answer(module: UserModel, rows: Data) -> FloatArray:
-    """What a torch module says in eval mode of one tensor (n, c), in the dtype and on the device of its parameters."""
+    """What a torch module says in eval mode of one tensor (n, c), in the dtype and on the device of
+    its parameters."""
     torch = require("torch", "neural")
     plain = torch.empty(0, dtype=torch.float32, device="cpu")
     like = next((p for p in module.parameters() if p.is_floating_point()), plain)
@@ -188,25 +254,34 @@ def _torch_answer(module: UserModel, rows: Data) -> FloatArray:
 
 
 def _onnx_output(session: UserModel) -> tuple[str, str]:
-    """The output of a session to explain, and its scale: one named like probabilities, else the first one of floats."""
+    """The output of a session to explain, and its scale: one named like probabilities, else the
+    first one of floats."""
     outputs = [(o.name, o.type) for o in session.get_outputs()]
     likely = [name for name, _ in outputs if "prob" in name.lower()]
     chosen = likely or [name for name, held in outputs if held in ONNX_FLOATS]
     if not chosen:
-        raise TypeError(f"The ONNX session has no output of floats: {outputs}. Pass `predict=`, a function of rows.")
+        raise TypeError(
+            f"The ONNX session has no output of floats: {outputs}. Pass `predict=`, a function of"
+            " rows."
+        )
     return chosen[0], "probability" if likely else "value"
 
 
 def _onnx_answer(session: UserModel, output: str, rows: Data) -> Array:
     """What a session says that takes one matrix, or one input for each column, by name."""
-    wanted, kind = session.get_inputs(), kind_of(rows)
+    wanted = session.get_inputs()
+    kind = kind_of(rows)
     inputs = {wanted[0].name: rows}
     if 1 < len(wanted) != rows.shape[1]:
-        raise ValueError(f"The ONNX session has {len(wanted)} inputs but rows have {rows.shape[1]} columns.")
+        raise ValueError(
+            f"The ONNX session has {len(wanted)} inputs but rows have {rows.shape[1]} columns."
+        )
     if len(wanted) > 1:
         names = kind.names(rows) or [one.name for one in wanted]
         inputs = {name: kind.select(rows, [c]) for c, name in enumerate(names)}
-    answer = session.run([output], {one.name: _onnx_input(inputs[one.name], one.type) for one in wanted})[0]
+    answer = session.run(
+        [output], {one.name: _onnx_input(inputs[one.name], one.type) for one in wanted}
+    )[0]
     # a list holds one dictionary class → probability for each row
     return np.array([list(row.values()) for row in answer] if isinstance(answer, list) else answer)
 
@@ -214,6 +289,8 @@ def _onnx_answer(session: UserModel, output: str, rows: Data) -> Array:
 def _onnx_input(rows: Data, held: str) -> Array:
     """Rows as an array (n, c) in the type of an ONNX input."""
     if held == "tensor(string)":
-        columns = [["" if v is None else str(v) for v in column_of(rows, c)] for c in range(rows.shape[1])]
+        columns = [
+            ["" if v is None else str(v) for v in column_of(rows, c)] for c in range(rows.shape[1])
+        ]
         return np.array(columns, dtype=object).T
     return _matrix(rows, ONNX_DTYPES.get(held, np.float32))

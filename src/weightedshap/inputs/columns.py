@@ -1,4 +1,5 @@
-"""Kinds of tables, and columns in the plain form: float64 with NaN (numbers, booleans) or objects with None."""
+"""Kinds of tables, and columns in the plain form: float64 with NaN (numbers, booleans) or objects
+with None."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from weightedshap.wording import quoted
 Data = Any
 """Rows of people's data: an array (n, c), a pandas or a polars DataFrame."""
 UserModel = Any
-"""A model as people bring it: an estimator or booster of any library, a network, a session, a function of rows."""
+"""A model as people bring it: an estimator or booster of any library, a network, a session, a
+function of rows."""
 Column = FloatArray | npt.NDArray[np.object_]
 Dtype = np.dtype[Any]
 R = TypeVar("R")
@@ -37,15 +39,22 @@ class Kind(Generic[R]):
     are rounded to the reference's floats, as the model may take no others.
 
     Rows that are not `typed`, such as a dictionary, say nothing about the dtypes of their columns.
-    They take the reference's integers and booleans where these hold them; so do rows of another kind.
+    They take the reference's integers and booleans where these hold them; so do rows of another
+    kind.
     """
 
-    names: Callable[[R], tuple[str, ...] | None]  # (rows) → column names; None if columns have no names
-    select: Callable[[R, Sequence[int] | IntArray], R]  # (rows, columns) → some columns, in the given order
-    join: Callable[[Sequence[R]], R]  # (parts) → the rows of all parts; an error if their columns differ
-    equal: Callable[[R, R], bool]  # (one, other) → the same to the bit, names and types too; NaN equals NaN
-    column: Callable[[R, int, str], Column]  # (rows, c, who) → plain; an error if neither numbers nor categories
-    series: Callable[[R, int], pd.Series[Any]]  # (rows, c) → a column to be shown, whatever it holds
+    # (rows) → column names; None if columns have no names.
+    names: Callable[[R], tuple[str, ...] | None]
+    # (rows, columns) → some columns, in the given order.
+    select: Callable[[R, Sequence[int] | IntArray], R]
+    # (parts) → the rows of all parts; an error if their columns differ.
+    join: Callable[[Sequence[R]], R]
+    # (one, other) → the same to the bit, names and types too; NaN equals NaN.
+    equal: Callable[[R, R], bool]
+    # (rows, c, who) → plain; an error if neither numbers nor categories.
+    column: Callable[[R, int, str], Column]
+    # (rows, c) → a column to be shown, whatever it holds.
+    series: Callable[[R, int], pd.Series[Any]]
     to_array: Callable[[R], Array]  # (rows) → of numbers if all columns are, else of objects
     to_pandas: Callable[[R], pd.DataFrame]  # (rows) → the rows as a pandas frame
     is_boolean: Callable[[R, int], bool]  # (rows, c) → whether a column holds only true and false
@@ -55,7 +64,8 @@ class Kind(Generic[R]):
     # (columns, their dtypes, reference, who) → the same out of plain columns of another kind
     convert: Callable[[Sequence[Column], Sequence[Dtype | None], R, str], R]
     build: Callable[[Sequence[Column], R, str], R]  # (columns, reference, who) → in its dtypes
-    mix: Callable[[R, Positions, BoolArray, R, Positions], R]  # (rows, which, known, hidden, whose), see `mix_each`
+    # (rows, which, known, hidden, whose), see `mix_each`.
+    mix: Callable[[R, Positions, BoolArray, R, Positions], R]
 
 
 def numeric(data: npt.ArrayLike, who: str) -> Array:
@@ -64,7 +74,10 @@ def numeric(data: npt.ArrayLike, who: str) -> Array:
     why = str(array.dtype)
     if array.dtype.kind in "mM":
         days = "days: (dates - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')"
-        raise TypeError(f"`{who}` holds dates or durations ({why}). Turn them into numbers first, for example {days}.")
+        raise TypeError(
+            f"`{who}` holds dates or durations ({why}). Turn them into numbers first, for example"
+            f" {days}."
+        )
     if array.dtype.kind == "O":
         check_exact(sizes_of_integers(array.flat), f"`{who}`")
         try:
@@ -99,8 +112,9 @@ def holds(cast: FloatArray, values: FloatArray, rounds: bool) -> bool:
 def common_dtype(*dtypes: Dtype) -> Dtype:
     """Return a dtype that holds the numbers of all `dtypes` exactly.
 
-    It depends on no value, so a row gets the same numbers whatever rows it comes with. Whole numbers
-    of 2^53 and beyond are refused before (`check_exact`), so float64 holds those of any two dtypes.
+    It depends on no value, so a row gets the same numbers whatever rows it comes with. Whole
+    numbers of 2^53 and beyond are refused before (`check_exact`), so float64 holds those of any two
+    dtypes.
     """
     return np.result_type(*dtypes)
 
@@ -124,14 +138,21 @@ def sizes_of_integers(values: Iterable[object]) -> FloatArray:
 def check_exact(values: FloatArray, where: str) -> None:
     """An error for whole numbers that float64 cannot tell apart."""
     if (np.abs(values) >= EXACT).any():
-        said = f"{where} holds whole numbers of 2^53 and beyond, which floating point cannot tell apart."
+        said = (
+            f"{where} holds whole numbers of 2^53 and beyond, which floating point cannot tell"
+            " apart."
+        )
         coarser = "use a coarser unit (seconds instead of nanoseconds)"
         raise ValueError(f"{said} Leave out an identifier, turn it into text, or {coarser}.")
 
 
-def unseen(value: object, name: str, categories: Iterable[object], who: str, advice: str) -> ValueError:
+def unseen(
+    value: object, name: str, categories: Iterable[object], who: str, advice: str
+) -> ValueError:
     """The error for a category that the background's column cannot hold."""
-    said = f"`{who}` has a category in column {name} that the background never saw: {quoted(value)}."
+    said = (
+        f"`{who}` has a category in column {name} that the background never saw: {quoted(value)}."
+    )
     known = f"Known: {listed([*map(str, categories)])}."
     return ValueError(f"{said} {known} {advice} of the background's column if the model knows it.")
 
@@ -140,10 +161,16 @@ def as_numbers(values: Column, name: str, who: str) -> FloatArray:
     """A plain column as floats; an error if it holds text."""
     if values.dtype != object:
         return np.asarray(values, dtype=np.float64)
-    if text := [v for v in values if v is not None and not isinstance(v, (bool, int, float, np.number))]:
-        raise TypeError(f"Column {name} of `{who}` holds {text[0]!r} where the background holds numbers.")
+    if text := [
+        v for v in values if v is not None and not isinstance(v, (bool, int, float, np.number))
+    ]:
+        raise TypeError(
+            f"Column {name} of `{who}` holds {text[0]!r} where the background holds numbers."
+        )
     check_exact(sizes_of_integers(values), f"Column {name} of `{who}`")
-    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+    return np.array(
+        [np.nan if value is None else float(value) for value in values], dtype=np.float64
+    )
 
 
 def as_text(values: Column, name: str, who: str) -> npt.NDArray[np.object_]:
@@ -194,7 +221,9 @@ def _built(columns: Sequence[Column], reference: Array, who: str) -> Array:
     return in_dtype(_stacked(columns, who), reference.dtype)
 
 
-def _mixed(rows: Array, which: Positions, known: BoolArray, hidden: Array, whose: Positions) -> Array:
+def _mixed(
+    rows: Array, which: Positions, known: BoolArray, hidden: Array, whose: Positions
+) -> Array:
     return np.where(known, rows[which], hidden[whose]).reshape(-1, known.shape[-1])
 
 
@@ -217,7 +246,8 @@ ARRAYS = Kind[Array](
 
 
 def picks(n: int, which: Positions, known: BoolArray, whose: Positions) -> Iterator[IntArray]:
-    """For each column of mixed rows, where its cells stand in a pool of n rows that are known, then the hidden ones."""
+    """For each column of mixed rows, where its cells stand in a pool of n rows that are known, then
+    the hidden ones."""
     for column in np.moveaxis(known, -1, 0):
         yield np.where(column, which, n + np.asarray(whose)).ravel()
 
@@ -225,7 +255,10 @@ def picks(n: int, which: Positions, known: BoolArray, whose: Positions) -> Itera
 def is_frame(data: object) -> bool:
     """Whether `data` is a pandas or polars DataFrame, found out without importing polars."""
     own = type(data)
-    return isinstance(data, pd.DataFrame) or (own.__module__.partition(".")[0], own.__name__) == ("polars", "DataFrame")
+    return isinstance(data, pd.DataFrame) or (own.__module__.partition(".")[0], own.__name__) == (
+        "polars",
+        "DataFrame",
+    )
 
 
 def kind_of(rows: Data) -> Kind[Any]:
@@ -240,22 +273,30 @@ def kind_of(rows: Data) -> Kind[Any]:
         from weightedshap.inputs.polars import POLARS
 
         return POLARS
-    raise TypeError(f"A table must be an array, a pandas or a polars DataFrame; got {type(rows).__name__}.")
+    raise TypeError(
+        f"A table must be an array, a pandas or a polars DataFrame; got {type(rows).__name__}."
+    )
 
 
 def as_rows(data: Data) -> Data:
-    """A 2-D array or a DataFrame, of a table or of a single row (a 1-D array, a Series or a dict), or of dicts."""
+    """A 2-D array or a DataFrame, of a table or of a single row (a 1-D array, a Series or a dict),
+    or of dicts."""
     if is_frame(data):
         return data
     library = type(data).__module__.partition(".")[0]
     if library == "shap":
         return _held_by_shap(data)
     if library == "scipy":
-        said = "A sparse matrix keeps no rows to mix. Pass `.toarray()` of it; for XGBoost, to which"
+        said = (
+            "A sparse matrix keeps no rows to mix. Pass `.toarray()` of it; for XGBoost, to which"
+        )
         raise TypeError(f"{said} cells that are left out are missing, with NaN in their place.")
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, Mapping) for row in data):
         if uneven := sorted({str(key) for row in data for key in row.keys() ^ data[0].keys()}):
-            raise ValueError(f"Some rows lack {listed(uneven)}. Give every row the same names, None where missing.")
+            raise ValueError(
+                f"Some rows lack {listed(uneven)}. Give every row the same names, None where"
+                " missing."
+            )
         return pd.DataFrame(list(data))
     if type(data).__name__ == "LazyFrame":
         raise TypeError("A polars LazyFrame holds no rows yet. Call `.collect()` on it first.")
@@ -271,12 +312,18 @@ def as_rows(data: Data) -> Data:
 
 
 def _held_by_shap(held: Data) -> Data:
-    """The rows of shap's maskers and of ``shap.kmeans``, in a frame where their columns have names."""
+    """The rows of shap's maskers and of ``shap.kmeans``, in a frame where their columns have
+    names."""
     known = offered(held, "data", "group_names", "feature_names")
-    rows, named = known.get("data"), known.get("feature_names", known.get("group_names"))
+    rows = known.get("data")
+    named = known.get("feature_names", known.get("group_names"))
     if not isinstance(rows, np.ndarray) or rows.ndim != 2:
-        said = f"A {type(held).__name__} of shap holds no table. Pass the background rows themselves"
-        raise TypeError(f"{said}, or a game made by weightedshap.games.from_shap(model, masker, x).")
+        said = (
+            f"A {type(held).__name__} of shap holds no table. Pass the background rows themselves"
+        )
+        raise TypeError(
+            f"{said}, or a game made by weightedshap.games.from_shap(model, masker, x)."
+        )
     names = [] if named is None else list(map(str, named))
     numbered = names in ([], [str(c) for c in range(rows.shape[1])])
     return rows if numbered else pd.DataFrame(rows, columns=names).infer_objects()
@@ -295,5 +342,7 @@ def part_of(rows: Data, which: slice | IntArray) -> Data:
 def join_of(parts: Sequence[Data]) -> Data:
     """The rows of all parts, which must be of one kind with the same columns."""
     if len({(type(part), np.shape(part)[1:]) for part in parts}) > 1:
-        raise ValueError("The rows of the parts must be all arrays, or all frames, with the same columns.")
+        raise ValueError(
+            "The rows of the parts must be all arrays, or all frames, with the same columns."
+        )
     return kind_of(parts[0]).join(parts)

@@ -15,21 +15,34 @@ def group_of(names: tuple[str, ...], groups: Groups | None) -> dict[str, str]:
     """For each column that is in a group, the name of the group."""
     groups = () if groups is None else groups
     if isinstance(groups, str) or not isinstance(groups, Iterable):
-        raise TypeError(f"`groups` must be {{name: columns}} or a list of lists of columns; got {groups!r}.")
-    members = [_members(one, names) for one in (groups.values() if isinstance(groups, Mapping) else groups)]
+        raise TypeError(
+            f"`groups` must be {{name: columns}} or a list of lists of columns; got {groups!r}."
+        )
+    members = [
+        _members(one, names) for one in (groups.values() if isinstance(groups, Mapping) else groups)
+    ]
     labels = [*map(str, groups)] if isinstance(groups, Mapping) else [*map(_label, members)]
     if twice := repeated(labels):
-        raise ValueError(f"Two groups are named {twice[0]!r}. Give each a name of its own: {{name: columns}}.")
+        raise ValueError(
+            f"Two groups are named {twice[0]!r}. Give each a name of its own: {{name: columns}}."
+        )
     group: dict[str, str] = {}
     for label, columns in zip(labels, members, strict=True):
         if not columns:
-            raise ValueError(f"The group {label!r} has no columns. Name at least one, or leave it out.")
+            raise ValueError(
+                f"The group {label!r} has no columns. Name at least one, or leave it out."
+            )
         for name in columns:
             if name in group:
-                raise ValueError(f"Column {name!r} is in two groups, {group[name]!r} and {label!r}.")
+                raise ValueError(
+                    f"Column {name!r} is in two groups, {group[name]!r} and {label!r}."
+                )
             group[name] = label
     if taken := [name for name in names if name in labels and name not in group]:
-        raise ValueError(f"The group {taken[0]!r} is named like a column outside it. Give the group another name.")
+        raise ValueError(
+            f"The group {taken[0]!r} is named like a column outside it. Give the group another"
+            " name."
+        )
     return group
 
 
@@ -76,8 +89,12 @@ def repeated(names: Iterable[str]) -> list[str]:
 
 def _members(group: object, names: tuple[str, ...]) -> list[str]:
     """The columns of a group, given by name or by position."""
-    if isinstance(group, (str, bytes)) or not (isinstance(group, Sized) and isinstance(group, Iterable)):
-        raise TypeError(f"A group must be a list of columns; got {group!r}. Write [{group!r}] for one column.")
+    if isinstance(group, (str, bytes)) or not (
+        isinstance(group, Sized) and isinstance(group, Iterable)
+    ):
+        raise TypeError(
+            f"A group must be a list of columns; got {group!r}. Write [{group!r}] for one column."
+        )
     return [_named(member, names) for member in group]
 
 
@@ -91,4 +108,8 @@ def _named(member: object, names: tuple[str, ...]) -> str:
 
 def _label(members: Sequence[str], most: int = 4) -> str:
     """``a + b``; ``x0 + x1 + x2 + 61 more`` where there are many."""
-    return " + ".join(members if len(members) <= most else [*members[: most - 1], f"{len(members) - most + 1} more"])
+    return " + ".join(
+        members
+        if len(members) <= most
+        else [*members[: most - 1], f"{len(members) - most + 1} more"]
+    )

@@ -17,7 +17,8 @@ from weightedshap.parallel import bar
 
 LOOKED_AT = 2  # background rows on which a model is tried
 PART = 2**13  # rows between two looks of a bar
-BATCH_BYTES = 2**26  # rows handed to the model at once: large enough for its speed, small beside memory
+# Rows handed to the model at once: large enough for its speed, small beside memory.
+BATCH_BYTES = 2**26
 LIBRARIES = ("lightgbm", "xgboost", "_catboost", "onnxruntime")
 LEAST_PROBABILITY = 1e-12  # log-odds stay within ±28
 
@@ -26,7 +27,8 @@ Outputs = int | str | Sequence[int | str] | None
 
 @dataclass(frozen=True)
 class Model:
-    """A model as the games call it: ``model(rows)`` → (n, k), always finite; it gets copies, in bounded batches."""
+    """A model as the games call it: ``model(rows)`` → (n, k), always finite; it gets copies, in
+    bounded batches."""
 
     predict: Predict
     original: UserModel
@@ -37,29 +39,39 @@ class Model:
     has_axis: bool  # whether people see the axis k
     custom: bool = False  # whether `predict` overrides the model's own method
     link: str = "identity"  # or "logit": probabilities p are explained as log-odds log(p / (1 − p))
-    progress: bool | str = False  # whether a bar shows long work in fitting, see `weightedshap.parallel.bar`
+    progress: bool | str = (
+        False  # whether a bar shows long work in fitting, see `weightedshap.parallel.bar`
+    )
     dtypes: tuple[str, ...] = ()  # of the background's columns, or of its array
 
     def __call__(self, rows: Data) -> FloatArray:
         """(n, k) predictions of the chosen outputs."""
         at_most = max(1, BATCH_BYTES // (8 * rows.shape[1]))
         if len(rows) > at_most:
-            return np.concatenate([self(part_of(rows, part)) for part in batches(len(rows), at_most)])
+            return np.concatenate(
+                [self(part_of(rows, part)) for part in batches(len(rows), at_most)]
+            )
         try:
             raw = _answer(self.predict, rows)
         except Exception as error:
             self._note_dtypes(error, rows)
             raise
         if raw.shape[1] != self.n_raw:
-            said = f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before"
-            raise ValueError(f"{said}. A model must return the same number of outputs for every row.")
+            said = (
+                f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before"
+            )
+            raise ValueError(
+                f"{said}. A model must return the same number of outputs for every row."
+            )
         picked = raw[:, list(self.chosen)]
         return log_odds(picked) if self.link == "logit" else picked
 
     def _note_dtypes(self, error: Exception, rows: Data) -> None:
         """Add to `error` the dtypes of `rows` where the background's are others."""
         pairs = zip(_dtypes(rows), self.dtypes, strict=False)
-        wider = {f"{own} where the background has {held}": None for own, held in pairs if own != held}
+        wider = {
+            f"{own} where the background has {held}": None for own, held in pairs if own != held
+        }
         if wider:
             said = f"The model was given {', '.join(wider)}, as numbers of `X` are not rounded."
             advice = "pass rows in these, by `X.astype(…)`"
@@ -67,7 +79,8 @@ class Model:
 
     @cached_property
     def on_one_thread(self) -> Self | None:
-        """The same, told to take one thread; None for a model that cannot be told, which all but LightGBM's are."""
+        """The same, told to take one thread; None for a model that cannot be told, which all but
+        LightGBM's are."""
         if self.custom or library_of(self.original) != "lightgbm":
             return None
         return replace(self, predict=partial(self.predict, num_threads=1))
@@ -83,14 +96,19 @@ class Model:
 
 
 def as_model(
-    model: UserModel, background: Table, predict: Predict | None = None, outputs: Outputs = None, link: str = "identity"
+    model: UserModel,
+    background: Table,
+    predict: Predict | None = None,
+    outputs: Outputs = None,
+    link: str = "identity",
 ) -> Model:
     """Wrap `model`, looking at what it returns for the first background rows.
 
-    Classifiers are called through ``predict_proba`` (of two classes the second is explained), or through
-    ``decision_function`` if they know no probabilities; other estimators through ``predict``, torch modules and
-    functions directly; `predict` overrides all of these. `outputs` picks outputs by position or name: one of them, or
-    a list, which keeps the axis k. ``link="logit"`` turns probabilities into log-odds, see `log_odds`.
+    Classifiers are called through ``predict_proba`` (of two classes the second is explained), or
+    through ``decision_function`` if they know no probabilities; other estimators through
+    ``predict``, torch modules and functions directly; `predict` overrides all of these. `outputs`
+    picks outputs by position or name: one of them, or a list, which keeps the axis k.
+    ``link="logit"`` turns probabilities into log-odds, see `log_odds`.
     """
     if isinstance(model, Model):
         return model
@@ -99,16 +117,24 @@ def as_model(
     expected = _expected_columns(model, predict is not None)
     width = len(background.names)
     if expected not in (None, width):
-        raise ValueError(f"The background has {width} columns but the model expects {expected}. {IN_ORDER}")
+        raise ValueError(
+            f"The background has {width} columns but the model expects {expected}. {IN_ORDER}"
+        )
     first = background.take(slice(0, LOOKED_AT))
     raw = _answer(function, first)
-    n_raw, classes = raw.shape[1], space == "probability" and bool(np.allclose(raw.sum(axis=1), 1, atol=1e-3))
+    n_raw = raw.shape[1]
+    classes = space == "probability" and bool(np.allclose(raw.sum(axis=1), 1, atol=1e-3))
     numbered = tuple(f"output {o}" for o in range(n_raw)) if n_raw > 1 else ("output",)
-    alone = space == "probability" and n_raw > 1 and not classes  # several labels, each true or not by itself
+    # Several labels, each true or not by itself.
+    alone = space == "probability" and n_raw > 1 and not classes
     names = own_names if len(own_names) == n_raw and not alone else numbered
-    chosen, has_axis = _choose(outputs, names, (1,) if classes and n_raw == 2 else tuple(range(n_raw)))
-    picked, scale = tuple(names[o] for o in chosen), "margin" if link == "logit" else space
-    own, dtypes = predict is not None, _dtypes(background.data)
+    chosen, has_axis = _choose(
+        outputs, names, (1,) if classes and n_raw == 2 else tuple(range(n_raw))
+    )
+    picked = tuple(names[o] for o in chosen)
+    scale = "margin" if link == "logit" else space
+    own = predict is not None
+    dtypes = _dtypes(background.data)
     made = Model(function, model, picked, scale, n_raw, chosen, has_axis, own, link, dtypes=dtypes)
     made(first)
     return made
@@ -116,11 +142,13 @@ def as_model(
 
 def _expected_columns(model: UserModel, custom: bool) -> int | None:
     """Return how many columns a model was fitted on; None where it does not say."""
-    told: int | None = traits(model)["n_features_in_"] or None  # CatBoost says 0 of a model from a file
+    # CatBoost says 0 of a model from a file.
+    told: int | None = traits(model)["n_features_in_"] or None
     if told or custom or library_of(model) not in ("lightgbm", "xgboost", "catboost"):
         return told
     names = trained_columns(model)
-    if names is None and hasattr(model, "num_features"):  # a booster of XGBoost takes fewer columns without a word
+    # A booster of XGBoost takes fewer columns without a word.
+    if names is None and hasattr(model, "num_features"):
         return int(model.num_features())
     return None if names is None else len(names)
 
@@ -139,10 +167,16 @@ def trained_columns(model: object) -> list[str] | None:
 
 
 def log_odds(p: FloatArray) -> FloatArray:
-    """log(p / (1 − p)) with p kept within 1e-12 of 0 and 1; of several classes, each against the rest."""
+    """log(p / (1 − p)) with p kept within 1e-12 of 0 and 1; of several classes, each against the
+    rest."""
     if ((p < 0) | (p > 1)).any():
-        said = f"`link='logit'` needs probabilities between 0 and 1, but the model returned {p.min():g}..{p.max():g}."
-        raise ValueError(f"{said} Leave `link` out, or pass `predict=` a function that returns probabilities.")
+        said = (
+            "`link='logit'` needs probabilities between 0 and 1, but the model returned"
+            f" {p.min():g}..{p.max():g}."
+        )
+        raise ValueError(
+            f"{said} Leave `link` out, or pass `predict=` a function that returns probabilities."
+        )
     inside = np.clip(p, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
     return np.asarray(np.log(inside) - np.log1p(-inside))
 
@@ -154,12 +188,24 @@ def _answer(predict: Predict, rows: Data) -> FloatArray:
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in LIBRARIES:
             raise
-        # Each library has kinds of errors of its own, and some tell the names of their functions after the first line.
-        (said, *_) = str(error).strip().splitlines() or [type(error).__name__]
+        # Each library has kinds of errors of its own, and some tell the names of their functions
+        # after the first line.
+        said, *_ = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(f"The model cannot predict these rows: {said}") from error
-    if isinstance(answer, list) and answer and isinstance(answer[0], np.ndarray) and answer[0].ndim == 2:
-        said = f"The model returned a list of {len(answer)} tables, one for each of several targets. Pass `predict=`"
-        raise ValueError(f"{said} a function that returns one table (n, k), for example the second column of each.")
+    if (
+        isinstance(answer, list)
+        and answer
+        and isinstance(answer[0], np.ndarray)
+        and answer[0].ndim == 2
+    ):
+        said = (
+            f"The model returned a list of {len(answer)} tables, one for each of several targets."
+            " Pass `predict=`"
+        )
+        raise ValueError(
+            f"{said} a function that returns one table (n, k), for example the second column of"
+            " each."
+        )
     return with_axis(as_outputs(answer, len(rows), "The model"))
 
 
@@ -168,14 +214,18 @@ def _dtypes(rows: Data) -> tuple[str, ...]:
     return (str(rows.dtype),) if isinstance(rows, np.ndarray) else tuple(map(str, rows.dtypes))
 
 
-def _choose(outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+def _choose(
+    outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]
+) -> tuple[tuple[int, ...], bool]:
     """Positions of the outputs to explain, and whether results carry the axis k."""
     if outputs is None:
         return default, len(default) > 1
     if isinstance(outputs, (int, np.integer, str)):
         return (output_position(outputs, names),), False
     if not isinstance(outputs, (Sequence, np.ndarray)):
-        raise TypeError(f"`outputs` must be a position, a name, or a list of them; got {outputs!r}.")
+        raise TypeError(
+            f"`outputs` must be a position, a name, or a list of them; got {outputs!r}."
+        )
     if not (chosen := tuple(output_position(o, names) for o in outputs)):
         raise ValueError("`outputs` is an empty list; name at least one output, or leave it out.")
     if twice := [names[o] for o in chosen if chosen.count(o) > 1]:

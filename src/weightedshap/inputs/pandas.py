@@ -31,8 +31,16 @@ LONG_TEXT = 2**12  # characters that are better not copied
 
 TIMES = {  # what pandas calls them → in our words, and how they are turned into numbers
     "period": ("periods", "their year", "{}.map(lambda period: period.year)"),
-    "date": ("dates", "days", "(pandas.to_datetime({}, utc=True) - pandas.Timestamp('2000-01-01', tz='UTC')).dt.days"),
-    "time": ("durations or times of day", "seconds", "pandas.to_timedelta({}.astype(str)).dt.total_seconds()"),
+    "date": (
+        "dates",
+        "days",
+        "(pandas.to_datetime({}, utc=True) - pandas.Timestamp('2000-01-01', tz='UTC')).dt.days",
+    ),
+    "time": (
+        "durations or times of day",
+        "seconds",
+        "pandas.to_timedelta({}.astype(str)).dt.total_seconds()",
+    ),
 }
 
 
@@ -63,10 +71,20 @@ def _widened(parts: Sequence[pd.DataFrame]) -> Sequence[pd.DataFrame]:
 
 
 def _equal(one: pd.DataFrame, other: pd.DataFrame) -> bool:
-    if one.index.names != other.index.names or list(one.dtypes) != list(other.dtypes) or not one.equals(other):
+    if (
+        one.index.names != other.index.names
+        or list(one.dtypes) != list(other.dtypes)
+        or not one.equals(other)
+    ):
         return False
-    floats = [c for c, dtype in enumerate(one.dtypes) if isinstance(dtype, np.dtype) and dtype.kind in "fc"]
-    return all(one.iloc[:, c].to_numpy().tobytes() == other.iloc[:, c].to_numpy().tobytes() for c in floats)
+    floats = [
+        c
+        for c, dtype in enumerate(one.dtypes)
+        if isinstance(dtype, np.dtype) and dtype.kind in "fc"
+    ]
+    return all(
+        one.iloc[:, c].to_numpy().tobytes() == other.iloc[:, c].to_numpy().tobytes() for c in floats
+    )
 
 
 def _like(rows: pd.DataFrame, reference: pd.DataFrame, who: str, typed: bool) -> pd.DataFrame:
@@ -106,15 +124,20 @@ def _mixed(
     rows: pd.DataFrame, which: Positions, known: BoolArray, hidden: pd.DataFrame, whose: Positions
 ) -> pd.DataFrame:
     pool = pd.concat(_widened([rows, hidden]), ignore_index=True)
-    taken = {c: _taken(pool.iloc[:, c], pick) for c, pick in enumerate(picks(len(rows), which, known, whose))}
+    taken = {
+        c: _taken(pool.iloc[:, c], pick)
+        for c, pick in enumerate(picks(len(rows), which, known, whose))
+    }
     mixed = pd.DataFrame(taken, copy=False)
     mixed.columns = hidden.columns
     return mixed
 
 
 def _taken(column: pd.Series[Any], pick: IntArray) -> object:
-    """Some values in the column's own dtype; pandas would take objects that are text for a dtype of text."""
-    # Arrow copies a text each time it is taken, which a long one would fill the memory with. Python refers to it.
+    """Some values in the column's own dtype; pandas would take objects that are text for a dtype of
+    text."""
+    # Arrow copies a text each time it is taken, which a long one would fill the memory with. Python
+    # refers to it.
     dtype: Any = column.dtype
     if isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow" and _is_long(column):
         column = column.astype(pd.StringDtype("python", na_value=dtype.na_value))
@@ -145,8 +168,10 @@ def _plain(column: pd.Series[Any], who: str) -> Column:
 
 def _refusal(column: pd.Series[Any], held: str, who: str) -> str:
     """Why a column is refused, and what to do with it."""
-    name, own = str(column.name), column.dtype
-    start, turn = f"Column {name!r} of `{who}` holds", "Turn it into numbers (pandas.to_numeric)"
+    name = str(column.name)
+    own = column.dtype
+    start = f"Column {name!r} of `{who}` holds"
+    turn = "Turn it into numbers (pandas.to_numeric)"
     for family, (what, unit, formula) in TIMES.items():
         if held.startswith(family):
             example = f"{unit}: {formula.format(f'frame[{name!r}]')}"
@@ -154,7 +179,10 @@ def _refusal(column: pd.Series[Any], held: str, who: str) -> str:
     if held.startswith("mixed"):
         seen = sorted({type(value).__name__ for value in column[column.notna()]})
         return f"{start} mixed types ({', '.join(seen)}). {turn} or text (.map(str))."
-    said = f"{start} {held if types.is_object_dtype(own) else own} values, neither numbers nor categories."
+    said = (
+        f"{start} {held if types.is_object_dtype(own) else own} values, neither numbers nor"
+        " categories."
+    )
     return f"{said} {turn}, text (.map(str)) or a category (.astype('category'))."
 
 
@@ -187,7 +215,8 @@ def _common(own: Any, held: Any) -> Any:
 
 def _beside(numbers: FloatArray, own: object, held: Any, typed: bool) -> Any:
     """Return the dtype for `numbers` of rows that came as `own`, beside a background of `held`."""
-    of_row, of_background = _numpy_of(own), _numpy_of(held)
+    of_row = _numpy_of(own)
+    of_background = _numpy_of(held)
     if of_background is None:  # decimals
         return np.dtype(np.float64)
 
@@ -211,7 +240,8 @@ def _fits(numbers: FloatArray, dtype: Any) -> bool:
 
 
 def _in_dtype(values: Column, reference: pd.Series[Any], who: str, own: object, typed: bool) -> Any:
-    """Return a plain column of rows, which came as `own`, in a dtype that holds the reference's, too."""
+    """Return a plain column of rows, which came as `own`, in a dtype that holds the reference's,
+    too."""
     other = _in_categories(values, reference, who)
     if other is not None:
         return other
@@ -220,7 +250,8 @@ def _in_dtype(values: Column, reference: pd.Series[Any], who: str, own: object, 
 
 
 def _rounded(values: Column, reference: pd.Series[Any], who: str) -> pd.Series[Any]:
-    """Return a plain column that is made up in the reference's dtype, or as floats, see `in_dtype`."""
+    """Return a plain column that is made up in the reference's dtype, or as floats, see
+    `in_dtype`."""
     other = _in_categories(values, reference, who)
     if other is not None:
         return other
@@ -236,12 +267,20 @@ def _rounded(values: Column, reference: pd.Series[Any], who: str) -> pd.Series[A
 
 
 def _in_categories(values: Column, reference: pd.Series[Any], who: str) -> pd.Series[Any] | None:
-    """Return a plain column as the reference's categories, text or objects; None if it has numbers."""
-    dtype, name = reference.dtype, repr(str(reference.name))
+    """Return a plain column as the reference's categories, text or objects; None if it has
+    numbers."""
+    dtype = reference.dtype
+    name = repr(str(reference.name))
     if isinstance(dtype, pd.CategoricalDtype):
         codes = dtype.categories.get_indexer(pd.Index(values, dtype=object))
         if len(lost := values[(codes < 0) & ~np.asarray(pd.isna(values))]):
-            raise unseen(lost[0], name, dtype.categories, who, "Set it to missing, or add it to the categories")
+            raise unseen(
+                lost[0],
+                name,
+                dtype.categories,
+                who,
+                "Set it to missing, or add it to the categories",
+            )
         return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype))
     # booleans with holes
     if types.is_object_dtype(dtype) and types.infer_dtype(reference) == "boolean":

@@ -30,7 +30,11 @@ FLOATS = ("Float16", "Float32", "Float64")  # not all versions have the first
 OWN = {np.dtype(n.lower()): d for n, d in offered(polars, *INTEGERS, *FLOATS).items()}
 OWN[np.dtype(np.bool_)] = polars.Boolean
 NUMPY = {own: plain for plain, own in OWN.items()}  # decimals and 128 bits have none
-ADVICE = {"Duration": "dt.total_seconds()", "Time": "cast(polars.Int64) / 1e9"}  # into numbers; dates by `epoch`
+# Into numbers; dates by `epoch`.
+ADVICE = {
+    "Duration": "dt.total_seconds()",
+    "Time": "cast(polars.Int64) / 1e9",
+}
 
 
 def _like(rows: Data, reference: Data, who: str, typed: bool) -> Data:
@@ -90,7 +94,8 @@ def _mixed(rows: Data, which: Positions, known: BoolArray, hidden: Data, whose: 
 
 def _plain(column: Series, who: str) -> Column:
     """A column in the plain form; an error if it is neither numbers nor categories."""
-    dtype, family = column.dtype, str(column.dtype).partition("(")[0]
+    dtype = column.dtype
+    family = str(column.dtype).partition("(")[0]
     if _is_numbers(dtype):
         floats = _floats(column)
         if dtype.is_integer():
@@ -102,12 +107,19 @@ def _plain(column: Series, who: str) -> Column:
     if dtype.is_temporal():
         advice = ADVICE.get(family, "dt.epoch('d')")
         formula = f"polars.col({column.name!r}).{advice}"
-        raise TypeError(f"{start}, which are dates or times. Turn them into numbers first, for example {formula}.")
-    raise TypeError(f"{start}, which are neither numbers nor categories. Cast the column to Float64, String or Enum.")
+        raise TypeError(
+            f"{start}, which are dates or times. Turn them into numbers first, for example"
+            f" {formula}."
+        )
+    raise TypeError(
+        f"{start}, which are neither numbers nor categories. Cast the column to Float64, String or"
+        " Enum."
+    )
 
 
 def _in_dtype(values: Column, reference: Series, who: str, own: Dtype | None) -> Series:
-    """Return a plain column of rows, which came as `own`, in a dtype that holds the reference's, too."""
+    """Return a plain column of rows, which came as `own`, in a dtype that holds the reference's,
+    too."""
     dtype = reference.dtype
     if not _is_numbers(dtype):
         return _in_categories(values, reference, who)
@@ -123,7 +135,8 @@ def _in_dtype(values: Column, reference: Series, who: str, own: Dtype | None) ->
 
 
 def _rounded(values: Column, reference: Series, who: str) -> Series:
-    """Return a plain column that is made up in the reference's dtype, or as floats, see `in_dtype`."""
+    """Return a plain column that is made up in the reference's dtype, or as floats, see
+    `in_dtype`."""
     dtype = reference.dtype
     if not _is_numbers(dtype):
         return _in_categories(values, reference, who)
@@ -151,7 +164,8 @@ def _with_holes(numbers: FloatArray, reference: Series) -> Series:
 
 def _in_categories(values: Column, reference: Series, who: str) -> Series:
     """Return a plain column as the reference's text or categories."""
-    dtype, name = reference.dtype, repr(reference.name)
+    dtype = reference.dtype
+    name = repr(reference.name)
     text = polars.Series(as_text(values, name, who).tolist(), dtype=polars.String)
     cast = text.cast(dtype, strict=False)
     if len(lost := text.filter(cast.is_null() & text.is_not_null())):

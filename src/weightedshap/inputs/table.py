@@ -8,7 +8,16 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import LARGEST, BoolArray, FloatArray, IntArray, Positions, offered, stored_array, unmasked
+from weightedshap.checks import (
+    LARGEST,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Positions,
+    offered,
+    stored_array,
+    unmasked,
+)
 from weightedshap.inputs.columns import (
     ARRAYS,
     IN_ORDER,
@@ -35,23 +44,36 @@ class Table:
     players: tuple[IntArray, ...]  # for each of the d players, the positions of its columns
     player_names: tuple[str, ...]  # their d names
     weights: FloatArray  # (n,) non-negative, summing to one
-    notes: tuple[str, ...] = ()  # sentences about the players that the reader of a result should know
-    trained: tuple[str, ...] = ()  # names of an array's columns in the model's training, where it knows them
+    notes: tuple[
+        str, ...
+    ] = ()  # sentences about the players that the reader of a result should know
+    trained: tuple[
+        str, ...
+    ] = ()  # names of an array's columns in the model's training, where it knows them
 
     @classmethod
     def restored(cls, content: Mapping[str, Any]) -> Self:
-        """The table that a file holds, field by field; a ValueError where they do not fit together."""
+        """The table that a file holds, field by field; a ValueError where they do not fit
+        together."""
         table = cls(**content)
         n, c = table.data.shape
-        named, own = (table.names, table.player_names, table.notes, table.trained), table.kind.names(table.data)
-        text = all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in named)
+        named = (table.names, table.player_names, table.notes, table.trained)
+        own = table.kind.names(table.data)
+        text = all(
+            isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+            for names in named
+        )
         if not text or len(set(table.names)) != c or own not in (None, table.names):
             raise ValueError("names of the background's columns are not those of its rows.")
         columns = np.concatenate(table.players)
         partition = columns.dtype.kind == "i" and sorted(columns.tolist()) == list(range(c))
         if not partition or len(table.player_names) != table.d:
             raise ValueError("players of the background are not made of its columns.")
-        if n == 0 or (stored_array("weights", table.weights, (n,)) < 0).any() or abs(table.weights.sum() - 1) > 1e-9:
+        if (
+            n == 0
+            or (stored_array("weights", table.weights, (n,)) < 0).any()
+            or abs(table.weights.sum() - 1) > 1e-9
+        ):
             raise ValueError("weights of the background are negative, or do not sum to one.")
         _ = table._categories
         return table
@@ -92,24 +114,29 @@ class Table:
         """The table of some of its rows."""
         weights = self.weights[rows]
         if weights.sum() <= 0:
-            raise ValueError("The rows taken from the background have no weight. Pass more rows with positive weight.")
+            raise ValueError(
+                "The rows taken from the background have no weight. Pass more rows with positive"
+                " weight."
+            )
         return replace(self, data=self.take(rows), weights=weights / weights.sum())
 
     def align(self, X: Data, who: str = "X") -> Data:
         """Return `X` with this table's columns in this table's order and type.
 
-        Named columns are matched by name if the background has names too, or the model has the same;
-        others by position. No number is rounded: a column is in the wider of its own dtype and the
-        background's. Rows that come in another form (a list or an array for a frame, a dictionary,
-        another library's frame) may have lost the dtypes of their columns on the way: these take the
-        background's integers and booleans where those hold them.
+        Named columns are matched by name if the background has names too, or the model has the
+        same; others by position. No number is rounded: a column is in the wider of its own dtype
+        and the background's. Rows that come in another form (a list or an array for a frame, a
+        dictionary, another library's frame) may have lost the dtypes of their columns on the way:
+        these take the background's integers and booleans where those hold them.
         """
-        in_frame, rows = self.kind is not ARRAYS, as_rows(X)
+        in_frame = self.kind is not ARRAYS
+        rows = as_rows(X)
         if in_frame and isinstance(rows, np.ndarray) and rows.dtype.kind in "OUS":
             rows = pd.DataFrame(rows).infer_objects()
             rows.columns = self.names if rows.shape[1] == len(self.names) else rows.columns
         kind = kind_of(rows)
-        names, wanted = kind.names(rows), self.names if in_frame else self.trained
+        names = kind.names(rows)
+        wanted = self.names if in_frame else self.trained
         if names and (in_frame or sorted(names) == sorted(wanted)):
             rows = rows if names == wanted else kind.select(rows, _positions(names, wanted, who))
         elif rows.shape[1] != len(self.names):
@@ -126,23 +153,30 @@ class Table:
         dtypes = [kind.dtype(rows, c) for c in positions]
         return self.kind.convert(columns, dtypes, self.data, who)
 
-    def mix_each(self, rows: Data, which: Positions, known: BoolArray, hidden: Data, whose: Positions) -> Data:
-        """Return ``rows[which]`` where columns (…, c) are known, else ``hidden[whose]``; all broadcast.
+    def mix_each(
+        self, rows: Data, which: Positions, known: BoolArray, hidden: Data, whose: Positions
+    ) -> Data:
+        """Return ``rows[which]`` where columns (…, c) are known, else ``hidden[whose]``; all
+        broadcast.
 
-        Cells stay exactly what they are: where dtypes differ, the mixture is in one that holds both.
+        Cells stay exactly what they are: where dtypes differ, the mixture is in one that holds
+        both.
         """
         return self.kind.mix(rows, which, known, hidden, whose)
 
     def typical(self) -> Data:
         """One row of weighted means (numbers) and most frequent values (all else)."""
         is_boolean = [self.kind.is_boolean(self.data, c) for c in range(len(self.names))]
-        cells = [_typical(self.column(c), self.weights, counted) for c, counted in enumerate(is_boolean)]
+        cells = [
+            _typical(self.column(c), self.weights, counted) for c, counted in enumerate(is_boolean)
+        ]
         return self.kind.build(cells, self.data, "background")
 
     def unseen(self, rows: Data) -> tuple[str, ...]:
         """A sentence for each column whose categories in `rows` the background never saw."""
         return tuple(
-            f"Column {self.names[c]!r} holds categories that the background never saw: {listed(found)}."
+            f"Column {self.names[c]!r} holds categories that the background never saw:"
+            f" {listed(found)}."
             for c, seen in self._categories.items()
             if (found := sorted(_texts(self.kind.column(rows, c, "X")) - seen))
         )
@@ -158,17 +192,25 @@ class Table:
 
 
 def as_table(
-    data: Data, weights: npt.ArrayLike | None = None, groups: Groups | None = None, order: Sequence[str] | None = None
+    data: Data,
+    weights: npt.ArrayLike | None = None,
+    groups: Groups | None = None,
+    order: Sequence[str] | None = None,
 ) -> Table:
-    """Wrap `data` as the background table; `groups` are as ``{"address": ["city", "zip"]}``, `order` is of training."""
+    """Wrap `data` as the background table; `groups` are as ``{"address": ["city", "zip"]}``,
+    `order` is of training."""
     if isinstance(data, Table):
         return data
     rows = as_rows(data)
-    if weights is None and type(data).__module__.startswith("shap."):  # of the centres of shap.kmeans
+    # Of the centres of shap.kmeans.
+    if weights is None and type(data).__module__.startswith("shap."):
         weights = offered(data, "weights").get("weights")
     n, width = rows.shape
     if n == 0 or width == 0:
-        raise ValueError(f"The background needs at least one row and one column; got {n} rows and {width} columns.")
+        raise ValueError(
+            f"The background needs at least one row and one column; got {n} rows and {width}"
+            " columns."
+        )
     if isinstance(rows, np.ndarray):
         rows = numeric(rows, "background")
     kind = kind_of(rows)
@@ -177,23 +219,33 @@ def as_table(
     _refuse_repeated(names)
     group = group_of(names, groups)
     alone = [name for name in names if name not in group]
-    notes = (f"Columns in no group are players of their own: {listed(alone)}.",) if groups and alone else ()
+    notes = (
+        (f"Columns in no group are players of their own: {listed(alone)}.",)
+        if groups and alone
+        else ()
+    )
     if order is not None and tuple(order) != names and sorted(order) == sorted(names):
-        rows, names = kind.select(rows, [names.index(name) for name in order]), tuple(order)
+        rows = kind.select(rows, [names.index(name) for name in order])
+        names = tuple(order)
     players = players_of(group.get(name, name) for name in names)
     trained = tuple(order or ()) if given is None else ()
     table = Table(rows, names, *players, _row_weights(weights, n), notes, trained)
     _ = table._categories  # reads every column, so that one of the wrong type is refused here
     for c in set(range(width)) - set(table._categories):
         if (np.abs((column := table.column(c))[np.isfinite(column)]) > LARGEST).any():
-            said = f"Column {names[c]!r} of the background holds numbers beyond {LARGEST:.0e}, whose squares overflow"
+            said = (
+                f"Column {names[c]!r} of the background holds numbers beyond {LARGEST:.0e}, whose"
+                " squares overflow"
+            )
             raise ValueError(f"{said}. Use a larger unit.")
     return table
 
 
 def _refuse_repeated(names: tuple[str, ...]) -> None:
     if twice := repeated(names):
-        raise ValueError(f"Column names must differ; {', '.join(map(repr, twice))} stands more than once.")
+        raise ValueError(
+            f"Column names must differ; {', '.join(map(repr, twice))} stands more than once."
+        )
 
 
 def _positions(given: tuple[str, ...], names: tuple[str, ...], who: str) -> list[int]:
@@ -214,9 +266,12 @@ def _texts(column: Column) -> set[str]:
 
 
 def _typical(values: Column, weights: FloatArray, counted: bool) -> Column:
-    """(1,) the weighted mean, or where counted the value with the most weight, of equals the first in the alphabet."""
-    present, cell = ~np.asarray(pd.isna(values)), None
-    given, weights = values[present], weights[present]
+    """(1,) the weighted mean, or where counted the value with the most weight, of equals the first
+    in the alphabet."""
+    present = ~np.asarray(pd.isna(values))
+    cell = None
+    given = values[present]
+    weights = weights[present]
     if counted or values.dtype == object:
         votes: dict[object, float] = {}
         for value, weight in zip(given.tolist(), weights.tolist(), strict=True):
@@ -231,9 +286,14 @@ def _row_weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
     try:
         array = np.ones(n) if weights is None else np.asarray(unmasked(weights), dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"`background_weights` must be numbers, one for each row ({error}).") from error
+        raise TypeError(
+            f"`background_weights` must be numbers, one for each row ({error})."
+        ) from error
     if array.shape != (n,):
-        raise ValueError(f"`background_weights` must hold one weight for each of {n} rows; got shape {array.shape}.")
+        raise ValueError(
+            f"`background_weights` must hold one weight for each of {n} rows; got shape"
+            f" {array.shape}."
+        )
     if not (np.isfinite(array).all() and (array >= 0).all() and array.sum() > 0):
         raise ValueError("`background_weights` must be finite, not negative, and not all zero.")
     return np.asarray(array / array.sum())

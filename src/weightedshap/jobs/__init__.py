@@ -1,1 +1,2 @@
-"""Long runs over files: read in batches, written in parts, safe against being killed; see `weightedshap.jobs.run`."""
+"""Long runs over files: read in batches, written in parts, safe against being killed; see
+`weightedshap.jobs.run`."""

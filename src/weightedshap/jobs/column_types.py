@@ -19,7 +19,8 @@ WIDENED = (*NUMBERS, types.is_timestamp, types.is_duration, types.is_dictionary)
 
 
 def common_type(name: str, by_file: Mapping[Path, Type], joint: Joint) -> Type:
-    """Return the type that holds a column of all files; a Stop names two files whose types no type holds."""
+    """Return the type that holds a column of all files; a Stop names two files whose types no type
+    holds."""
     common = pa.null()
     source = None
     for file, kind in by_file.items():
@@ -27,7 +28,10 @@ def common_type(name: str, by_file: Mapping[Path, Type], joint: Joint) -> Type:
             continue
         wider = kind if types.is_null(common) else joint(common, kind)
         if wider is None:
-            said = f"Column {name!r} is {common} in {source} and {kind} in {file}; no one type holds both as they are."
+            said = (
+                f"Column {name!r} is {common} in {source} and {kind} in {file}; no one type holds"
+                " both as they are."
+            )
             raise Stop(f"{said} Convert one of the files.", INPUT)
         if wider != common:
             source = file
@@ -41,7 +45,9 @@ def joint_of_keys(one: Type, other: Type) -> Type | None:
         return one
     if any(is_alike(one) and is_alike(other) for is_alike in WIDENED):
         # No integer holds all of the largest ones and those below zero.
-        uneven = pa.uint64() in (one, other) and types.is_signed_integer(one) != types.is_signed_integer(other)
+        uneven = pa.uint64() in (one, other) and types.is_signed_integer(
+            one
+        ) != types.is_signed_integer(other)
         return None if uneven else _promoted(one, other)
     if _holds_text(one) and _holds_text(other):
         return pa.large_string() if pa.large_string() in (one, other) else pa.string()

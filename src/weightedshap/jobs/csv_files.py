@@ -1,6 +1,7 @@
 """CSV files, the background's and those of rows alike: every column as text, record by record.
 
-What the text stands for is decided later, by `weightedshap.text_columns`, where the column and the row can be named.
+What the text stands for is decided later, by `weightedshap.text_columns`, where the column and the
+row can be named.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +13,8 @@ from weightedshap.checks import require
 from weightedshap.jobs.records import MOST_LINES, Records, count_lines, records_of
 from weightedshap.jobs.stops import INPUT, Stop, reading
 
-pa, csv = require("pyarrow", "stream"), require("pyarrow.csv", "stream")
+pa = require("pyarrow", "stream")
+csv = require("pyarrow.csv", "stream")
 
 Batch = Any  # a RecordBatch of Arrow
 
@@ -67,11 +69,18 @@ def names_in(file: Path, rules: CsvRules) -> list[str]:
     for records in records_of(file, HEADER, rules.most_lines):
         if header := records.header():
             return _names(header)
-    raise Stop(f"{file} is empty. A CSV file begins with the names of its columns, even if it holds no rows.", INPUT)
+    raise Stop(
+        f"{file} is empty. A CSV file begins with the names of its columns, even if it holds no"
+        " rows.",
+        INPUT,
+    )
 
 
-def batches_of(file: Path, wanted: list[str], bad: OnBad | None, rules: CsvRules) -> Iterator[Batch]:
-    """Yield the rows, with the columns that are wanted; a record that is no row goes to `bad`, or is a Stop.
+def batches_of(
+    file: Path, wanted: list[str], bad: OnBad | None, rules: CsvRules
+) -> Iterator[Batch]:
+    """Yield the rows, with the columns that are wanted; a record that is no row goes to `bad`, or
+    is a Stop.
 
     A field with nothing in it is missing, and one with nothing in its quotes is an empty text.
     """
@@ -94,7 +103,9 @@ def batches_of(file: Path, wanted: list[str], bad: OnBad | None, rules: CsvRules
         # The first record of all names the columns.
         if names is None and not records.header():
             continue
-        read = csv.ReadOptions(use_threads=False, block_size=len(records.content) + 1, column_names=names)
+        read = csv.ReadOptions(
+            use_threads=False, block_size=len(records.content) + 1, column_names=names
+        )
         with reading(file, f", in the records from line {records.line} on,"):
             table = csv.read_csv(pa.BufferReader(records.content), read, parse, convert)
         if names is None:
@@ -114,7 +125,11 @@ def _hand_over(records: Records, invalid: list[Any], bad: OnBad | None) -> None:
     """Tell of records that are no rows, or refuse the first."""
     lines = records.starts()
     for row in invalid:
-        record = BadRecord(records.file, lines[row.number - 1], row.text, row.expected_columns, row.actual_columns)
+        record = BadRecord(
+            records.file, lines[row.number - 1], row.text, row.expected_columns, row.actual_columns
+        )
         if bad is None:
-            raise Stop(f"{record}. `explain --on-error skip` leaves such records of --rows out.", INPUT)
+            raise Stop(
+                f"{record}. `explain --on-error skip` leaves such records of --rows out.", INPUT
+            )
         bad(record)

@@ -45,7 +45,8 @@ def sync(path: Path) -> None:
 
 
 def write_lines(path: Path, lines: list[dict[str, Any]]) -> bool:
-    """Write one JSON object per line, or remove the file if there is none; return whether it is there."""
+    """Write one JSON object per line, or remove the file if there is none; return whether it is
+    there."""
     if not lines:
         with writing(path):
             path.unlink(missing_ok=True)

@@ -1,11 +1,14 @@
-"""The folder of a run: finished parts, a manifest that says what they are parts of, checksums, and a lock.
+"""The folder of a run: finished parts, a manifest that says what they are parts of, checksums, and
+a lock.
 
-A part is written under a hidden name, brought to the disk, and renamed: it is there whole or not at all. Its footer
-holds the fingerprint of the run, a hash of the rows it was made of, and its sums; so nothing has to be kept in step.
+A part is written under a hidden name, brought to the disk, and renamed: it is there whole or not at
+all. Its footer holds the fingerprint of the run, a hash of the rows it was made of, and its sums;
+so nothing has to be kept in step.
 
 The checksums of a part and of the files beside it are in a file of their own, which is on the disk
-before the part gets its name. A crash in between leaves checksums without a part, which is made as if
-nothing had been there. So a part is never without its checksums, and where they differ it was changed.
+before the part gets its name. A crash in between leaves checksums without a part, which is made as
+if nothing had been there. So a part is never without its checksums, and where they differ it was
+changed.
 """
 
 import json
@@ -33,14 +36,20 @@ from weightedshap.jobs.stops import BUSY, DAMAGED, INPUT, MISMATCH, Stop, readin
 from weightedshap.model_files import hash_of
 from weightedshap.sums import Sums
 
-pa, pq = require("pyarrow", "stream"), require("pyarrow.parquet", "stream")
+pa = require("pyarrow", "stream")
+pq = require("pyarrow.parquet", "stream")
 
-MANIFEST, SUMMARY, EXPLAINER, SAMPLES, SKIPPED = "manifest.json", "summary.json", "explainer", "samples", "skipped"
+MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
+EXPLAINER = "explainer"
+SAMPLES = "samples"
+SKIPPED = "skipped"
 CHECKSUMS = "checksums"
 LINES = f"{SKIPPED}/lines.jsonl"  # lines of the input that are no rows; no part's
 NEW = ".explainer"  # an explainer that was not yet written down in the manifest
 OWN = b"weightedshap"  # the key in the footer of a part
-FORMAT, VERSION = "weightedshap run", 2
+FORMAT = "weightedshap run"
+VERSION = 2
 # The fields of a manifest.
 FIELDS = ("run", "rows", "columns", "shared", "part_rows", "sample_every", "explainer")
 Manifest = dict[str, Any]
@@ -119,8 +128,11 @@ def _sweep(folder: Path) -> None:
             unfinished.unlink()
 
 
-def write_part(folder: Path, part: Part, run: str, table: Any, facts: Sums, beside: list[str]) -> None:
-    """Write a part of the run with the fingerprint `run`, and checksums of it and the files `beside` it."""
+def write_part(
+    folder: Path, part: Part, run: str, table: Any, facts: Sums, beside: list[str]
+) -> None:
+    """Write a part of the run with the fingerprint `run`, and checksums of it and the files
+    `beside` it."""
     origin = {"run": run, "digest": part.digest}
     footer = {**origin, "file": part.file, "first": part.first, "facts": facts}
     name = f"{part.name}.parquet"
@@ -211,7 +223,8 @@ def told_by(path: Path) -> dict[str, Any]:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """What was begun in a folder; None if nothing was; `Damaged` if the folder can no longer tell."""
+    """What was begun in a folder; None if nothing was; `Damaged` if the folder can no longer
+    tell."""
     path = folder / MANIFEST
     if not path.exists():
         tables = sorted(folder.glob("*.parquet"))
@@ -281,10 +294,14 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
 
 
 def check_same(folder: Path, then: Manifest, now: Mapping[str, Any]) -> None:
-    """Whether a run that is to be resumed is the one that was begun; else every difference is named."""
-    before, after = _flat(then["run"]), _flat(now)
+    """Whether a run that is to be resumed is the one that was begun; else every difference is
+    named."""
+    before = _flat(then["run"])
+    after = _flat(now)
     if differing := [name for name in {**before, **after} if before.get(name) != after.get(name)]:
-        lines = [f"  {name}: {before.get(name)!r} then, {after.get(name)!r} now" for name in differing]
+        lines = [
+            f"  {name}: {before.get(name)!r} then, {after.get(name)!r} now" for name in differing
+        ]
         said = f"{folder} holds a run that differs from this one, so it cannot be resumed:"
         raise Stop("\n".join([said, *lines, "Give the same again, or another --out."]), MISMATCH)
 
@@ -292,5 +309,7 @@ def check_same(folder: Path, then: Manifest, now: Mapping[str, Any]) -> None:
 def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in content.items():
-        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        found |= (
+            _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        )
     return found

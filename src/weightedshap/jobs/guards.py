@@ -51,7 +51,8 @@ def _number(stream: TextIO | None) -> int | None:
 
 @contextmanager
 def no_exit() -> Iterator[None]:
-    """A call of `os._exit` raises SystemExit: else the program would end at once, perhaps with code 0.
+    """A call of `os._exit` raises SystemExit: else the program would end at once, perhaps with code
+    0.
 
     Processes forked meanwhile end as they like. Other threads, which nobody may wait for, end the
     program as a failure.

@@ -1,4 +1,5 @@
-"""Tables in CSV and Parquet files, batch by batch: one file, a folder of them, or Hive partitions (``year=2026/…``)."""
+"""Tables in CSV and Parquet files, batch by batch: one file, a folder of them, or Hive partitions
+(``year=2026/…``)."""
 
 import hashlib
 import json
@@ -22,7 +23,9 @@ from weightedshap.jobs.csv_files import BY_DEFAULT, CsvRules, OnBad, is_csv
 from weightedshap.jobs.stops import INPUT, Stop, reading
 from weightedshap.text_columns import UnreadableCell, typed
 
-pa, pc, pq = require("pyarrow", "stream"), require("pyarrow.compute", "stream"), require("pyarrow.parquet", "stream")
+pa = require("pyarrow", "stream")
+pc = require("pyarrow.compute", "stream")
+pq = require("pyarrow.parquet", "stream")
 
 Batch = Any  # a RecordBatch of Arrow
 Schema = Any  # its schema
@@ -43,11 +46,12 @@ class Rows:
     batch: Batch
 
     def digest(self) -> str:
-        """Return a hash of names, types and values: whether a finished part was made of these rows."""
+        """Return a hash of names, types and values: whether a finished part was made of these
+        rows."""
         types = [(field.name, str(field.type), field.nullable) for field in self.batch.schema]
         found = hashlib.blake2b(json.dumps(types).encode(), digest_size=16)
-        # Values in place of dictionaries, whose order depends on how the rows were cut. Those inside of lists stay, and
-        # the stream, unlike a batch alone, holds them.
+        # Values in place of dictionaries, whose order depends on how the rows were cut. Those
+        # inside of lists stay, and the stream, unlike a batch alone, holds them.
         columns = [
             column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             for column in self.batch.columns
@@ -86,9 +90,15 @@ class Source:
         if not root.exists():
             raise Stop(f"{root} is not there.", INPUT)
         found = sorted(root.rglob("*")) if root.is_dir() else [root]
-        files = [file for file in found if _may_hold_rows(file) and not _is_hidden(file.relative_to(root))]
+        files = [
+            file
+            for file in found
+            if _may_hold_rows(file) and not _is_hidden(file.relative_to(root))
+        ]
         if not files:
-            raise Stop(f"{root} holds no file of rows: none ends with {', '.join(SUFFIXES)}.", INPUT)
+            raise Stop(
+                f"{root} holds no file of rows: none ends with {', '.join(SUFFIXES)}.", INPUT
+            )
         wanted = None if columns is None else tuple(dict.fromkeys((*keys, *columns)))
         return cls(root, tuple(files), wanted, tuple(keys), rules)
 
@@ -98,24 +108,28 @@ class Source:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the first file, partitions included; not those in which pandas keeps an index."""
+        """The columns of the first file, partitions included; not those in which pandas keeps an
+        index."""
         schema = self._schemas[self.files[0]]
         index = (schema.pandas_metadata or {}).get("index_columns", [])
         return tuple(dict.fromkeys(name for name in schema.names if name not in index))
 
     def schema(self) -> Schema:
-        """The schema of the batches: keys have one type in all files, other columns that of the first."""
+        """The schema of the batches: keys have one type in all files, other columns that of the
+        first."""
         return self._schema_of(self.files[0])
 
     def batches(self, size: int, bad: OnBad | None = None) -> Iterator[Rows]:
-        """All rows, `size` at a time within each file; where there are none at all, one batch without rows.
+        """All rows, `size` at a time within each file; where there are none at all, one batch
+        without rows.
 
         A file that changes meanwhile is an error.
         """
         schema = self.schema()
         is_empty = True
         for file in self.files:
-            before, first = _state(file), 0
+            before = _state(file)
+            first = 0
             for batch in _cut(self._read(file, bad), size):
                 _check_unchanged(file, before)
                 # A slice would be sent to a worker with all that it was cut from.
@@ -131,11 +145,19 @@ class Source:
     def frame(self) -> pd.DataFrame:
         """All rows as a pandas frame; columns of CSV files get the types that their values have."""
         schema = self.schema()
-        tables = {file: pa.Table.from_batches(self._read(file, None), self._schema_of(file)) for file in self.files}
+        tables = {
+            file: pa.Table.from_batches(self._read(file, None), self._schema_of(file))
+            for file in self.files
+        }
         with reading(self.root):
-            by_name = {name: {file: table.column(name) for file, table in tables.items()} for name in schema.names}
+            by_name = {
+                name: {file: table.column(name) for file, table in tables.items()}
+                for name in schema.names
+            }
             columns = [self._joined(name, by_file) for name, by_file in by_name.items()]
-            return pd.DataFrame(pa.table(columns, names=schema.names, metadata=schema.metadata).to_pandas())
+            return pd.DataFrame(
+                pa.table(columns, names=schema.names, metadata=schema.metadata).to_pandas()
+            )
 
     def spread(self, many: int) -> tuple[list[Batch], IntArray]:
         """Some rows, evenly spread over all files, as batches; and their positions."""
@@ -146,14 +168,23 @@ class Source:
         positions = np.unique(np.linspace(0, ends[-1] - 1, many).astype(np.intp))
         each = np.split(positions, np.searchsorted(positions, ends[:-1]))
         starts = [0, *ends[:-1].tolist()]
-        picked = [batch.take(pa.array(rows - start)) for batch, rows, start in zip(batches, each, starts, strict=True)]
+        picked = [
+            batch.take(pa.array(rows - start))
+            for batch, rows, start in zip(batches, each, starts, strict=True)
+        ]
         return [batch for batch in picked if batch.num_rows], positions
 
     @cached_property
     def _partitions(self) -> dict[Path, dict[str, str]]:
         """The columns that the folders of a file name: ``year=2026`` is one."""
-        parts = {file: [part.partition("=") for part in file.relative_to(self.root).parts[:-1]] for file in self.files}
-        return {file: {name: unquote(value) for name, sign, value in own if sign} for file, own in parts.items()}
+        parts = {
+            file: [part.partition("=") for part in file.relative_to(self.root).parts[:-1]]
+            for file in self.files
+        }
+        return {
+            file: {name: unquote(value) for name, sign, value in own if sign}
+            for file, own in parts.items()
+        }
 
     @cached_property
     def _partition_types(self) -> dict[str, Type]:
@@ -169,7 +200,9 @@ class Source:
         for file in self.files:
             with reading(file):
                 if is_csv(file):
-                    own = pa.schema([(name, pa.string()) for name in csv_files.names_in(file, self.rules)])
+                    own = pa.schema(
+                        [(name, pa.string()) for name in csv_files.names_in(file, self.rules)]
+                    )
                 else:
                     own = pq.read_schema(file)
             fixed = self._partitions[file]
@@ -181,7 +214,9 @@ class Source:
     @cached_property
     def _read_names(self) -> Sequence[str]:
         """The columns that are read, which each file has once."""
-        names: Sequence[str] = self._schemas[self.files[0]].names if self.columns is None else self.columns
+        names: Sequence[str] = (
+            self._schemas[self.files[0]].names if self.columns is None else self.columns
+        )
         for file, schema in self._schemas.items():
             _check_columns(file, names, schema.names)
         return names
@@ -189,7 +224,10 @@ class Source:
     @cached_property
     def _key_types(self) -> dict[str, Type]:
         """One type for each key, in which every file can hand it on."""
-        each = {name: {file: schema.field(name).type for file, schema in self._schemas.items()} for name in self.keys}
+        each = {
+            name: {file: schema.field(name).type for file, schema in self._schemas.items()}
+            for name in self.keys
+        }
         return {name: common_type(name, by_file, joint_of_keys) for name, by_file in each.items()}
 
     def _schema_of(self, file: Path) -> Schema:
@@ -210,10 +248,18 @@ class Source:
         else:
             batches = _parquet_batches(file, own)
         for batch in batches:
-            columns = {name: pa.repeat(pa.scalar(value), batch.num_rows) for name, value in fixed.items()}
+            columns = {
+                name: pa.repeat(pa.scalar(value), batch.num_rows) for name, value in fixed.items()
+            }
             columns |= {name: batch.column(name) for name in own}
-            columns |= {name: _without(columns[name], nulls) for name in own if nulls and name not in self.keys}
-            yield pa.record_batch([columns[field.name].cast(field.type) for field in schema], schema=schema)
+            columns |= {
+                name: _without(columns[name], nulls)
+                for name in own
+                if nulls and name not in self.keys
+            }
+            yield pa.record_batch(
+                [columns[field.name].cast(field.type) for field in schema], schema=schema
+            )
 
     def _joined(self, name: str, by_file: Mapping[Path, Column]) -> Column:
         """A column of all files; the text of CSV files as what it holds in all of them."""
@@ -221,8 +267,12 @@ class Source:
         texts = [file for file in by_file if is_csv(file) and name not in self._partitions[file]]
         if texts:
             columns |= _typed(name, {file: by_file[file] for file in texts})
-        kind = common_type(name, {file: column.type for file, column in columns.items()}, joint_of_features)
-        return pa.chunked_array([chunk for column in columns.values() for chunk in column.cast(kind).chunks], kind)
+        kind = common_type(
+            name, {file: column.type for file, column in columns.items()}, joint_of_features
+        )
+        return pa.chunked_array(
+            [chunk for column in columns.values() for chunk in column.cast(kind).chunks], kind
+        )
 
 
 def _may_hold_rows(file: Path) -> bool:
@@ -243,7 +293,11 @@ def _state(file: Path) -> tuple[int, ...]:
 def _check_unchanged(file: Path, before: tuple[int, ...]) -> None:
     if _state(file) != before:
         said = f"{file} changed while it was read, from {before[0]:,} to {_state(file)[0]:,} bytes."
-        raise Stop(f"{said} Finished parts are kept; when it is whole, --resume checks what they were made of.", INPUT)
+        raise Stop(
+            f"{said} Finished parts are kept; when it is whole, --resume checks what they were"
+            " made of.",
+            INPUT,
+        )
 
 
 def _check_columns(file: Path, wanted: Iterable[str], names: Sequence[str]) -> None:
@@ -251,9 +305,14 @@ def _check_columns(file: Path, wanted: Iterable[str], names: Sequence[str]) -> N
     times = Counter(names)
     for name in wanted:
         if times[name] == 0:
-            raise Stop(f"{file} lacks the column {name!r}. It has: {', '.join(map(repr, names))}.", INPUT)
+            raise Stop(
+                f"{file} lacks the column {name!r}. It has: {', '.join(map(repr, names))}.", INPUT
+            )
         if times[name] > 1:
-            raise Stop(f"{file} has {times[name]} columns called {name!r}. Give each a name of its own.", INPUT)
+            raise Stop(
+                f"{file} has {times[name]} columns called {name!r}. Give each a name of its own.",
+                INPUT,
+            )
 
 
 def _parquet_batches(file: Path, wanted: list[str]) -> Iterator[Batch]:
@@ -264,8 +323,12 @@ def _parquet_batches(file: Path, wanted: list[str]) -> Iterator[Batch]:
     with parquet:
         for group in range(parquet.num_row_groups):
             rows = parquet.metadata.row_group(group).num_rows
-            with reading(file, f", row group {group} (rows {first} to {first + rows - 1}, counted from 0),"):
-                yield from parquet.iter_batches(row_groups=[group], columns=wanted, use_threads=False)
+            with reading(
+                file, f", row group {group} (rows {first} to {first + rows - 1}, counted from 0),"
+            ):
+                yield from parquet.iter_batches(
+                    row_groups=[group], columns=wanted, use_threads=False
+                )
             first += rows
 
 
@@ -276,17 +339,25 @@ def _without(column: Column, nulls: Sequence[str]) -> Column:
 
 
 def _typed(name: str, by_file: Mapping[Path, Column]) -> dict[Path, Column]:
-    """A column of text of several files as what it holds in all of them; a Stop names a cell that fits nothing."""
+    """A column of text of several files as what it holds in all of them; a Stop names a cell that
+    fits nothing."""
     files = list(by_file)
     ends = np.cumsum([len(column) for column in by_file.values()]).tolist()
     starts = [0, *ends[:-1]]
-    whole = pa.chunked_array([chunk for column in by_file.values() for chunk in column.chunks], pa.string())
+    whole = pa.chunked_array(
+        [chunk for column in by_file.values() for chunk in column.chunks], pa.string()
+    )
     try:
         found = typed(whole, name)
     except UnreadableCell as error:
         place = int(np.searchsorted(ends, error.position, "right"))
-        raise Stop(f"{files[place]}, row {error.position - starts[place]} (counted from 0): {error}", INPUT) from error
-    return {file: found.slice(start, end - start) for file, start, end in zip(files, starts, ends, strict=True)}
+        raise Stop(
+            f"{files[place]}, row {error.position - starts[place]} (counted from 0): {error}", INPUT
+        ) from error
+    return {
+        file: found.slice(start, end - start)
+        for file, start, end in zip(files, starts, ends, strict=True)
+    }
 
 
 def _cut(batches: Iterable[Batch], size: int) -> Iterator[Batch]:

@@ -1,6 +1,8 @@
-"""Who works on the parts: this process, processes beside it, or a cluster; each as an executor of tasks.
+"""Who works on the parts: this process, processes beside it, or a cluster; each as an executor of
+tasks.
 
-Retries are the engine's: a task writes one part, whole or not at all, and always the same, so it may run twice.
+Retries are the engine's: a task writes one part, whole or not at all, and always the same, so it
+may run twice.
 """
 
 import os
@@ -31,14 +33,17 @@ class Here(Executor):
         return done
 
 
-def pool(engine: str, jobs: int, address: str | None) -> AbstractContextManager[tuple[Executor, int]]:
+def pool(
+    engine: str, jobs: int, address: str | None
+) -> AbstractContextManager[tuple[Executor, int]]:
     """An executor and how many tasks it works on at once."""
     return {"local": _local, "dask": _dask, "ray": _ray, "spark": _spark}[engine](jobs, address)
 
 
 @contextmanager
 def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
-    """This process, or processes of joblib's loky; an interrupt is for their parent, who ends them."""
+    """This process, or processes of joblib's loky; an interrupt is for their parent, who ends
+    them."""
     if jobs == 1:
         yield Here(), 1
         return
@@ -81,7 +86,8 @@ def _quiet_trackers() -> Iterator[None]:
 def _interrupts_wait() -> Iterator[None]:
     """Hold an interrupt back until the end; processes started meanwhile never get one.
 
-    A terminal interrupts them with their parent, and before `_deaf` they would tell of it in tracebacks.
+    A terminal interrupts them with their parent, and before `_deaf` they would tell of it in
+    tracebacks.
     """
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
@@ -110,12 +116,13 @@ class Starting(Executor):
 
 def _deaf(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The lock of tqdm's own is a semaphore between processes. A worker that is ended leaves it behind,
-    # and Python warns of that after the sentence that says how to go on.
+    # The lock of tqdm's own is a semaphore between processes. A worker that is ended leaves it
+    # behind, and Python warns of that after the sentence that says how to go on.
     tqdm.set_lock(threading.RLock())
 
     def not_alone() -> None:
-        while os.getppid() == parent:  # one that was killed, perhaps before this began, could not say so
+        # One that was killed, perhaps before this began, could not say so.
+        while os.getppid() == parent:
             time.sleep(0.5)
         os._exit(1)
 
@@ -127,13 +134,21 @@ def _dask(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
     distributed = require("distributed", "dask")
     cluster = {"n_workers": jobs, "threads_per_worker": 1} if address is None else {}
     with distributed.Client(address, **cluster) as client:
-        yield client.get_executor(retries=RETRIES, pure=False), max(1, sum(client.nthreads().values()))
+        yield (
+            client.get_executor(retries=RETRIES, pure=False),
+            max(1, sum(client.nthreads().values())),
+        )
 
 
 @contextmanager
 def _ray(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
     ray = require("ray", "ray")
-    ray.init(address, num_cpus=jobs if address is None else None, ignore_reinit_error=True, log_to_driver=False)
+    ray.init(
+        address,
+        num_cpus=jobs if address is None else None,
+        ignore_reinit_error=True,
+        log_to_driver=False,
+    )
     many = int(ray.cluster_resources().get("CPU", jobs))
     remote = ray.remote(max_retries=RETRIES)(_call)
     try:
@@ -146,20 +161,24 @@ def _ray(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
 @contextmanager
 def _spark(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
     sql = require("pyspark.sql", "spark")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the python3 that it finds first
+    # Else Spark takes the python3 that it finds first.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = address or f"local[{jobs},{RETRIES + 1}]"
     session = sql.SparkSession.builder.master(master).appName("weightedshap").getOrCreate()
     context = session.sparkContext
     try:
         many = context.defaultParallelism
-        with Through(2 * many, lambda task: context.parallelize([task], 1).map(_call).collect()[0]) as threads:
+        with Through(
+            2 * many, lambda task: context.parallelize([task], 1).map(_call).collect()[0]
+        ) as threads:
             yield threads, many
     finally:
         session.stop()
 
 
 class Through(ThreadPoolExecutor):
-    """Threads that each wait for one task of an engine; at the end nothing is waited for that is no longer wanted."""
+    """Threads that each wait for one task of an engine; at the end nothing is waited for that is no
+    longer wanted."""
 
     def __init__(self, many: int, run: Callable[[Task], Any]) -> None:
         super().__init__(many)

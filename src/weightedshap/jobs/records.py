@@ -1,8 +1,9 @@
 """Whole records of a CSV file, with the lines that they stand on.
 
-Behind a quote that is never closed every line belongs to one field, and a parser takes that as it is: hundreds of rows
-become one. So a file is cut into records here, by the rules of Arrow's parser, before it is parsed. A quote that is not
-closed as CSV wants it, and a record longer than anyone would write, are errors with their line.
+Behind a quote that is never closed every line belongs to one field, and a parser takes that as it
+is: hundreds of rows become one. So a file is cut into records here, by the rules of Arrow's parser,
+before it is parsed. A quote that is not closed as CSV wants it, and a record longer than anyone
+would write, are errors with their line.
 """
 
 import re
@@ -23,7 +24,8 @@ MOST_LINES = 100  # of a record, unless people ask for more
 MOST_BYTES = 2**26  # of a record, which is held as a whole
 MARK = b"\xef\xbb\xbf"  # some programs begin a file of UTF-8 with it
 
-# A field is quoted if it begins with a quote; a quote inside is doubled. At the end of the bytes it may be unclosed.
+# A field is quoted if it begins with a quote; a quote inside is doubled. At the end of the bytes it
+# may be unclosed.
 QUOTED_FIELD = re.compile(rb'"(?<![^,\r\n]")[^"]*+(?:""[^"]*+)*+"?')
 FIELD_ENDS = (b"", b",", b"\r", b"\n")
 LINE_BREAK = re.compile(r"\r\n|\r|\n")
@@ -31,7 +33,8 @@ LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True)
 class Records:
-    """Bytes of a file that begin with a record; `line` is the one that they begin on, counted from 1."""
+    """Bytes of a file that begin with a record; `line` is the one that they begin on, counted from
+    1."""
 
     file: Path
     line: int
@@ -81,7 +84,9 @@ class Records:
         """Return the line on which each record begins. A blank line is no record."""
         ends = [*(self.breaks[~self.is_inside] + 1).tolist(), len(self.content)]
         pieces = zip([0, *ends], ends)
-        return [self.line_at(start) for start, end in pieces if self.content[start:end].strip(b"\r\n")]
+        return [
+            self.line_at(start) for start, end in pieces if self.content[start:end].strip(b"\r\n")
+        ]
 
     def header(self) -> bytes:
         """Return the first record that is no blank line; nothing where there is none."""
@@ -90,19 +95,27 @@ class Records:
         return next((piece for piece in pieces if piece.strip(b"\r\n")), b"")
 
     def check(self, most_lines: int) -> None:
-        """Refuse a record that is too long, and a quote that was not closed where it should have been."""
+        """Refuse a record that is too long, and a quote that was not closed where it should have
+        been."""
         if len(self.content) - self.whole > MOST_BYTES:
             said = f"the record that begins here takes more than {MOST_BYTES // 2**20} MiB."
-            raise self._stop(self.line_at(self.whole), f"{said} Is a quote missing? Parquet files have no such limit.")
+            raise self._stop(
+                self.line_at(self.whole),
+                f"{said} Is a quote missing? Parquet files have no such limit.",
+            )
         if not self.is_inside.any():
             return
 
-        # What stands behind the closing quote tells whether it was meant to close, or to open another field.
+        # What stands behind the closing quote tells whether it was meant to close, or to open
+        # another field.
         lines = self.line + np.searchsorted(self.breaks, self.quoted)  # (fields, 2)
         for field in np.flatnonzero(lines[:, 0] != lines[:, 1]).tolist():
             end = self.quoted[field, 1]
             if self.content[end : end + 1] not in FIELD_ENDS:
-                said = f"a quote is opened here, and the next one, on line {lines[field, 1]}, has text behind it."
+                said = (
+                    f"a quote is opened here, and the next one, on line {lines[field, 1]}, has text"
+                    " behind it."
+                )
                 said = f"{said} Is a quote missing? Within quotes a quote is written twice."
                 raise self._stop(lines[field, 0], said)
 
@@ -111,7 +124,10 @@ class Records:
         lengths = np.diff(ends, prepend=-1)  # (records,) in lines
         longest = int(np.argmax(lengths > most_lines))
         if lengths[longest] > most_lines:
-            said = f"the record that begins here takes more than {plural(most_lines, 'line')}. Is a quote missing?"
+            said = (
+                f"the record that begins here takes more than {plural(most_lines, 'line')}. Is a"
+                " quote missing?"
+            )
             said = f"{said} If its text is meant to be so long, pass a larger --record-lines."
             raise self._stop(self.line + int(ends[longest] - lengths[longest]) + 1, said)
 
@@ -126,7 +142,8 @@ class Records:
 
 
 def records_of(file: Path, block: int, most_lines: int) -> Iterator[Records]:
-    """Yield the records of a file, about `block` bytes at a time; a Stop names the line where there is none."""
+    """Yield the records of a file, about `block` bytes at a time; a Stop names the line where there
+    is none."""
     line = 1
     rest = b""
     with pa.input_stream(str(file)) as stream:

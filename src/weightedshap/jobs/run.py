@@ -1,4 +1,5 @@
-"""`explain`: rows of files in, parts in a folder out; see `weightedshap.jobs.folder` for what survives a crash."""
+"""`explain`: rows of files in, parts in a folder out; see `weightedshap.jobs.folder` for what
+survives a crash."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -44,9 +45,16 @@ from weightedshap.sums import Sums, of_rows, plus
 
 pa = require("pyarrow", "stream")
 
-PART_ROWS, SAMPLED_PART_ROWS = 10_000, 100  # rows of a part: a second or two of work
+PART_ROWS = 10_000
+SAMPLED_PART_ROWS = 100  # rows of a part: a second or two of work
 PICTURED = 1_000  # rows that are kept for the pictures of a report
-LOST = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker", "WorkerCrashedError", "OutOfMemoryError")
+LOST = (
+    "TerminatedWorkerError",
+    "BrokenProcessPool",
+    "KilledWorker",
+    "WorkerCrashedError",
+    "OutOfMemoryError",
+)
 SPARK_LOST = "worker exited unexpectedly"  # all of Spark's errors are of one class
 Tell = Callable[..., None]  # (event, **facts)
 Lines = list[dict[str, Any]]  # one for each row that was skipped
@@ -54,7 +62,8 @@ Lines = list[dict[str, Any]]  # one for each row that was skipped
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """How an explainer is made: fitted to a background, or loaded from the folder of one that was."""
+    """How an explainer is made: fitted to a background, or loaded from the folder of one that
+    was."""
 
     model: ModelFile
     background: Path | None = None
@@ -83,7 +92,10 @@ class Fit:
             with asking(self.model.path):
                 return Explainer.load(self.explainer, model, **self.choices)
         if self.background is None:
-            raise Stop("Give --background, rows that the model may see, or --explainer, what `fit` wrote.", INPUT)
+            raise Stop(
+                "Give --background, rows that the model may see, or --explainer, what `fit` wrote.",
+                INPUT,
+            )
         names = Source.of(self.background, rules=self.rules).names
         found = Source.of(self.background, self.features(names, model), rules=self.rules).frame()
         features = self.prepared(found, model)
@@ -92,7 +104,8 @@ class Fit:
 
     def features(self, names: Sequence[str], model: UserModel) -> list[str]:
         """The columns of a background, of those with these names, that the model is given."""
-        own, others = trained_columns(model), {self.target, *self.key}
+        own = trained_columns(model)
+        others = {self.target, *self.key}
         known = own if own is not None and set(own) <= set(names) else None
         return list(self.columns or known or [name for name in names if name not in others])
 
@@ -122,14 +135,22 @@ class Job:
     def identity(self) -> dict[str, Any]:
         """What must be the same for a run to be resumed. The rows are held against each part."""
         asked = {name: value for name, value in asdict(self.asked).items() if name != "shared"}
-        own = {"part_rows": self.part_rows, "on_error": "skip" if self.skip else "stop", "version": __version__}
+        own = {
+            "part_rows": self.part_rows,
+            "on_error": "skip" if self.skip else "stop",
+            "version": __version__,
+        }
         return as_read({**self.fit.identity(), "asked": asked, **own})
 
     def check_apart(self) -> None:
         """Refuse a folder inside of what is read, or around it: parts would be taken for input."""
         out = self.out.resolve()
         fit = self.fit
-        for name, path in (("rows", self.rows), ("background", fit.background), ("explainer", fit.explainer)):
+        for name, path in (
+            ("rows", self.rows),
+            ("background", fit.background),
+            ("explainer", fit.explainer),
+        ):
             if path is None:
                 continue
             read = path.resolve()
@@ -151,7 +172,8 @@ class Run:
     away: bool  # whether parts are made in other processes, which interrupts of people do not reach
 
     def explain(self, part: Part, batch: Batch) -> Sums | Stop:
-        """Explain the rows of a part and write it. A Stop is told as a value: no engine is to try such rows again."""
+        """Explain the rows of a part and write it. A Stop is told as a value: no engine is to try
+        such rows again."""
         try:
             return self._explained(part, batch)
         except CallError as error:
@@ -163,7 +185,9 @@ class Run:
             return Stop(f"{said}. {GO_ON}", INPUT)
         except RowError as error:
             said = f"{part.file}, row {error.args[0]} (counted from 0): {error.args[1]}"
-            return Stop(f"{said} Finished parts are kept. --on-error skip goes on without such rows.", INPUT)
+            return Stop(
+                f"{said} Finished parts are kept. --on-error skip goes on without such rows.", INPUT
+            )
         except Stop as stop:
             return stop
         except KeyboardInterrupt:
@@ -182,12 +206,17 @@ class Run:
         skipped: Lines = []
 
         def skip(row: int, reason: str, piece: Batch) -> None:
-            skipped.append({"file": part.file, "row": row, "reason": reason, "values": piece.to_pylist()[0]})
+            skipped.append(
+                {"file": part.file, "row": row, "reason": reason, "values": piece.to_pylist()[0]}
+            )
 
         _check_readable(Path(self.worker.folder))
         with asking(self.model, GO_ON):
             stream = self.worker.stream()
-            schema, tables, samples, facts = stream.schema(batch.schema), [], [], Sums(rows=0)
+            schema = stream.schema(batch.schema)
+            tables = []
+            samples = []
+            facts = Sums(rows=0)
             bad = skip if self.skip else None
             for start, piece, found in stream.explained(batch, part.first, bad):
                 tables.append(stream.told(piece, found, schema))
@@ -223,7 +252,9 @@ class Run:
         if not (rows := list(range(-before % self.every, len(found), self.every))):
             return []
         some = found[rows]
-        data = kind_of(some.data).to_pandas(some.data).set_axis([before + row for row in rows], axis=0)
+        data = (
+            kind_of(some.data).to_pandas(some.data).set_axis([before + row for row in rows], axis=0)
+        )
         return [replace(some, contributions=None, data=data)]
 
 
@@ -262,7 +293,8 @@ def run(job: Job, tell: Tell) -> dict[str, Any]:
 
 
 def _manifest(job: Job, tell: Tell) -> Manifest:
-    """Read what the run in the folder is, or begin one; what is damaged is made again if possible."""
+    """Read what the run in the folder is, or begin one; what is damaged is made again if
+    possible."""
     try:
         begun = kept.read_manifest(job.out)
     except Damaged as damage:
@@ -275,7 +307,9 @@ def _manifest(job: Job, tell: Tell) -> Manifest:
     if begun is None:
         return _begin(job, tell, set())
     if not job.resume:
-        raise Stop(f"{job.out} holds a run already. Go on with --resume, or give another --out.", MISMATCH)
+        raise Stop(
+            f"{job.out} holds a run already. Go on with --resume, or give another --out.", MISMATCH
+        )
     kept.check_same(job.out, begun, job.identity())
     if kept.is_fitted(job.out, begun):
         return begun
@@ -285,7 +319,8 @@ def _manifest(job: Job, tell: Tell) -> Manifest:
 
 
 def _begin(job: Job, tell: Tell, known: set[str]) -> Manifest:
-    """Fit, keep the explainer, and write down what this run is; nothing counts before the manifest is there.
+    """Fit, keep the explainer, and write down what this run is; nothing counts before the manifest
+    is there.
 
     known : fingerprints of runs that are in the folder already; this must be the same one
     """
@@ -321,9 +356,12 @@ def _begin(job: Job, tell: Tell, known: set[str]) -> Manifest:
 
 def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> dict[str, Any]:
     """Make all parts, by whoever works, in any order; return the summary of them."""
-    source = Source.of(job.rows, known.worker.asked.columns or (), known.worker.asked.key, job.fit.rules)
+    source = Source.of(
+        job.rows, known.worker.asked.columns or (), known.worker.asked.key, job.fit.rules
+    )
     malformed: Lines = []
-    before, count = 0, 0
+    before = 0
+    count = 0
     tell("started", rows=len(source))
 
     def no_row(record: BadRecord) -> None:
@@ -388,9 +426,11 @@ def summary_of(folder: Path) -> dict[str, Any]:
 
 
 def sample_of(folder: Path) -> tuple[Explanation, list[Sums]]:
-    """The rows of a run that were kept for pictures, with their positions as index; and the sums of all rows."""
+    """The rows of a run that were kept for pictures, with their positions as index; and the sums of
+    all rows."""
     kept.read_manifest(folder)  # refuses what an earlier version wrote
-    summary, samples = kept.read_summary(folder), kept.samples_of(folder)
+    summary = kept.read_summary(folder)
+    samples = kept.samples_of(folder)
     if not samples or summary is None:
         raise ValueError(f"{folder} holds no finished run of `weightedshap explain`.")
     return Explanation.concatenate(map(Explanation.load, samples)), summary["outputs"]

@@ -4,14 +4,23 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-FAILED, USAGE, INPUT, MISMATCH, BUSY, SKIPPED, OUTPUT = 1, 2, 3, 4, 5, 6, 7
-DAMAGED, INTERRUPTED = 8, 130
+FAILED = 1
+USAGE = 2
+INPUT = 3
+MISMATCH = 4
+BUSY = 5
+SKIPPED = 6
+OUTPUT = 7
+DAMAGED = 8
+INTERRUPTED = 130
 
 EXIT_CODES = {
     0: "done",
     FAILED: "an error that is none of these",
     USAGE: "wrong options",
-    INPUT: "model, background or rows cannot be read, a row cannot be explained, or the model fails",
+    INPUT: (
+        "model, background or rows cannot be read, a row cannot be explained, or the model fails"
+    ),
     MISMATCH: "the folder holds another run, or one to be resumed",
     BUSY: "another process works on the folder",
     SKIPPED: "done, but rows were skipped (--on-error skip)",
@@ -22,7 +31,8 @@ EXIT_CODES = {
 
 
 class Stop(Exception):
-    """Stop with a sentence and an exit code; both are `args`, so that it comes back from any worker."""
+    """Stop with a sentence and an exit code; both are `args`, so that it comes back from any
+    worker."""
 
     @property
     def code(self) -> int:

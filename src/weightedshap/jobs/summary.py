@@ -1,4 +1,5 @@
-"""What a run tells of all its rows: the sums in the footers of its parts, added up in their order."""
+"""What a run tells of all its rows: the sums in the footers of its parts, added up in their
+order."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -6,7 +7,8 @@ from functools import reduce
 from weightedshap.sums import Sums, plus
 from weightedshap.wording import number, percents, plural
 
-TOP_FEATURES, TOP_WEIGHTS = 10, 5
+TOP_FEATURES = 10
+TOP_WEIGHTS = 5
 
 
 def summed(facts: Iterable[Sums]) -> Sums:
@@ -15,7 +17,8 @@ def summed(facts: Iterable[Sums]) -> Sums:
     told: Sums = {name: whole[name] for name in ("rows", "skipped")}
     if not whole["rows"]:
         return told
-    all_of, n = reduce(plus, whole["outputs"]), whole["rows"] * len(whole["outputs"])
+    all_of = reduce(plus, whole["outputs"])
+    n = whole["rows"] * len(whole["outputs"])
     phi = {name: total / n for name, total in zip(whole["features"], all_of["phi"], strict=True)}
     areas = {name: moments[0] / n for name, moments in all_of["own"]["areas"].items()}
     told |= {"mean_absolute_phi": _falling(phi), "weights": _falling(all_of["weights"])}
@@ -33,12 +36,16 @@ def in_words(summary: Sums) -> list[str]:
     lines = [f"{plural(summary['rows'], 'row')} explained{skipped}"]
     if not summary["rows"]:
         return lines
-    phi, weights = list(summary["mean_absolute_phi"].items())[:TOP_FEATURES], summary["weights"]
+    phi = list(summary["mean_absolute_phi"].items())[:TOP_FEATURES]
+    weights = summary["weights"]
     shares = zip(weights, percents([count / sum(weights.values()) for count in weights.values()]))
     areas = f"{number(summary['mean_area'])} (Shapley {number(summary['mean_shapley_area'])})"
     return [
         *lines,
         f"mean |φ*|: {', '.join(f'{name} {number(mean)}' for name, mean in phi)}",
-        f"weights chosen: {', '.join(f'{label} {share}' for label, share in list(shares)[:TOP_WEIGHTS])}",
+        (
+            "weights chosen:"
+            f" {', '.join(f'{label} {share}' for label, share in list(shares)[:TOP_WEIGHTS])}"
+        ),
         f"area under the recovery-error curve, on the judge that chose: {areas}",
     ]

@@ -14,15 +14,18 @@ SUM_BITS = 52  # of the sums in the first layer: 53 can be held, and one is kept
 
 @compiled(fastmath={"contract"})
 def shifted_elu(v):
-    """ELU(v) + 1 = max(v, 0) + exp(min(v, 0)), in single precision without branches, so that it is vectorised.
+    """ELU(v) + 1 = max(v, 0) + exp(min(v, 0)), in single precision without branches, so that it is
+    vectorised.
 
-    exp(u) = 2^k · 2^f with k + f = u·log₂e, |f| ≤ ½, and 2^f by a polynomial with an error of 1e-7. Below −80 the
-    exponential has long been lost beside 1, and k must stay the exponent of a normal number, −126 or more.
+    exp(u) = 2^k · 2^f with k + f = u·log₂e, |f| ≤ ½, and 2^f by a polynomial with an error of 1e-7.
+    Below −80 the exponential has long been lost beside 1, and k must stay the exponent of a normal
+    number, −126 or more.
     """
     t = min(max(v, F(-80.0)), F(0.0)) * F(1.4426950408889634)  # log₂e
     k = np.floor(t + F(0.5))
     f = t - k
-    p = F(1.535336188319500e-4)  # about (ln 2)^j / j! for j = 6, …, 0: the minimax polynomial of Cephes' exp2f
+    # About (ln 2)^j / j! for j = 6, …, 0: the minimax polynomial of Cephes' exp2f.
+    p = F(1.535336188319500e-4)
     p = p * f + F(1.339887440266574e-3)
     p = p * f + F(9.618437357674640e-3)
     p = p * f + F(5.550332471162809e-2)
@@ -30,15 +33,18 @@ def shifted_elu(v):
     p = p * f + F(6.931472028550421e-1)
     p = p * f + F(1.0)
     # 2^k: a single has its exponent, plus 127, above 23 bits of fraction
-    return max(v, F(0.0)) + p * np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return max(v, F(0.0)) + p * np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(
+        np.float32
+    )
 
 
 @compiled
 def player_terms(Z, owner, weights, bias, terms):
     """Set terms (n, d + 1, h) to what the first layer of each row is the sum of.
 
-    Z (n, p) holds inputs, owner (p,) their players, weights (p + d, h) the layer's weights, those of
-    the d masks last. ``terms[:, 0]`` is the bias, ``terms[:, 1 + i]`` what player i adds when known.
+    Z (n, p) holds inputs, owner (p,) their players, weights (p + d, h) the layer's weights, those
+    of the d masks last. ``terms[:, 0]`` is the bias, ``terms[:, 1 + i]`` what player i adds when
+    known.
 
     Every unit of a row is rounded to whole multiples of one power of two, so coarse that any sum of
     them has 53 bits at most. All sums are then exact, and a coalition has the same first layer
@@ -230,7 +236,8 @@ def elu(inputs, bias, shift):
 
 @compiled
 def through_elu(slopes, units, total):
-    """Slopes (m, h) by the units times ELU' = 1 + min(unit, 0), in place; `total` (h,) gets their sum over rows."""
+    """Slopes (m, h) by the units times ELU' = 1 + min(unit, 0), in place; `total` (h,) gets their
+    sum over rows."""
     for h in range(total.shape[0]):
         total[h] = F(0.0)
     for r in range(slopes.shape[0]):
@@ -241,7 +248,8 @@ def through_elu(slopes, units, total):
 
 @compiled
 def through_last(last, weights, out):
-    """(m, h) slopes by the units: those by the outputs (m, k) times weights (h, k); faster than BLAS for small k."""
+    """(m, h) slopes by the units: those by the outputs (m, k) times weights (h, k); faster than
+    BLAS for small k."""
     for r in range(last.shape[0]):
         for h in range(weights.shape[0]):
             out[r, h] = last[r, 0] * weights[h, 0]
@@ -252,9 +260,13 @@ def through_last(last, weights, out):
 
 @compiled
 def adam(values, gradient, mean, square, rate, beta_1, beta_2, epsilon, seen_1, seen_2):
-    """One step of Adam on flat arrays, in place; `seen` = 1 − βᵗ is how much of the running means t steps fill."""
-    a, b, root = F(beta_1), F(beta_2), F(1.0 / seen_2)
-    size, least = F(rate / seen_1), F(epsilon)
+    """One step of Adam on flat arrays, in place; `seen` = 1 − βᵗ is how much of the running means t
+    steps fill."""
+    a = F(beta_1)
+    b = F(beta_2)
+    root = F(1.0 / seen_2)
+    size = F(rate / seen_1)
+    least = F(epsilon)
     for i in range(values.shape[0]):
         g = gradient[i]
         mean[i] = a * mean[i] + (F(1.0) - a) * g
@@ -264,7 +276,8 @@ def adam(values, gradient, mean, square, rate, beta_1, beta_2, epsilon, seen_1, 
 
 @compiled(fastmath={"reassoc", "contract"})
 def last_layer(inputs, bias, weights, last_bias, out):
-    """Set out (m, k) to weights (k, B·LANES) times ELU + 1 of inputs (B, n, LANES) + bias, plus last_bias (k,)."""
+    """Set out (m, k) to weights (k, B·LANES) times ELU + 1 of inputs (B, n, LANES) + bias, plus
+    last_bias (k,)."""
     for r in range(out.shape[0]):
         for o in range(weights.shape[0]):
             out[r, o] = last_bias[o]

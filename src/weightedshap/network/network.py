@@ -1,4 +1,5 @@
-"""The masked network as plain arrays: two hidden layers of ELU units on [x·S, S], evaluated without torch."""
+"""The masked network as plain arrays: two hidden layers of ELU units on [x·S, S], evaluated without
+torch."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,14 +16,18 @@ from weightedshap.lazily import Lazily, special
 Single = npt.NDArray[np.float32]
 kernels = Lazily("weightedshap.network.kernels")  # numba takes a second to load
 LANES = 64  # columns that `kernels.product` adds up side by side
-BATCH = 512  # coalitions at a time: their units, 128 kB where a layer has 64, stay in the cache of a core
+# Coalitions at a time: their units, 128 kB where a layer has 64, stay in the cache of a core
+BATCH = 512
 
 
 @dataclass(frozen=True)
 class Target:
-    """What the network is to give, and how the raw numbers of its last layer become values of the game."""
+    """What the network is to give, and how the raw numbers of its last layer become values of the
+    game."""
 
-    link: str  # "sigmoid" or "softmax" for probabilities; "identity" for numbers in units of `scale` around `centre`
+    # "sigmoid" or "softmax" for probabilities; "identity" for numbers in units of `scale` around
+    # `centre`
+    link: str
     centre: FloatArray  # (k,)
     scale: FloatArray  # (k,)
 
@@ -43,18 +48,22 @@ class Target:
         numbers = raw.astype(np.float64)
         if self.link == "identity":
             return np.asarray(numbers * self.scale + self.centre)
-        return np.asarray(special.expit(numbers) if self.link == "sigmoid" else special.softmax(numbers, axis=1))
+        return np.asarray(
+            special.expit(numbers) if self.link == "sigmoid" else special.softmax(numbers, axis=1)
+        )
 
 
 @dataclass(frozen=True)
 class Network:
     """v(S) at x = target(W3ᵀ·ELU(W2ᵀ·ELU(W1ᵀ·[x·S, S] + b1) + b2) + b3).
 
-    At a fixed row the first layer sees a sum of terms in double precision, the bias and one for each
-    known player, which is carried from one coalition to the next. The second layer is a product in
-    single precision. Both are added up so that a coalition has the same bits alone and in any batch.
+    At a fixed row the first layer sees a sum of terms in double precision, the bias and one for
+    each known player, which is carried from one coalition to the next. The second layer is a
+    product in single precision. Both are added up so that a coalition has the same bits alone and
+    in any batch.
 
-    W1 (p + d, h), b1 (h,), W2 (h, h), b2 (h,), W3 (h, k), b3 (k,); the last d rows of W1 belong to the masks.
+    W1 (p + d, h), b1 (h,), W2 (h, h), b2 (h,), W3 (h, k), b3 (k,); the last d rows of W1 belong to
+    the masks.
     """
 
     parameters: Mapping[str, Single]
@@ -79,7 +88,8 @@ class Network:
 
         ``[:, 0]`` is the bias, and ``[:, 1 + i]`` what player i adds when known.
         """
-        W1, b1 = self.parameters["W1"], self.parameters["b1"]
+        W1 = self.parameters["W1"]
+        b1 = self.parameters["b1"]
         d = len(W1) - Z.shape[1]
         terms = np.empty((len(Z), d + 1, len(b1)))
         kernels.player_terms(Z, self.owner, W1, b1, terms)
@@ -96,7 +106,8 @@ class Network:
         return self._values(fill_units, len(coalitions), 1)
 
     def along_orders(self, terms: FloatArray, orders: IntArray) -> FloatArray:
-        """Return (m, d + 1, k) v(S) of the first 0..d players of orders (m, d) at the row with these terms."""
+        """Return (m, d + 1, k) v(S) of the first 0..d players of orders (m, d) at the row with
+        these terms."""
         m, d = orders.shape
 
         def fill_units(part: slice, units: Single) -> None:
@@ -128,12 +139,14 @@ class Network:
 
     @cached_property
     def _padded_first_layer(self) -> tuple[Single, Single]:
-        """W1 in blocks, and b1 with zeros behind it, as `kernels.product` and `hidden_units` take them."""
+        """W1 in blocks, and b1 with zeros behind it, as `kernels.product` and `hidden_units` take
+        them."""
         return in_blocks(self.parameters["W1"], multiple=4), padded(self.parameters["b1"], LANES)
 
     @cached_property
     def _upper_layers(self) -> tuple[Single, Single, Single, Single]:
-        """W2 in blocks, b2, W3ᵀ and b3, for units that are ELU + 1, which saves a subtraction for each unit."""
+        """W2 in blocks, b2, W3ᵀ and b3, for units that are ELU + 1, which saves a subtraction for
+        each unit."""
         W2, b2, W3, b3 = (self.parameters[name] for name in ("W2", "b2", "W3", "b3"))
         b2 = (b2 - W2.sum(axis=0, dtype=np.float64)).astype(np.float32)
         b3 = (b3 - W3.sum(axis=0, dtype=np.float64)).astype(np.float32)
@@ -153,12 +166,15 @@ def padded(array: Single, multiple: int) -> Single:
 
 
 def in_blocks(weights: Single, multiple: int) -> Single:
-    """Return weights (h, u) as (B, H, LANES): blocks of columns, rows up to a multiple, zeros where nothing was."""
+    """Return weights (h, u) as (B, H, LANES): blocks of columns, rows up to a multiple, zeros where
+    nothing was."""
     full = padded(padded(weights.T, multiple).T, LANES)
     return np.ascontiguousarray(full.reshape(len(full), -1, LANES).transpose(1, 0, 2))
 
 
-def masked_inputs(Z: Single, coalitions: BoolArray, owner: IntArray, shape: tuple[int, int] | None = None) -> Single:
+def masked_inputs(
+    Z: Single, coalitions: BoolArray, owner: IntArray, shape: tuple[int, int] | None = None
+) -> Single:
     """Return [x·S, S] for inputs Z (m, p), each with its own coalition (m, d).
 
     The result is (m, p + d), or of a larger shape with zeros behind.

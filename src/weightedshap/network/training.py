@@ -1,4 +1,5 @@
-"""How the network learns: one loop over epochs, steps by compiled loops or by torch, two schedules of the rate."""
+"""How the network learns: one loop over epochs, steps by compiled loops or by torch, two schedules
+of the rate."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,13 @@ from weightedshap.parallel import one_blas_thread
 torch = Lazily("torch")
 Masked = tuple[IntArray, BoolArray]  # rows (N,), each with its own coalition (N, d)
 
-BETA_1, EPSILON = 0.9, 1e-8  # Adam's, as its authors advise
-EXAM = 4096  # held-out masked rows that tell epochs apart, at the price of eight batches; all of them judge the result
-COALITION_BYTES = 2**24  # coalitions drawn at once: every call of `random_coalitions` starts by shuffling orders
+BETA_1 = 0.9
+EPSILON = 1e-8  # Adam's, as its authors advise
+# Held-out masked rows that tell epochs apart, at the price of eight batches; all of them judge the
+# result
+EXAM = 4096
+# Coalitions drawn at once: every call of `random_coalitions` starts by shuffling orders.
+COALITION_BYTES = 2**24
 
 
 class Batch(NamedTuple):
@@ -43,7 +48,8 @@ class Lessons:
         """Rows (m,), each with its own coalition (m, d)."""
         weights = self.weights[rows].astype(np.float32)
         inputs = masked_inputs(self.Z[rows], coalitions, self.owner)
-        return Batch(inputs, self.target[rows], weights / max(float(weights.sum()), 1e-30))  # they may all be zero
+        # They may all be zero.
+        return Batch(inputs, self.target[rows], weights / max(float(weights.sum()), 1e-30))
 
     def first_parameters(self, units: int, rng: np.random.Generator) -> dict[str, Single]:
         """Weights and biases uniform within ±1/√(inputs of the layer), as torch draws them."""
@@ -57,10 +63,11 @@ class Lessons:
 
 
 class CompiledLearner:
-    """Parameters, views of one vector, that learn by matrix products and compiled loops, on one core.
+    """Parameters, views of one vector, that learn by matrix products and compiled loops, on one
+    core.
 
-    The loss is the weighted mean of squared errors ("identity"), or of the cross entropy ("sigmoid", "softmax"): the
-    divergence without the part that no network changes.
+    The loss is the weighted mean of squared errors ("identity"), or of the cross entropy
+    ("sigmoid", "softmax"): the divergence without the part that no network changes.
     """
 
     def __init__(self, parameters: Mapping[str, Single], link: str, beta_2: float) -> None:
@@ -69,7 +76,10 @@ class CompiledLearner:
         self.gradient, self.mean, self.square = np.zeros((3, len(self.flat)), np.float32)
         ends = np.cumsum([array.size for array in parameters.values()])[:-1]
         self.parameters, self.gradients = (
-            {name: piece.reshape(parameters[name].shape) for name, piece in zip(parameters, np.split(flat, ends))}
+            {
+                name: piece.reshape(parameters[name].shape)
+                for name, piece in zip(parameters, np.split(flat, ends))
+            }
             for flat in (self.flat, self.gradient)
         )
 
@@ -78,10 +88,21 @@ class CompiledLearner:
         self.steps += 1
         self._differentiate(batch)
         seen = 1 - BETA_1**self.steps, 1 - self.beta_2**self.steps
-        kernels.adam(self.flat, self.gradient, self.mean, self.square, rate, BETA_1, self.beta_2, EPSILON, *seen)
+        kernels.adam(
+            self.flat,
+            self.gradient,
+            self.mean,
+            self.square,
+            rate,
+            BETA_1,
+            self.beta_2,
+            EPSILON,
+            *seen,
+        )
 
     def loss(self, batch: Batch) -> float:
-        raw, target = self._forward(batch.inputs)[-1].astype(np.float64), batch.target
+        raw = self._forward(batch.inputs)[-1].astype(np.float64)
+        target = batch.target
         if self.link == "identity":
             each = ((raw - target) ** 2).mean(axis=1)
         elif self.link == "sigmoid":
@@ -103,8 +124,10 @@ class CompiledLearner:
         return first, second, np.asarray(second @ p["W3"] + p["b3"], dtype=np.float32)
 
     def _differentiate(self, batch: Batch) -> None:
-        """Fill in the gradients, by the chain rule from the last layer to the first; ELU' = 1 + min(ELU, 0)."""
-        p, g = self.parameters, self.gradients
+        """Fill in the gradients, by the chain rule from the last layer to the first; ELU' = 1 +
+        min(ELU, 0)."""
+        p = self.parameters
+        g = self.gradients
         first, second, raw = self._forward(batch.inputs)
         last = self._slope(raw, batch)
         into_second, into_first = np.empty((2, *second.shape), np.float32)
@@ -131,11 +154,18 @@ class CompiledLearner:
 class TorchLearner:
     """The same steps by torch, on any device."""
 
-    def __init__(self, parameters: Mapping[str, Single], link: str, beta_2: float, device: str) -> None:
+    def __init__(
+        self, parameters: Mapping[str, Single], link: str, beta_2: float, device: str
+    ) -> None:
         self.link, self.device = link, device
-        self.parameters = {name: torch.tensor(p, device=device, requires_grad=True) for name, p in parameters.items()}
+        self.parameters = {
+            name: torch.tensor(p, device=device, requires_grad=True)
+            for name, p in parameters.items()
+        }
         every = list(self.parameters.values())
-        self.optimiser = torch.optim.Adam(every, lr=1.0, betas=(BETA_1, beta_2), eps=EPSILON, fused=True)
+        self.optimiser = torch.optim.Adam(
+            every, lr=1.0, betas=(BETA_1, beta_2), eps=EPSILON, fused=True
+        )
 
     def step(self, batch: Batch, rate: float) -> None:
         self.optimiser.param_groups[0]["lr"] = rate
@@ -148,7 +178,9 @@ class TorchLearner:
             return float(self._loss(batch))
 
     def arrays(self) -> dict[str, Single]:
-        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.parameters.items()}
+        return {
+            name: tensor.detach().cpu().numpy().copy() for name, tensor in self.parameters.items()
+        }
 
     def _loss(self, batch: Batch) -> Any:
         units, target, weights = (torch.tensor(array, device=self.device) for array in batch)
@@ -159,7 +191,9 @@ class TorchLearner:
         if self.link == "identity":
             each = ((raw - target) ** 2).mean(dim=1)
         elif self.link == "sigmoid":
-            each = torch.nn.functional.binary_cross_entropy_with_logits(raw, target, reduction="none").mean(dim=1)
+            each = torch.nn.functional.binary_cross_entropy_with_logits(
+                raw, target, reduction="none"
+            ).mean(dim=1)
         else:
             each = -(target * torch.nn.functional.log_softmax(raw, dim=1)).sum(dim=1)
         return each @ weights
@@ -170,7 +204,8 @@ Schedule = Callable[[int, Sequence[float]], float]
 
 
 def cycle(steps: int, step: int, losses: Sequence[float]) -> float:
-    """From 1/25 to all of the rate in the first 30 % of the steps, and down to nothing, along cosines."""
+    """From 1/25 to all of the rate in the first 30 % of the steps, and down to nothing, along
+    cosines."""
     share = step / steps
     if share < 0.3:
         return float(0.04 + 0.96 * (0.5 * (1 - np.cos(np.pi * (share / 0.3)))))
@@ -178,18 +213,23 @@ def cycle(steps: int, step: int, losses: Sequence[float]) -> float:
 
 
 def plateau(patience: int, step: int, losses: Sequence[float]) -> float:
-    """Half of it whenever the loss has not fallen by 1e-4 of itself for more than `patience` looks."""
-    best, waited, share = np.inf, 0, 1.0
+    """Half of it whenever the loss has not fallen by 1e-4 of itself for more than `patience`
+    looks."""
+    best = np.inf
+    waited = 0
+    share = 1.0
     for loss in losses:
         best, waited = (loss, 0) if loss < best * (1 - 1e-4) else (best, waited + 1)
         if waited > patience:
-            share, waited = share / 2, 0
+            share = share / 2
+            waited = 0
     return share
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training run. All randomness comes from the given generator; torch's own is left alone."""
+    """One training run. All randomness comes from the given generator; torch's own is left
+    alone."""
 
     lessons: Lessons
     learner: CompiledLearner | TorchLearner
@@ -200,27 +240,42 @@ class Training:
     every: int
     patience: int
 
-    def run(self, rows: IntArray, held: Masked, rng: np.random.Generator) -> tuple[dict[str, Single], str]:
-        """The parameters with the lowest loss on `held`, and why training stopped; each epoch shows all of `rows`."""
-        lowest, best, parameters = np.inf, 0, None
+    def run(
+        self, rows: IntArray, held: Masked, rng: np.random.Generator
+    ) -> tuple[dict[str, Single], str]:
+        """The parameters with the lowest loss on `held`, and why training stopped; each epoch shows
+        all of `rows`."""
+        lowest = np.inf
+        best = 0
+        parameters = None
         try:
             with one_blas_thread():
                 for epoch, loss in self._losses(rows, held, rng):
                     if loss < lowest:
-                        lowest, best, parameters = loss, epoch, self.learner.arrays()
+                        lowest = loss
+                        best = epoch
+                        parameters = self.learner.arrays()
                     elif epoch - best >= self.patience:
-                        stopped = f"the held-out loss did not fall for {self.patience} epochs after epoch {best}"
+                        stopped = (
+                            f"the held-out loss did not fall for {self.patience} epochs after epoch"
+                            f" {best}"
+                        )
                         break
                 else:
                     stopped = f"all {self.epochs} epochs done; the best was epoch {best}"
         except KeyboardInterrupt:
             stopped = f"interrupted; the best state so far was kept, that of epoch {best}"
         if parameters is None:
-            raise KeyboardInterrupt("interrupted before the first epoch was over: there is nothing to keep")
+            raise KeyboardInterrupt(
+                "interrupted before the first epoch was over: there is nothing to keep"
+            )
         return parameters, stopped
 
-    def _losses(self, rows: IntArray, held: Masked, rng: np.random.Generator) -> Iterator[tuple[int, float]]:
-        """Learn, epoch after epoch; the epochs after which the held-out loss is looked at, with the loss."""
+    def _losses(
+        self, rows: IntArray, held: Masked, rng: np.random.Generator
+    ) -> Iterator[tuple[int, float]]:
+        """Learn, epoch after epoch; the epochs after which the held-out loss is looked at, with the
+        loss."""
         thin = max(1, len(held[0]) // EXAM)
         exam = self.lessons.batch(held[0][::thin], held[1][::thin])
         losses: list[float] = []
@@ -234,14 +289,18 @@ class Training:
                 continue
             losses.append(loss := self.learner.loss(exam))
             if not np.isfinite(loss):
-                said = f"The network's held-out loss is {loss} after epoch {epoch}: training diverged."
+                said = (
+                    f"The network's held-out loss is {loss} after epoch {epoch}: training diverged."
+                )
                 instead = f"Lower `rate` (now {self.rate:g}), or pass standardise=True"
                 raise ValueError(f"{said} {instead} if inputs or predictions are large.")
             yield epoch, loss
 
     def _coalitions(self, n: int, rng: np.random.Generator) -> Iterator[BoolArray]:
-        """(n, d) fresh coalitions for each epoch, drawn for several epochs at once, which is faster."""
-        left, d = self.epochs, self.lessons.d
+        """(n, d) fresh coalitions for each epoch, drawn for several epochs at once, which is
+        faster."""
+        left = self.epochs
+        d = self.lessons.d
         while left:
             ahead = max(1, min(left, COALITION_BYTES // (n * d)))
             left -= ahead

@@ -1,4 +1,5 @@
-"""Figures of an Explanation, drawn on `ax` or a new figure, in the colours of Okabe and Ito, which all tell apart."""
+"""Figures of an Explanation, drawn on `ax` or a new figure, in the colours of Okabe and Ito, which
+all tell apart."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ __all__ += ["recovery", "stability", "weight_vectors", "weights"]
 P = ParamSpec("P")
 
 
-def _method(draw: Callable[Concatenate[Explanation, P], Axes]) -> Callable[Concatenate[PlotAccessor, P], Axes]:
+def _method(
+    draw: Callable[Concatenate[Explanation, P], Axes],
+) -> Callable[Concatenate[PlotAccessor, P], Axes]:
     @wraps(draw)
     def method(self: PlotAccessor, /, *args: P.args, **kwargs: P.kwargs) -> Axes:
         return draw(self.explanation, *args, **kwargs)
@@ -32,7 +35,8 @@ def _method(draw: Callable[Concatenate[Explanation, P], Axes]) -> Callable[Conca
 
 
 class PlotAccessor:
-    """The figures of one explanation: ``explanation.plot.recovery()`` is ``recovery(explanation)``."""
+    """The figures of one explanation: ``explanation.plot.recovery()`` is
+    ``recovery(explanation)``."""
 
     def __init__(self, explanation: Explanation) -> None:
         self.explanation = explanation

@@ -1,4 +1,5 @@
-"""Bars of features: WeightedSHAP beside Shapley or another attribution, groups of rows, all outputs in one bar."""
+"""Bars of features: WeightedSHAP beside Shapley or another attribution, groups of rows, all outputs
+in one bar."""
 
 from __future__ import annotations
 
@@ -23,14 +24,22 @@ MOST_PARTS = 10  # outputs, or groups, that a figure tells apart
 MOST_NAMED = 3  # levels of a category that a rule names
 LOOKS: tuple[dict[str, Any], ...] = (
     {"color": style.BLUE},
-    {"color": style.VERMILION, "alpha": 0.75, "hatch": "////", "edgecolor": "white", "linewidth": 0},
+    {
+        "color": style.VERMILION,
+        "alpha": 0.75,
+        "hatch": "////",
+        "edgecolor": "white",
+        "linewidth": 0,
+    },
 )
+# Of parts that must be told apart: colours, and hatches where these are used up.
 PART_LOOKS: list[dict[str, Any]] = [
     {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
     for hatch, colour in product(("", "////", "...."), style.PALETTE[:-1])
-]  # of parts that must be told apart: colours, and hatches where these are used up
+]
 Path = dict[int, tuple[float, float]]  # bounds (low, high] by feature
-Attributions = Mapping[str, tuple[FloatArray, FloatArray | None]]  # (n, d) values and standard errors by name
+# (n, d) values and standard errors by name.
+Attributions = Mapping[str, tuple[FloatArray, FloatArray | None]]
 By = str | int | npt.ArrayLike | None
 
 
@@ -44,16 +53,24 @@ def bar(
 ) -> Axes:
     """WeightedSHAP beside Shapley: mean |φ| over all rows, or signed values of one `row`.
 
-    The two need not have the same sum, so bars are shares of it, and the numbers at their ends are on the scale of the
-    game. Thin lines are ± one standard error where Δ was sampled. Of several outputs, without `output` (and `row`),
-    all of them are stacked, WeightedSHAP only.
+    The two need not have the same sum, so bars are shares of it, and the numbers at their ends are
+    on the scale of the game. Thin lines are ± one standard error where Δ was sampled. Of several
+    outputs, without `output` (and `row`), all of them are stacked, WeightedSHAP only.
     """
     one, title = reading.one_output(explanation, 0 if output is None else output)
-    if output is None and row is None and explanation.has_outputs and explanation.values.shape[2] > 1:
+    if (
+        output is None
+        and row is None
+        and explanation.has_outputs
+        and explanation.values.shape[2] > 1
+    ):
         return _all_outputs(explanation, max_display, order, ax)
     games, _ = reading.games_and_weights(one.family)
     shapley = f"Shapley of {games[0]}" if games else "Shapley"
-    phis = {"WeightedSHAP": (one.values, one.standard_errors), shapley: (one.shapley, one.shapley_errors)}
+    phis = {
+        "WeightedSHAP": (one.values, one.standard_errors),
+        shapley: (one.shapley, one.shapley_errors),
+    }
     ax, _ = _beside(ax, one, phis, row, max_display, order)
     return drawing.finished(ax, title)
 
@@ -70,14 +87,18 @@ def compare(
 ) -> Axes:
     """Two attributions of the same rows, feature by feature, drawn as in `bar`.
 
-    At the right stands, over all rows, the rank correlation of the two. `other` is an Explanation, a shap.Explanation,
-    or an array (n, d[, k]).
+    At the right stands, over all rows, the rank correlation of the two. `other` is an Explanation,
+    a shap.Explanation, or an array (n, d[, k]).
     """
     one, title = reading.one_output(explanation, output)
     theirs = _other_values(explanation, other, place_of(explanation, output))
-    ax, top = _beside(ax, one, {names[0]: (one.values, None), names[1]: (theirs, None)}, row, max_display, order)
+    ax, top = _beside(
+        ax, one, {names[0]: (one.values, None), names[1]: (theirs, None)}, row, max_display, order
+    )
     if row is None and len(one) > 2:
-        drawing.at_side(ax, ax.get_yticks(), [_rank_correlation(one.values[:, i], theirs[:, i]) for i in top])
+        drawing.at_side(
+            ax, ax.get_yticks(), [_rank_correlation(one.values[:, i], theirs[:, i]) for i in top]
+        )
         ax.set_xlabel(ax.get_xlabel() + "\nat the right: rank correlation r over the rows")
     return drawing.finished(ax, title)
 
@@ -89,33 +110,52 @@ def _other_values(explanation: Explanation, other: Any, place: int) -> FloatArra
         values = values[..., place]
     if values.shape != explanation.values.shape[:2] or not np.isfinite(values).all():
         wanted = f"finite attributions of the same rows, of shape {explanation.values.shape}"
-        raise ValueError(f"`other` must hold {wanted}; got {values.shape}, {np.isnan(values).sum()} of them NaN.")
+        raise ValueError(
+            f"`other` must hold {wanted}; got {values.shape}, {np.isnan(values).sum()} of them NaN."
+        )
     names = getattr(other, "feature_names", None)
     if names is not None and tuple(map(str, names)) != explanation.feature_names:
-        raise ValueError("`other` has other feature names, or in another order. Select the same features of both.")
+        raise ValueError(
+            "`other` has other feature names, or in another order. Select the same features of"
+            " both."
+        )
     return values
 
 
 def _rank_correlation(one: FloatArray, other: FloatArray) -> str:
     ranks = np.stack([pd.Series(values).rank() for values in (one, other)])
-    return f"r {number(float(np.corrcoef(ranks)[0, 1]), 2)}" if np.ptp(ranks, axis=1).all() else "r –"
+    return (
+        f"r {number(float(np.corrcoef(ranks)[0, 1]), 2)}" if np.ptp(ranks, axis=1).all() else "r –"
+    )
 
 
 def _beside(
-    ax: Canvas, explanation: Explanation, phis: Attributions, row: int | None, max_display: int, order: Order
+    ax: Canvas,
+    explanation: Explanation,
+    phis: Attributions,
+    row: int | None,
+    max_display: int,
+    order: Order,
 ) -> tuple[Axes, IntArray]:
     """Two attributions beside each other, each as shares of its own sum; and the features drawn."""
     row = None if row is None else reading.row_position(explanation, row)
-    by = explanation.values[[row]] if row is not None and order == "importance" else explanation.values
+    by = (
+        explanation.values[[row]]
+        if row is not None and order == "importance"
+        else explanation.values
+    )
     top, names = reading.ranked(explanation, order, max_display, by)
     ax, places = drawing.bar_axes(ax, names, slot=0.3, head=0.3, total=explanation.values.shape[1])
-    bars, told = [], []
+    bars = []
+    told = []
     for (name, (phi, errors)), looks, shift in zip(phis.items(), LOOKS, (-0.2, 0.2), strict=True):
         spread = np.zeros_like(phi) if errors is None else errors
         if row is None:
-            heights, margins = np.abs(phi).mean(axis=0), np.sqrt((spread**2).sum(axis=0)) / len(phi)
+            heights = np.abs(phi).mean(axis=0)
+            margins = np.sqrt((spread**2).sum(axis=0)) / len(phi)
         else:
-            heights, margins = phi[row], spread[row]
+            heights = phi[row]
+            margins = spread[row]
         whole = np.abs(heights).sum()
         share, margin = (100 * each[top] / (whole or 1.0) for each in (heights, margins))
         bars.append(ax.barh(places + shift, share, height=0.38, **looks))
@@ -127,31 +167,44 @@ def _beside(
         drawing.numbers_at(ax, ends, places + shift, numbers)
         told.append(f"{name}, 100 % = {number(float(whole), 3)}")
     low, high = ax.get_xlim()
-    ax.set_xlim(low - 0.13 * (high - low) * (low < 0), high + 0.13 * (high - low))  # room for the numbers
+    # Room for the numbers.
+    ax.set_xlim(low - 0.13 * (high - low) * (low < 0), high + 0.13 * (high - low))
     ax.vlines(0, *ax.get_ylim(), color="black", linewidth=0.8)
     drawing.legend_on_top(ax, bars, told)
-    what = "mean |φ| over the rows" if row is None else f"|φ| of {reading.row_name(explanation, row)}"
-    drawing.few_ticks(ax, f"share of all {what}, %", f"numbers: {reading.game_shown(explanation, row)}")
+    what = (
+        "mean |φ| over the rows" if row is None else f"|φ| of {reading.row_name(explanation, row)}"
+    )
+    drawing.few_ticks(
+        ax, f"share of all {what}, %", f"numbers: {reading.game_shown(explanation, row)}"
+    )
     return ax, top
 
 
 def _all_outputs(explanation: Explanation, max_display: int, order: Order, ax: Canvas) -> Axes:
-    """Mean |φ*| of each output, in one bar for each feature; the outputs that matter least are one grey part."""
+    """Mean |φ*| of each output, in one bar for each feature; the outputs that matter least are one
+    grey part."""
     means = np.abs(explanation.values).mean(axis=0)  # (d, k)
     top, labels = reading.ranked(explanation, order, max_display, means.sum(axis=1)[None])
     shown = np.sort(reading.largest(means.sum(axis=0), MOST_PARTS))
     rest = np.setdiff1d(np.arange(means.shape[1]), shown)
-    parts = [means[top, o] for o in shown] + ([means[top][:, rest].sum(axis=1)] if len(rest) else [])
-    names = [explanation.output_names[o] for o in shown] + ([plural(len(rest), "other output")] if len(rest) else [])
+    parts = [means[top, o] for o in shown] + (
+        [means[top][:, rest].sum(axis=1)] if len(rest) else []
+    )
+    names = [explanation.output_names[o] for o in shown] + (
+        [plural(len(rest), "other output")] if len(rest) else []
+    )
     ax, places = drawing.bar_axes(ax, labels, head=0.1 * len(names), total=len(means))
-    starts, bars = np.zeros(len(top)), []
+    starts = np.zeros(len(top))
+    bars = []
     for part, looks in zip(parts, [*PART_LOOKS[: len(shown)], {"color": style.GREY}]):
         bars.append(ax.barh(places, part, left=starts, height=0.7, **looks))
         starts = starts + part
     drawing.numbers_at(ax, starts, places, [number(total, 3) for total in starts.tolist()])
     ax.set_xlim(0, 1.12 * float(starts.max() or 1.0))
     drawing.legend(ax, bars, names, title=plural(means.shape[1], "output"), **drawing.AT_SIDE)
-    drawing.few_ticks(ax, "mean |φ*| over the rows, summed over the outputs", reading.game_shown(explanation))
+    drawing.few_ticks(
+        ax, "mean |φ*| over the rows, summed over the outputs", reading.game_shown(explanation)
+    )
     return drawing.finished(ax, f"all {means.shape[1]} outputs, stacked")
 
 
@@ -165,15 +218,19 @@ def cohorts(
 ) -> Axes:
     """Mean |φ*| in groups of rows: which features matter to whom.
 
-    `by` is a label for each row, the name of a column of few categories, or a number of groups, found by the rules of
-    a small tree on the data which tells the attributions of the rows apart best.
+    `by` is a label for each row, the name of a column of few categories, or a number of groups,
+    found by the rules of a small tree on the data which tells the attributions of the rows apart
+    best.
     """
     explanation, title = reading.one_output(explanation, output)
     groups = _groups(explanation, by)
     top, names = reading.ranked(explanation, order, max_display)
     slot = 0.12 + 0.11 * len(groups)
-    ax, places = drawing.bar_axes(ax, names, slot=slot, head=0.2 * len(groups), total=explanation.values.shape[1])
-    thick, bars = 0.8 / len(groups), []
+    ax, places = drawing.bar_axes(
+        ax, names, slot=slot, head=0.2 * len(groups), total=explanation.values.shape[1]
+    )
+    thick = 0.8 / len(groups)
+    bars = []
     for g, (rows, looks) in enumerate(zip(groups.values(), cycle(PART_LOOKS))):
         heights = np.abs(explanation.values[rows]).mean(axis=0)[top]
         at = places + thick * (g - (len(groups) - 1) / 2)
@@ -182,7 +239,16 @@ def cohorts(
     ax.set_xlim(0, 1.13 * (ax.get_xlim()[1] or 1.0))
     drawing.few_ticks(ax, "mean |φ*| over the rows of a group", reading.game_shown(explanation))
     told = [f"{name} ({plural(int(rows.sum()), 'row')})" for name, rows in groups.items()]
-    drawing.legend(ax, bars, told, 60, loc="lower right", bbox_to_anchor=(1.0, 1.0), title=title, borderaxespad=0.2)
+    drawing.legend(
+        ax,
+        bars,
+        told,
+        60,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        title=title,
+        borderaxespad=0.2,
+    )
     return drawing.finished(ax)
 
 
@@ -193,16 +259,22 @@ def _groups(explanation: Explanation, by: By) -> dict[str, BoolArray]:
     if isinstance(by, str):
         labels = reading.column(explanation, reading.feature_position(explanation, by))
         if labels is None:
-            raise ValueError(f"The feature {by!r} is a group of columns. Pass a label for each row as `by`.")
+            raise ValueError(
+                f"The feature {by!r} is a group of columns. Pass a label for each row as `by`."
+            )
     else:
         labels = pd.Series(np.asarray(by).ravel())
     if len(labels) != len(explanation):
-        raise ValueError(f"`by` must have a label for each of {len(explanation)} rows; got {len(labels)}.")
+        raise ValueError(
+            f"`by` must have a label for each of {len(explanation)} rows; got {len(labels)}."
+        )
     texts = np.array([reading.cell(label) for label in labels])
     found, counts = np.unique(texts, return_counts=True)
     if len(found) > MOST_PARTS:
         said = f"`by` makes {len(found)} groups, more than {MOST_PARTS} that can be told apart."
-        raise ValueError(f"{said} Cut numbers into ranges first, as pd.cut does, or pass a number of groups.")
+        raise ValueError(
+            f"{said} Cut numbers into ranges first, as pd.cut does, or pass a number of groups."
+        )
     return {found[g]: texts == found[g] for g in np.argsort(-counts, kind="stable")}
 
 
@@ -213,22 +285,33 @@ def _by_rules(explanation: Explanation, count: int) -> dict[str, BoolArray]:
     found = [reading.column(explanation, i) for i in range(explanation.values.shape[1])]
     columns = [column for column in found if column is not None]
     if count < 2 or len(explanation) < 2 * count or len(columns) < len(found):
-        said = f"{count} groups cannot be found by rules: that needs at least two, twice as many rows, and columns."
+        said = (
+            f"{count} groups cannot be found by rules: that needs at least two, twice as many rows,"
+            " and columns."
+        )
         raise ValueError(f"{said} Pass a label for each row as `by`.")
-    X = np.nan_to_num(np.column_stack([coded(column) for column in columns]), nan=-1e30).clip(-1e30, 1e30)
+    X = np.nan_to_num(np.column_stack([coded(column) for column in columns]), nan=-1e30).clip(
+        -1e30, 1e30
+    )
     least = max(1, len(X) // 20)
     tree = DecisionTreeRegressor(max_leaf_nodes=count, min_samples_leaf=least, random_state=0)
     leaves = tree.fit(X, explanation.values).apply(X)
     rules = _rules(tree.tree_, 0, {}, explanation.feature_names, columns)
-    return {rules[leaf]: leaves == leaf for leaf in sorted(rules, key=lambda leaf: -(leaves == leaf).sum())}
+    return {
+        rules[leaf]: leaves == leaf
+        for leaf in sorted(rules, key=lambda leaf: -(leaves == leaf).sum())
+    }
 
 
-def _rules(tree: Any, at: int, path: Path, names: Sequence[str], columns: Sequence[pd.Series[Any]]) -> dict[int, str]:
+def _rules(
+    tree: Any, at: int, path: Path, names: Sequence[str], columns: Sequence[pd.Series[Any]]
+) -> dict[int, str]:
     """The leaves below a node, with the bounds on their way in words."""
     if tree.children_left[at] < 0:
         said = [_bounds(names[i], columns[i], *bounds) for i, bounds in path.items()]
         return {at: " and ".join(said) or "all rows"}
-    i, cut = int(tree.feature[at]), float(tree.threshold[at])
+    i = int(tree.feature[at])
+    cut = float(tree.threshold[at])
     low, high = path.get(i, (-np.inf, np.inf))
     left = _rules(tree, tree.children_left[at], path | {i: (low, cut)}, names, columns)
     return left | _rules(tree, tree.children_right[at], path | {i: (cut, high)}, names, columns)

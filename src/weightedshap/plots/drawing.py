@@ -1,4 +1,5 @@
-"""What the figures share: Axes, names, legends, numbers at bars and error lines, in the looks of the style sheet."""
+"""What the figures share: Axes, names, legends, numbers at bars and error lines, in the looks of
+the style sheet."""
 
 import re
 import unicodedata
@@ -22,10 +23,17 @@ from weightedshap.plots import style
 from weightedshap.wording import number
 
 Canvas = Axes | None  # what is drawn on; None for a new figure
-LOW_TO_HIGH = LinearSegmentedColormap.from_list("low to high", style.LOW_TO_HIGH).with_extremes(bad=style.UNKNOWN)
+LOW_TO_HIGH = LinearSegmentedColormap.from_list("low to high", style.LOW_TO_HIGH).with_extremes(
+    bad=style.UNKNOWN
+)
 SIGNED = LinearSegmentedColormap.from_list("signed", style.SIGNED)
-AT_SIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}  # a legend to the right of the Axes
+# A legend to the right of the Axes.
+AT_SIDE: dict[str, Any] = {
+    "loc": "center left",
+    "bbox_to_anchor": (1, 0.5),
+}
 BREAKABLE = r"[^\s_/-]*[\s_/-]?"  # a word and the sign behind it
+# The dashes of the style sheet, as matplotlib wants them.
 DASHES: dict[str, Any] = {
     "solid": "-",
     "dash": "--",
@@ -33,7 +41,7 @@ DASHES: dict[str, Any] = {
     "dashdot": "-.",
     "longdash": (0, (8, 2)),
     "longdashdot": (0, (5, 1, 1, 1, 1, 1)),
-}  # the dashes of the style sheet, as matplotlib wants them
+}
 
 
 def axes(ax: Canvas, height: float = style.HEIGHT) -> Axes:
@@ -48,7 +56,8 @@ def axes(ax: Canvas, height: float = style.HEIGHT) -> Axes:
 def bar_axes(
     ax: Canvas, names: Sequence[str], slot: float = 0.26, head: float = 0, total: int = 0
 ) -> tuple[Axes, FloatArray]:
-    """Axes with names, set in lines, for horizontal bars, the first on top; and where each stands: 0, 1, … if short."""
+    """Axes with names, set in lines, for horizontal bars, the first on top; and where each stands:
+    0, 1, … if short."""
     texts = [in_lines(name) for name in names]
     room = np.array([max(1.0, 0.62 * (text.count("\n") + 1)) for text in texts])
     places = np.cumsum(room) - room / 2 - 0.5
@@ -63,11 +72,14 @@ def bar_axes(
 
 def legend_axes(ax: Canvas, names: Sequence[str]) -> Axes:
     """Axes with room for the names at their side, 0.15 inches for each line."""
-    return axes(ax, max(style.HEIGHT, 0.5 + 0.15 * sum(in_lines(name).count("\n") + 1.4 for name in names)))
+    return axes(
+        ax, max(style.HEIGHT, 0.5 + 0.15 * sum(in_lines(name).count("\n") + 1.4 for name in names))
+    )
 
 
 def finished(ax: Axes, *titles: str | None) -> Axes:
-    """Without the frame lines that carry no data; with what stands above, a line each, and all fonts."""
+    """Without the frame lines that carry no data; with what stands above, a line each, and all
+    fonts."""
     ax.spines[["top", "right"]].set_visible(False)
     said = "\n".join(in_lines(title, 66) for title in titles if title)
     if said:
@@ -91,63 +103,103 @@ def numeral(value: float, _: float | None = None) -> str:
 
 
 def few_ticks(ax: Axes, *lines: str) -> None:
-    """An x axis with no more ticks than fit beside long names, and its label, wrapped where it is long."""
-    ax.set_xlabel("\n".join(in_lines(line, 58) for line in lines), parse_math=False, fontsize="small")
+    """An x axis with no more ticks than fit beside long names, and its label, wrapped where it is
+    long."""
+    ax.set_xlabel(
+        "\n".join(in_lines(line, 58) for line in lines), parse_math=False, fontsize="small"
+    )
     ax.xaxis.set_major_locator(MaxNLocator(4, min_n_ticks=3))
     ax.xaxis.set_major_formatter(numeral)
 
 
 def legend_on_top(ax: Axes, handles: Sequence[Any], names: Sequence[str]) -> None:
-    """A legend in a strip of its own above the first bar, where it covers no data; long names below each other."""
+    """A legend in a strip of its own above the first bar, where it covers no data; long names below
+    each other."""
     bottom, top = ax.get_ylim()
     columns = len(names) if sum(map(len, names)) <= 40 else 1
     lines = sum(in_lines(name, 50).count("\n") + 1 for name in names) if columns == 1 else 1
-    strip, height = 0.15 + 0.17 * lines, ax.bbox.height / ax.figure.dpi  # inches
+    strip = 0.15 + 0.17 * lines
+    height = ax.bbox.height / ax.figure.dpi  # inches
     ax.set_ylim(bottom, top - (bottom - top) * strip / max(height - strip, strip))
-    legend(ax, handles, names, 50, loc="upper right", ncols=columns, borderaxespad=0.0, borderpad=0.2)
+    legend(
+        ax, handles, names, 50, loc="upper right", ncols=columns, borderaxespad=0.0, borderpad=0.2
+    )
 
 
-def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], width: int = style.NAME_WIDTH, **place: Any) -> None:
+def legend(
+    ax: Axes,
+    handles: Sequence[Any],
+    names: Sequence[str],
+    width: int = style.NAME_WIDTH,
+    **place: Any,
+) -> None:
     """A legend whose names are set as they are, a leading underscore or $ included."""
-    made = ax.legend(handles, [""] * len(handles), frameon=False, fontsize="small", title_fontsize="small", **place)
+    made = ax.legend(
+        handles,
+        [""] * len(handles),
+        frameon=False,
+        fontsize="small",
+        title_fontsize="small",
+        **place,
+    )
     for text, name in zip(made.get_texts(), names, strict=True):
         text.set(text=in_lines(name, width), parse_math=False)
 
 
 def colour_bar(ax: Axes, mappable: ScalarMappable, label: str, below: bool = False) -> Colorbar:
-    """A narrow colour bar beside `ax`, which keeps its place in the figure; or below it and no wider, as for images."""
+    """A narrow colour bar beside `ax`, which keeps its place in the figure; or below it and no
+    wider, as for images."""
     place = (0.0, -0.07, 1.0, 0.03) if below else (1.03, 0, 0.025, 1)
     way = "horizontal" if below else "vertical"
-    bar = ax.figure.colorbar(mappable, cax=ax.inset_axes(place), orientation=way, format=FuncFormatter(numeral))
+    bar = ax.figure.colorbar(
+        mappable, cax=ax.inset_axes(place), orientation=way, format=FuncFormatter(numeral)
+    )
     bar.locator = MaxNLocator(3)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize="small")
-    bar.set_label("\n".join(in_lines(line, 40) for line in label.splitlines()), fontsize="small", parse_math=False)
+    bar.set_label(
+        "\n".join(in_lines(line, 40) for line in label.splitlines()),
+        fontsize="small",
+        parse_math=False,
+    )
     return bar
 
 
 def error_lines(ax: Axes, ends: FloatArray, places: FloatArray, errors: FloatArray) -> None:
-    """± one standard error at the ends of horizontal bars, dark on white so that it is seen on any colour."""
+    """± one standard error at the ends of horizontal bars, dark on white so that it is seen on any
+    colour."""
     for colour, width in (("white", 3.2), (style.INK, 1.3)):
-        ax.errorbar(ends, places, xerr=errors, fmt="none", ecolor=colour, elinewidth=width, zorder=3)
+        ax.errorbar(
+            ends, places, xerr=errors, fmt="none", ecolor=colour, elinewidth=width, zorder=3
+        )
 
 
 def at_side(ax: Axes, places: Iterable[float], texts: Iterable[str]) -> None:
     """Texts beside horizontal bars, at the right of the Axes."""
     for place, told in zip(places, texts, strict=False):
-        ax.text(1.02, place, told, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
+        ax.text(
+            1.02, place, told, transform=ax.get_yaxis_transform(), va="center", fontsize="small"
+        )
 
 
-def numbers_at(ax: Axes, ends: Iterable[float], places: Iterable[float], numbers: Iterable[str]) -> None:
+def numbers_at(
+    ax: Axes, ends: Iterable[float], places: Iterable[float], numbers: Iterable[str]
+) -> None:
     """Numbers beyond the ends of horizontal bars, on the side to which they point."""
     for end, place, told in zip(ends, places, numbers, strict=True):
         shift, side = (3, "left") if end >= 0 else (-3, "right")
-        at: dict[str, Any] = {"textcoords": "offset points", "ha": side, "va": "center_baseline", "fontsize": "x-small"}
+        at: dict[str, Any] = {
+            "textcoords": "offset points",
+            "ha": side,
+            "va": "center_baseline",
+            "fontsize": "x-small",
+        }
         ax.annotate(told, (end, place), (shift, 0), **at).set_in_layout(False)
 
 
 def in_lines(name: str, width: int = style.NAME_WIDTH) -> str:
-    """A name in lines of at most `width` letters, cut behind spaces or signs if it can; wide letters count twice."""
+    """A name in lines of at most `width` letters, cut behind spaces or signs if it can; wide
+    letters count twice."""
     lines = [""]
     for word in re.findall(BREAKABLE, drawable(name)):
         for piece in [word] if _breadth(word) <= width else word:
@@ -161,11 +213,14 @@ def _breadth(text: str) -> int:
 
 
 def drawable(text: str) -> str:
-    """Letters that no installed font has are told by their numbers, as Python does: 価 is \\u4fa1."""
+    """Letters that no installed font has are told by their numbers, as Python does: 価 is
+    \\u4fa1."""
     if text.isascii():
         return text
     known = _letters((*rcParams["font.family"], *style.FONTS))
-    return "".join(each if ord(each) in known else each.encode("unicode_escape").decode() for each in text)
+    return "".join(
+        each if ord(each) in known else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 @lru_cache(maxsize=8)
@@ -174,5 +229,7 @@ def _letters(families: tuple[str, ...]) -> frozenset[int]:
     found: set[int] = {0xFE0F, 0x200D}  # these join letters
     for family in families:
         with suppress(ValueError):
-            found |= set(get_font(fontManager.findfont(family, fallback_to_default=False)).get_charmap())
+            found |= set(
+                get_font(fontManager.findfont(family, fallback_to_default=False)).get_charmap()
+            )
     return frozenset(found)

@@ -1,4 +1,5 @@
-"""Figures of the method: recovery curves, chosen weights, and how far the ranking can be trusted."""
+"""Figures of the method: recovery curves, chosen weights, and how far the ranking can be
+trusted."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,34 +21,48 @@ from weightedshap.plots.reading import Output
 from weightedshap.sums import Curves, own_curves
 from weightedshap.wording import number, percent, percents, plural
 
-STABILITY_SIZES, STABILITY_ROWS, STABILITY_FEATURES = (1, 2, 3, 5, 10), 100, 20
+STABILITY_SIZES = (1, 2, 3, 5, 10)
+STABILITY_ROWS = 100
+STABILITY_FEATURES = 20
 LEAST_MISFIT = 0.005  # of the area: less is not told
 UNKNOWN = "The standard errors are unknown,\nso nothing can be said about the ranking."
 NOTHING_SAMPLED = (
-    "Nothing was sampled, so there is no error of sampling to draw. What may change is the judge, which was learned. "
-    "Explain the same rows with the judge fitted again, others = [ws.Explainer(model, background, random_state=s)(X) "
-    "for s in range(1, 5)], and pass stability(others=others)."
+    "Nothing was sampled, so there is no error of sampling to draw. What may change is the judge,"
+    " which was learned. Explain the same rows with the judge fitted again, others ="
+    " [ws.Explainer(model, background, random_state=s)(X) for s in range(1, 5)], and pass"
+    " stability(others=others)."
 )
 
 
-def recovery(explanation: Explanation, output: Output = 0, ax: Canvas = None, curves: Curves | None = None) -> Axes:
-    """How fast the prediction is recovered: mean |f(x) − v(top k)| against k = 0..d, v on the judge.
+def recovery(
+    explanation: Explanation, output: Output = 0, ax: Canvas = None, curves: Curves | None = None
+) -> Axes:
+    """How fast the prediction is recovered: mean |f(x) − v(top k)| against k = 0..d, v on the
+    judge.
 
-    One line each for WeightedSHAP, Shapley, first and last, with 95 % bands over the rows; the legend gives the mean
-    areas, k = 1..d. A dot marks where the curves end, when all features are known: at 0, or, with a grey line, at what
-    the judge misses by itself. `curves` are those of further methods on the same rows, {"greedy": (n, d + 1[, k])}.
+    One line each for WeightedSHAP, Shapley, first and last, with 95 % bands over the rows; the
+    legend gives the mean areas, k = 1..d. A dot marks where the curves end, when all features are
+    known: at 0, or, with a grey line, at what the judge misses by itself. `curves` are those of
+    further methods on the same rows, {"greedy": (n, d + 1[, k])}.
     """
     one, title = reading.one_output(explanation, output)
     drawn = own_curves(one)
-    drawn |= {name: _further(explanation, name, array, output, drawn) for name, array in (curves or {}).items()}
+    drawn |= {
+        name: _further(explanation, name, array, output, drawn)
+        for name, array in (curves or {}).items()
+    }
     ax = drawing.axes(ax)
     d = one.curves.shape[1] - 1
-    lines = [_draw_curve(ax, name, array, place) for place, (name, array) in enumerate(drawn.items())]
+    lines = [
+        _draw_curve(ax, name, array, place) for place, (name, array) in enumerate(drawn.items())
+    ]
     drawing.whole_numbers(ax, "number of features known, most influential first", 0, d)
     ax.set(ylim=(0, None), ylabel=f"mean |f(x) − v(top k)|\njudged by {named(one.judge_info)}")
     ax.yaxis.set_major_formatter(drawing.numeral)
     _mark_end(ax, d, float(one.curves[:, -1].mean()), misfit(drawn["Shapley"]))
-    names = [f"{name} {number(float(area(array.mean(axis=0))), 3)}" for name, array in drawn.items()]
+    names = [
+        f"{name} {number(float(area(array.mean(axis=0))), 3)}" for name, array in drawn.items()
+    ]
     games, _ = reading.games_and_weights(one.family)
     first = f"\n(Shapley, first, last of {games[0]})" if games else ""
     drawing.legend(ax, lines, names, title=f"area under the curve{first}")
@@ -58,26 +73,46 @@ def _mark_end(ax: Axes, d: int, level: float, share: float) -> None:
     """Where the curves end when all features are known, and why."""
     if share > LEAST_MISFIT:
         ax.axhline(level, color=style.DARK_GREY, linewidth=1, zorder=1)
-        said = f"all known: the judge itself misses {number(level, 3)},\n{percent(share)} of Shapley's area"
+        said = (
+            f"all known: the judge itself misses {number(level, 3)},\n{percent(share)} of Shapley's"
+            " area"
+        )
     else:
         said = "all known: the judge gives f(x)"
     ax.plot(d, level, "o", color=style.INK, markersize=5, clip_on=False, zorder=5)
     line = {"arrowstyle": "-", "linewidth": 0.6}
-    text = ax.annotate(said, (d, level), (-6, 48), textcoords="offset points", ha="right", arrowprops=line)
-    text.set(fontsize="x-small", color=style.INK, bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1})
+    text = ax.annotate(
+        said, (d, level), (-6, 48), textcoords="offset points", ha="right", arrowprops=line
+    )
+    text.set(
+        fontsize="x-small",
+        color=style.INK,
+        bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1},
+    )
 
 
-def _further(explanation: Explanation, name: str, curves: FloatArray, output: Output, taken: Curves) -> FloatArray:
+def _further(
+    explanation: Explanation, name: str, curves: FloatArray, output: Output, taken: Curves
+) -> FloatArray:
     """(n, d + 1) the curves of another method, checked."""
-    array, whole = np.asarray(curves, dtype=np.float64), explanation.curves.shape
+    array = np.asarray(curves, dtype=np.float64)
+    whole = explanation.curves.shape
     if name in taken:
-        raise ValueError(f"`curves` names a method {name!r}, which the explanation draws itself. Name it otherwise.")
+        raise ValueError(
+            f"`curves` names a method {name!r}, which the explanation draws itself. Name it"
+            " otherwise."
+        )
     if explanation.has_outputs and array.shape == whole:
         array = array[..., place_of(explanation, output)]
     if array.shape != whole[:2]:
-        raise ValueError(f"`curves[{name!r}]` must have shape {whole[:2]}, like those explained; got {array.shape}.")
+        raise ValueError(
+            f"`curves[{name!r}]` must have shape {whole[:2]}, like those explained; got"
+            f" {array.shape}."
+        )
     if not np.isfinite(array).all():
-        raise ValueError(f"The curves of {name!r} hold NaN or infinite values, so they have no mean.")
+        raise ValueError(
+            f"The curves of {name!r} hold NaN or infinite values, so they have no mean."
+        )
     return array
 
 
@@ -86,7 +121,9 @@ def _draw_curve(ax: Axes, name: str, curves: FloatArray, place: int) -> Line2D:
     mean, margin = mean_interval(curves)
     k = np.arange(len(mean))
     if not np.isnan(margin).any():
-        ax.fill_between(k, np.maximum(mean - margin, 0), mean + margin, color=colour, alpha=0.12, linewidth=0)
+        ax.fill_between(
+            k, np.maximum(mean - margin, 0), mean + margin, color=colour, alpha=0.12, linewidth=0
+        )
     looks = {"color": colour, "linestyle": drawing.DASHES[dashes], "linewidth": width}
     return ax.plot(k, mean, **looks, zorder=3 if name == "WeightedSHAP" else 2)[0]
 
@@ -94,14 +131,20 @@ def _draw_curve(ax: Axes, name: str, curves: FloatArray, place: int) -> Line2D:
 def weights(explanation: Explanation, output: Output = 0, ax: Canvas = None) -> Axes:
     """How often each weight was chosen, as a share of the rows; the Shapley weight stands out.
 
-    Weights run from features alone (top) to all others known. Of more than 20 only chosen ones are shown, the 30 most
-    frequent at most, and the Shapley weight. Where games compete, a bar has a part for each of them.
+    Weights run from features alone (top) to all others known. Of more than 20 only chosen ones are
+    shown, the 30 most frequent at most, and the Shapley weight. Where games compete, a bar has a
+    part for each of them.
     """
     explanation, title = reading.one_output(explanation, output)
-    games, family, shares = reading.shares_by_game(explanation.family, reading.chosen_shares(explanation))
+    games, family, shares = reading.shares_by_game(
+        explanation.family, reading.chosen_shares(explanation)
+    )
     share = shares.sum(axis=0)
     shown, uniform = reading.weights_to_show(family, share)
-    names = [family.labels[i] + (" = Shapley" if i == uniform and family.labels[i] != "Shapley" else "") for i in shown]
+    names = [
+        family.labels[i] + (" = Shapley" if i == uniform and family.labels[i] != "Shapley" else "")
+        for i in shown
+    ]
     ax, places = drawing.bar_axes(ax, names, slot=0.2, head=0.3 if games else 0)
     own = [style.VERMILION if i == uniform else style.BLUE for i in shown]
     colours: list[Any] = [*style.OF_GAMES] if games else [own]
@@ -122,13 +165,19 @@ def weights(explanation: Explanation, output: Output = 0, ax: Canvas = None) -> 
     return drawing.finished(ax, title)
 
 
-def weight_vectors(explanation: Explanation, output: Output = 0, max_display: int = 5, ax: Canvas = None) -> Axes:
-    """The `max_display` weight vectors that most rows chose against the size j, from small coalitions to large ones.
+def weight_vectors(
+    explanation: Explanation, output: Output = 0, max_display: int = 5, ax: Canvas = None
+) -> Axes:
+    """The `max_display` weight vectors that most rows chose against the size j, from small
+    coalitions to large ones.
 
-    Drawn is d·w_j, how many times the weight of Shapley (dashes), on a log scale that leaves out what is below 1/50.
+    Drawn is d·w_j, how many times the weight of Shapley (dashes), on a log scale that leaves out
+    what is below 1/50.
     """
     explanation, title = reading.one_output(explanation, output)
-    games, family, shares = reading.shares_by_game(explanation.family, reading.chosen_shares(explanation))
+    games, family, shares = reading.shares_by_game(
+        explanation.family, reading.chosen_shares(explanation)
+    )
     share = shares.sum(axis=0)
     frequent = reading.largest(share, max_display)
     shown = reading.by_mean_size(family, frequent[share[frequent] > 0])
@@ -144,7 +193,9 @@ def weight_vectors(explanation: Explanation, output: Output = 0, max_display: in
     ax.set_ylim(0.02, 1.5 * family.d * family.vectors[shown].max())
     ax.yaxis.set_major_formatter("{x:g}")
     left = int((share > 0).sum()) - len(shown)
-    heading = f"rows{' of all games' if games else ''} and their weight" + (f"\n({left} more chosen)" if left else "")
+    heading = f"rows{' of all games' if games else ''} and their weight" + (
+        f"\n({left} more chosen)" if left else ""
+    )
     drawing.legend(ax, lines, names, title=heading, **drawing.AT_SIDE)
     return drawing.finished(ax, title)
 
@@ -152,31 +203,45 @@ def weight_vectors(explanation: Explanation, output: Output = 0, max_display: in
 def _draw_vector(ax: Axes, vector: FloatArray, often: float) -> Line2D:
     """The weights above 0; a weight of one size is a dot."""
     j = np.flatnonzero(vector) + 1
-    looks: dict[str, Any] = {"linewidth": 1 + 2 * often, "alpha": 0.6 + 0.4 * often, "markersize": 4 + 3 * often}
+    looks: dict[str, Any] = {
+        "linewidth": 1 + 2 * often,
+        "alpha": 0.6 + 0.4 * often,
+        "markersize": 4 + 3 * often,
+    }
     looks["color"] = drawing.LOW_TO_HIGH(float(vector @ np.linspace(0, 1, len(vector))))
     looks["marker"] = "o" if len(vector) <= 15 or len(j) == 1 else None
     return ax.plot(j, len(vector) * vector[j - 1], clip_on=len(j) > 1, **looks)[0]
 
 
 def stability(
-    explanation: Explanation, output: Output = 0, others: Sequence[Explanation] = (), ax: Canvas = None
+    explanation: Explanation,
+    output: Output = 0,
+    others: Sequence[Explanation] = (),
+    ax: Canvas = None,
 ) -> Axes:
-    """Can the ranking be trusted? How often the first k features of a row are others, or in another order, against k.
+    """Can the ranking be trusted? How often the first k features of a row are others, or in another
+    order, against k.
 
-    With `others`, explanations of the same rows whose judge was fitted again (another `random_state`): in what share of
-    rows and fits the order of the first k, and the set of them, is not the one of this explanation.
+    With `others`, explanations of the same rows whose judge was fitted again (another
+    `random_state`): in what share of rows and fits the order of the first k, and the set of them,
+    is not the one of this explanation.
 
     Without them, where Δ was sampled: the chance that the first k are not in their true order, by
-    `Explanation.instability`, which knows the error of sampling only; of at most 100 rows, evenly spread, and their 20
-    most influential features. Rows with unknown standard errors are counted apart.
+    `Explanation.instability`, which knows the error of sampling only; of at most 100 rows, evenly
+    spread, and their 20 most influential features. Rows with unknown standard errors are counted
+    apart.
     """
     one, title = reading.one_output(explanation, output)
     if len(others):
         ax = _draw_refits(ax, one, [_same_rows(explanation, other, output) for other in others])
-        return drawing.finished(ax, title, f"{len(one):,} rows, {plural(len(others), 'further fit')} of the judge")
+        return drawing.finished(
+            ax, title, f"{len(one):,} rows, {plural(len(others), 'further fit')} of the judge"
+        )
     if one.standard_errors is None:
         raise ValueError(NOTHING_SAMPLED)
-    ax, sizes = _stability_axes(ax, one, "chance that the order of the\nfirst k is not the true one, %")
+    ax, sizes = _stability_axes(
+        ax, one, "chance that the order of the\nfirst k is not the true one, %"
+    )
     chance = 100 * _chances(one, sizes)  # (rows, sizes)
     drawn = chance[~np.isnan(chance).any(axis=1)]
     if len(drawn):
@@ -184,7 +249,9 @@ def stability(
     else:
         ax.text(0.5, 0.5, UNKNOWN, transform=ax.transAxes, ha="center", va="center")
     if 0 < (unknown := len(chance) - len(drawn)) < len(chance):
-        ax.set_xlabel(f"{ax.get_xlabel()}\n(standard errors unknown in {unknown} of {len(chance)} rows)")
+        ax.set_xlabel(
+            f"{ax.get_xlabel()}\n(standard errors unknown in {unknown} of {len(chance)} rows)"
+        )
     return drawing.finished(ax, title, "error of sampling only")
 
 
@@ -193,7 +260,11 @@ def _stability_axes(ax: Canvas, explanation: Explanation, label: str) -> tuple[A
     ax = drawing.axes(ax)
     sizes = np.array([k for k in STABILITY_SIZES if k <= explanation.values.shape[1]])
     on = reading.game_shown(explanation)
-    ax.set(xticks=sizes, xlim=(0.8, sizes[-1] + 0.2), xlabel=f"k: how many features, most influential first\n{on}")
+    ax.set(
+        xticks=sizes,
+        xlim=(0.8, sizes[-1] + 0.2),
+        xlabel=f"k: how many features, most influential first\n{on}",
+    )
     ax.set(ylim=(-2, 102), ylabel=label)
     return ax, sizes
 
@@ -201,21 +272,36 @@ def _stability_axes(ax: Canvas, explanation: Explanation, label: str) -> tuple[A
 def _same_rows(explanation: Explanation, other: Explanation, output: Output) -> IntArray:
     """(n, d) the order of the features in another explanation, which must be of the same rows."""
     if not isinstance(other, Explanation) or other.orders.shape != explanation.orders.shape:
-        raise ValueError("`others` must be explanations of the same rows, features and outputs, by other fits.")
-    if other.feature_names != explanation.feature_names or not np.allclose(other.predictions, explanation.predictions):
-        raise ValueError("`others` holds an explanation of other features or predictions. Explain the same rows again.")
+        raise ValueError(
+            "`others` must be explanations of the same rows, features and outputs, by other fits."
+        )
+    if other.feature_names != explanation.feature_names or not np.allclose(
+        other.predictions, explanation.predictions
+    ):
+        raise ValueError(
+            "`others` holds an explanation of other features or predictions. Explain the same rows"
+            " again."
+        )
     return reading.one_output(other, output)[0].orders
 
 
 def _draw_refits(ax: Canvas, explanation: Explanation, orders: Sequence[IntArray]) -> Axes:
-    """How often the order, and the set, of the first k features changes; a line for the mean, a dot for each fit."""
-    ax, sizes = _stability_axes(ax, explanation, "rows in which the first k change\nwhen the judge is fitted again, %")
-    lines, own = [], explanation.orders
+    """How often the order, and the set, of the first k features changes; a line for the mean, a dot
+    for each fit."""
+    ax, sizes = _stability_axes(
+        ax, explanation, "rows in which the first k change\nwhen the judge is fitted again, %"
+    )
+    lines = []
+    own = explanation.orders
     for of, colour, dashes in ((np.asarray, style.BLUE, "-"), (np.sort, style.VERMILION, "--")):
-        changed = [[(of(one[:, :k]) != of(own[:, :k])).any(axis=1).mean() for k in sizes] for one in orders]
+        changed = [
+            [(of(one[:, :k]) != of(own[:, :k])).any(axis=1).mean() for k in sizes] for one in orders
+        ]
         share = 100 * np.array(changed)  # (fits, sizes)
         lines += ax.plot(sizes, share.mean(axis=0), color=colour, linestyle=dashes, linewidth=2)
-        ax.scatter(np.tile(sizes, len(share)), share.ravel(), s=14, color=colour, alpha=0.5, linewidths=0)
+        ax.scatter(
+            np.tile(sizes, len(share)), share.ravel(), s=14, color=colour, alpha=0.5, linewidths=0
+        )
     drawing.legend(ax, lines, ["another order", "other features"], loc="upper left")
     return ax
 
@@ -223,11 +309,13 @@ def _draw_refits(ax: Canvas, explanation: Explanation, orders: Sequence[IntArray
 def _chances(explanation: Explanation, sizes: IntArray) -> FloatArray:
     """(rows, sizes) instability of some rows, evenly spread; NaN where it is unknown."""
     rows = reading.spread(len(explanation), STABILITY_ROWS)
-    values, errors = explanation.values[rows], np.asarray(explanation.standard_errors)[rows]
+    values = explanation.values[rows]
+    errors = np.asarray(explanation.standard_errors)[rows]
     top = order_of(values)[:, :STABILITY_FEATURES]
     unknown = np.isnan(errors).any(axis=1, keepdims=True)
     errors = np.where(unknown, np.nan, np.take_along_axis(errors, top, axis=1))
-    values, base = np.take_along_axis(values, top, axis=1), explanation.base_values[rows]
+    values = np.take_along_axis(values, top, axis=1)
+    base = explanation.base_values[rows]
     some = replace(explanation, values=values, standard_errors=errors, base_values=base)
     return np.column_stack([some.instability(k) for k in sizes])
 
@@ -237,7 +325,11 @@ def _draw_chances(ax: Axes, sizes: IntArray, chance: FloatArray) -> None:
     middle = ax.plot(sizes, quantiles[2], "o-", color=style.BLUE)[0]
     if len(chance) == 1:
         return
-    wide = ax.fill_between(sizes, quantiles[0], quantiles[4], color=style.GREY, linewidth=0, alpha=0.7, zorder=0)
-    half = ax.fill_between(sizes, quantiles[1], quantiles[3], color=style.BLUE, linewidth=0, alpha=0.3, zorder=1)
+    wide = ax.fill_between(
+        sizes, quantiles[0], quantiles[4], color=style.GREY, linewidth=0, alpha=0.7, zorder=0
+    )
+    half = ax.fill_between(
+        sizes, quantiles[1], quantiles[3], color=style.BLUE, linewidth=0, alpha=0.3, zorder=1
+    )
     names = ["median of the rows", "middle half", "middle 90 %"]
     drawing.legend(ax, [middle, half, wide], names, title=f"{len(chance)} rows")

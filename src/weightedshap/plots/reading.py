@@ -1,4 +1,5 @@
-"""What the figures and the report read off an explanation: an output, a row, a column, games, the chosen weights."""
+"""What the figures and the report read off an explanation: an output, a row, a column, games, the
+chosen weights."""
 
 from __future__ import annotations
 
@@ -23,9 +24,12 @@ from weightedshap.wording import number, plural
 
 Output = int | str  # by position or name
 Order = str | Sequence[int | str]
-"""How features are ordered: by mean |φ*| ("importance"), by max |φ*| ("max"), as in the "table", or as listed."""
+"""How features are ordered: by mean |φ*| ("importance"), by max |φ*| ("max"), as in the "table", or
+as listed."""
 
-SHOW_ALL_WEIGHTS, MOST_WEIGHTS = 20, 30  # a figure holds about 30 bars; beyond 20 only chosen ones are of use
+SHOW_ALL_WEIGHTS = 20
+MOST_WEIGHTS = 30  # a figure holds about 30 bars; beyond 20 only chosen ones are of use
+# Weights in words, by the mean share of the other features that are known.
 KNOWN_OTHERS = {
     0.02: "each feature alone",
     0.3: "mostly features alone",
@@ -34,19 +38,26 @@ KNOWN_OTHERS = {
     0.7: "more with many others known",
     0.98: "mostly with all others known",
     1.0: "with all others known",
-}  # weights in words, by the mean share of the other features that are known
+}
 
 
 def one_output(explanation: Explanation, output: Output) -> tuple[Explanation, str | None]:
-    """One output without the axis k, and what to call it; all there is where that axis is not there."""
+    """One output without the axis k, and what to call it; all there is where that axis is not
+    there."""
     if not isinstance(explanation, Explanation):
-        raise TypeError(f"Figures show an Explanation, as an Explainer returns it; got {type(explanation).__name__}.")
+        raise TypeError(
+            "Figures show an Explanation, as an Explainer returns it; got"
+            f" {type(explanation).__name__}."
+        )
     place = place_of(explanation, output)
     kind = "class " if scale_of(explanation.judge_info) == "probability" else ""
     name = explanation.output_names[place] if explanation.output_names else "output 0"
     if not explanation.has_outputs:
         return explanation, f"{kind}{name}" if kind and name != "output 0" else None
-    fields = {field: cut_field(vars(explanation)[field], axes, {"output": place}) for field, axes in AXES.items()}
+    fields = {
+        field: cut_field(vars(explanation)[field], axes, {"output": place})
+        for field, axes in AXES.items()
+    }
     k = explanation.values.shape[2]
     title = f"{kind}{name}" + (f", one of {k} outputs" if k > 1 else "")
     return replace(explanation, **fields, output_names=(name,)), title
@@ -60,10 +71,16 @@ def largest(values: FloatArray, max_display: int) -> IntArray:
 def ranked(
     explanation: Explanation, order: Order, max_display: int, phi: FloatArray | None = None
 ) -> tuple[IntArray, list[str]]:
-    """The first features in an order that was asked for, and their names; of one output, or by another φ (n, d)."""
-    phi, names = np.abs(explanation.values if phi is None else phi), explanation.feature_names
+    """The first features in an order that was asked for, and their names; of one output, or by
+    another φ (n, d)."""
+    phi = np.abs(explanation.values if phi is None else phi)
+    names = explanation.feature_names
     if isinstance(order, str):
-        by = {"importance": phi.mean(axis=0), "max": phi.max(axis=0), "table": np.arange(len(names), 0.0, -1)}
+        by = {
+            "importance": phi.mean(axis=0),
+            "max": phi.max(axis=0),
+            "table": np.arange(len(names), 0.0, -1),
+        }
         top = largest(look_up("order of features", order, by), max_display)
     else:
         listed = [feature_position(explanation, feature) for feature in order]
@@ -90,7 +107,8 @@ def column(explanation: Explanation, i: int) -> pd.Series[Any] | None:
 
 
 def as_numbers(values: pd.Series[Any] | None) -> FloatArray | None:
-    """(n,) numbers, flags and ordered categories as floats, NaN where missing; None for anything else."""
+    """(n,) numbers, flags and ordered categories as floats, NaN where missing; None for anything
+    else."""
     values = None if values is None else values.infer_objects()
     if values is None:
         return None
@@ -102,10 +120,12 @@ def as_numbers(values: pd.Series[Any] | None) -> FloatArray | None:
 
 
 def levels_of(values: pd.Series[Any]) -> tuple[IntArray, list[str]]:
-    """(n,) codes of the values that occur, −1 where missing, and their names: in the order of categories, or sorted."""
+    """(n,) codes of the values that occur, −1 where missing, and their names: in the order of
+    categories, or sorted."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         used = values.cat.remove_unused_categories().cat
-        codes, names = used.codes.to_numpy(), used.categories
+        codes = used.codes.to_numpy()
+        names = used.categories
     else:
         codes, names = pd.factorize(values.astype("str").where(values.notna(), None), sort=True)
     return codes.astype(np.intp), list(map(str, names))
@@ -142,11 +162,15 @@ def chosen_weight(explanation: Explanation, row: int) -> str:
 
 
 def factors(explanation: Explanation) -> FloatArray:
-    """(n,) what φ* of each row is multiplied by to add up to f(x); NaN where that would tell another story.
+    """(n,) what φ* of each row is multiplied by to add up to f(x); NaN where that would tell
+    another story.
 
-    That is: a factor outside (0.1, 10), features left out, or probabilities whose running totals leave [0, 1].
+    That is: a factor outside (0.1, 10), features left out, or probabilities whose running totals
+    leave [0, 1].
     """
-    phi, base, gap = explanation.values, explanation.base_values, np.abs(explanation.efficiency_gap)
+    phi = explanation.values
+    base = explanation.base_values
+    gap = np.abs(explanation.efficiency_gap)
     adds_up = gap <= 1e-9 * (np.abs(phi).sum(axis=1) + np.abs(explanation.predictions))
     factor = np.where(adds_up, 1.0, scale_factors(explanation))
     fits = adds_up | (phi.shape[1] == explanation.family.d)
@@ -157,11 +181,16 @@ def factors(explanation: Explanation) -> FloatArray:
     return np.where(fits, factor, np.nan)
 
 
-def game_shown(explanation: Explanation, row: int | None = None, values: str = "WeightedSHAP") -> str:
-    """The game behind φ with its scale: of several the one that won the row, or all that won; for Shapley the first."""
+def game_shown(
+    explanation: Explanation, row: int | None = None, values: str = "WeightedSHAP"
+) -> str:
+    """The game behind φ with its scale: of several the one that won the row, or all that won; for
+    Shapley the first."""
     first = games_and_weights(explanation.family)[0][:1]
     won = np.unique(explanation.game_labels if row is None else explanation.game_labels[row])
-    return named({**explanation.game_info, "game": " and ".join((values == "Shapley" and first) or won)})
+    return named(
+        {**explanation.game_info, "game": " and ".join((values == "Shapley" and first) or won)}
+    )
 
 
 def predicted(explanation: Explanation, row: int) -> dict[str, float]:
@@ -172,8 +201,10 @@ def predicted(explanation: Explanation, row: int) -> dict[str, float]:
 
 
 def scored_on(explanation: Explanation) -> str:
-    """What weights were chosen by: the utility, and the judge unless a utility looks at another game."""
-    utility, said = UTILITIES.get(explanation.utility), f"utility {explanation.utility}"
+    """What weights were chosen by: the utility, and the judge unless a utility looks at another
+    game."""
+    utility = UTILITIES.get(explanation.utility)
+    said = f"utility {explanation.utility}"
     if utility is None:  # a function, which may have asked for a game
         return said
     return f"{said}, judged by {utility.game or named(explanation.judge_info)}"
@@ -185,7 +216,11 @@ def games_and_weights(family: WeightFamily) -> tuple[tuple[str, ...], WeightFami
     count = len(family) // len(games)
     labels = tuple(label.partition(" · ")[2] for label in family.labels[:count])
     weights = WeightFamily(labels, family.vectors[:count])
-    return (games, weights) if len(games) > 1 and weights.of_games(games).equals(family) else ((), family)
+    return (
+        (games, weights)
+        if len(games) > 1 and weights.of_games(games).equals(family)
+        else ((), family)
+    )
 
 
 def chosen_shares(explanation: Explanation, output: Output = 0) -> FloatArray:
@@ -194,14 +229,18 @@ def chosen_shares(explanation: Explanation, output: Output = 0) -> FloatArray:
     return np.array([(labels == label).mean() for label in explanation.family.labels])
 
 
-def shares_by_game(family: WeightFamily, share: FloatArray) -> tuple[tuple[str, ...], WeightFamily, FloatArray]:
-    """Games, weights, and (G, M) the share of the rows that chose each pair; no game and (1, M) for weights alone."""
+def shares_by_game(
+    family: WeightFamily, share: FloatArray
+) -> tuple[tuple[str, ...], WeightFamily, FloatArray]:
+    """Games, weights, and (G, M) the share of the rows that chose each pair; no game and (1, M) for
+    weights alone."""
     games, weights = games_and_weights(family)
     return games, weights, share.reshape(-1, len(weights))
 
 
 def weights_to_show(family: WeightFamily, share: FloatArray) -> tuple[IntArray, int | None]:
-    """Positions in the family, from small coalitions to large ones, see `overall.weights`; and which is Shapley's."""
+    """Positions in the family, from small coalitions to large ones, see `overall.weights`; and
+    which is Shapley's."""
     uniform = family.index(shapley(family.d).vectors[0])
     shown = np.arange(len(family))
     if len(family) > SHOW_ALL_WEIGHTS:

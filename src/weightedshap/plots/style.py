@@ -1,14 +1,24 @@
-"""The one style sheet, of figures and report. Colours are those of Okabe and Ito, which all eyes tell apart; where two
-might look alike in print, dashes, hatches or the side they stand on differ too."""
+"""The one style sheet, of figures and report. Colours are those of Okabe and Ito, which all eyes
+tell apart; where two might look alike in print, dashes, hatches or the side they stand on differ
+too."""
 
-BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
-GREY, DARK_GREY, INK = "#D9D9D9", "#8C8C8C", "#404040"
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+BLACK = "#000000"
+GREY = "#D9D9D9"
+DARK_GREY = "#8C8C8C"
+INK = "#404040"
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 OF_GAMES = (BLUE, ORANGE, GREEN, PURPLE, SKY, BLACK)  # vermilion is Shapley's
-RAISES, LOWERS = VERMILION, BLUE
+RAISES = VERMILION
+LOWERS = BLUE
 UNKNOWN = "#9E9E9E"  # a value that is missing or has no colour
 
+# Colour, dashes and width of a line, by method.
 METHODS = {
     "WeightedSHAP": (BLUE, "solid", 2.4),
     "Shapley": (VERMILION, "dash", 1.8),
@@ -17,20 +27,49 @@ METHODS = {
     "greedy": (BLACK, "longdashdot", 1.3),
     "optimum": ("#595959", "dot", 1.3),
     "refined": (SKY, "solid", 1.6),
-}  # colour, dashes and width of a line, by method
-OTHERS = ((ORANGE, "longdash", 1.3), (SKY, "longdash", 1.3), (GREEN, "longdashdot", 1.3), (PURPLE, "longdashdot", 1.3))
+}
+OTHERS = (
+    (ORANGE, "longdash", 1.3),
+    (SKY, "longdash", 1.3),
+    (GREEN, "longdashdot", 1.3),
+    (PURPLE, "longdashdot", 1.3),
+)
 
 LOW_TO_HIGH = ("#0D0887", "#5C01A6", "#9A169F", "#CB4679", "#EC7754", "#FDB22F")
 """From dark blue to orange, ever lighter; without yellow, which is lost on white paper."""
 SIGNED = (LOWERS, "#F7F7F7", RAISES)  # from what lowers the prediction to what raises it
 
-WIDTH, HEIGHT = 5.5, 3.6  # inches: one column of a paper
+WIDTH = 5.5
+HEIGHT = 3.6  # inches: one column of a paper
 NAME_WIDTH = 26  # letters in a line beside a bar
+# Families asked for letters that the reader's own font lacks, where they are installed.
 FONTS = (
-    *("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Sans SC"),
-    *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic"),
-    *("WenQuanYi Micro Hei", "Droid Sans Fallback", "Segoe UI Emoji", "Segoe UI Symbol", "Noto Emoji", "Symbola"),
+    *(
+        "DejaVu Sans",
+        "Noto Sans",
+        "Noto Sans CJK SC",
+        "Noto Sans CJK JP",
+        "Noto Sans CJK KR",
+        "Noto Sans SC",
+    ),
+    *(
+        "Hiragino Sans",
+        "PingFang SC",
+        "Apple SD Gothic Neo",
+        "Microsoft YaHei",
+        "Yu Gothic",
+        "Malgun Gothic",
+    ),
+    *(
+        "WenQuanYi Micro Hei",
+        "Droid Sans Fallback",
+        "Segoe UI Emoji",
+        "Segoe UI Symbol",
+        "Noto Emoji",
+        "Symbola",
+    ),
     *("Arial Unicode MS", "Unifont"),
-)  # families asked for letters that the reader's own font lacks, where they are installed
+)
 
-SHEET = {name: value for name, value in globals().items() if name.isupper()}  # all of it by name, for the report
+# All of it by name, for the report.
+SHEET = {name: value for name, value in globals().items() if name.isupper()}

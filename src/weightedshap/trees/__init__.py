@@ -1,1 +1,2 @@
-"""Ensembles of trees, readers and compiled loops; imported with the first tree game, because numba loads slowly."""
+"""Ensembles of trees, readers and compiled loops; imported with the first tree game, because numba
+loads slowly."""

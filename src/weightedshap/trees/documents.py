@@ -26,7 +26,12 @@ MOST_BITS = 2**33  # for sets of categories: each node keeps a bit for every cod
 
 WHOLE = (int,)
 NUMBER = (int, float)
-TYPES = {int: "iu", float: "f", bool: "b"}  # in JSON, and the kinds of numpy that arrays have in UBJSON
+# In JSON, and the kinds of numpy that arrays have in UBJSON.
+TYPES = {
+    int: "iu",
+    float: "f",
+    bool: "b",
+}
 
 CATEGORIES = ("categories_nodes", "categories_segments", "categories_sizes", "categories")
 OF_NODES = {
@@ -104,12 +109,17 @@ def check_document(document: object) -> DocumentFacts:
 def _check_depth(document: object, flat: Container[int]) -> None:
     """Check that values are not nested so deeply that a library that goes down by recursion ends.
 
-    `flat` are the ids of lists that hold numbers alone: most of a document, and not gone through again.
+    `flat` are the ids of lists that hold numbers alone: most of a document, and not gone through
+    again.
     """
     level: list[Any] = [document]
     for _ in range(ubjson.DEEPEST):
-        values = chain.from_iterable(one.values() if isinstance(one, dict) else one for one in level)
-        level = [value for value in values if isinstance(value, (dict, list)) and id(value) not in flat]
+        values = chain.from_iterable(
+            one.values() if isinstance(one, dict) else one for one in level
+        )
+        level = [
+            value for value in values if isinstance(value, (dict, list)) and id(value) not in flat
+        ]
         if not level:
             return
     raise ValueError(f"it is nested deeper than {ubjson.DEEPEST} levels.")
@@ -126,12 +136,19 @@ def _check_objective(objective: Table, outputs: int) -> None:
     """Check that the objective, which makes probabilities of outputs, has as many classes."""
     _member(objective, "name", str)
     for table in objective.values():
-        if isinstance(table, dict) and "num_class" in table and _whole(table, "num_class") != outputs:
-            raise ValueError("`objective` has another number of classes than the model has outputs.")
+        if (
+            isinstance(table, dict)
+            and "num_class" in table
+            and _whole(table, "num_class") != outputs
+        ):
+            raise ValueError(
+                "`objective` has another number of classes than the model has outputs."
+            )
 
 
 def _estimator(attributes: Table, rounds: int) -> str:
-    """Return what kind of estimator wrote the file; its best iteration must be one of so many rounds."""
+    """Return what kind of estimator wrote the file; its best iteration must be one of so many
+    rounds."""
     if not all(isinstance(value, str) for value in attributes.values()):
         raise ValueError("`attributes` are not texts.")
     if "best_iteration" in attributes and not _whole(attributes, "best_iteration") < rounds:
@@ -149,7 +166,9 @@ def _check_linear(model: Table, features: int, outputs: int) -> int:
     return int(_member(model, "boosted_rounds", int, 0))
 
 
-def _check_booster(booster: Table, model: Table, trees: Sequence[Table], features: int, outputs: int) -> int:
+def _check_booster(
+    booster: Table, model: Table, trees: Sequence[Table], features: int, outputs: int
+) -> int:
     """Check a booster of trees; return how many rounds it was boosted."""
     parameters = _member(model, "gbtree_model_param", dict)
     parallel = max(_whole(parameters, "num_parallel_tree", 1), 1)
@@ -224,7 +243,8 @@ class _Nodes:
 
 def _nodes(trees: Sequence[Table], size: IntArray) -> _Nodes:
     """Return the nodes of trees that have so many each, (T,)."""
-    types = OF_NODES | ({"split_type": WHOLE} if "split_type" in trees[0] else {})  # since XGBoost 1.3
+    # Since XGBoost 1.3.
+    types = OF_NODES | ({"split_type": WHOLE} if "split_type" in trees[0] else {})
     columns = {}
     for name in types:
         parts = [_member(tree, name, (list, np.ndarray)) for tree in trees]
@@ -251,7 +271,8 @@ def _check_shape(nodes: _Nodes, deleted: IntArray) -> tuple[IntArray, IntArray]:
     children = np.stack([left, right], axis=1)[inner]  # (I, 2)
     if (children < 0).any() or (children >= size[inner, None]).any():
         raise ValueError("its trees name children that do not exist.")
-    parents = np.delete(nodes.columns["parents"], nodes.roots)  # that of a root depends on the version
+    # That of a root depends on the version.
+    parents = np.delete(nodes.columns["parents"], nodes.roots)
     if (parents < 0).any() or (parents >= np.delete(size, nodes.roots)).any():
         raise ValueError("its trees name parents that do not exist.")
 
@@ -305,12 +326,15 @@ def _check_sets_of(tree: Table, on_sets: IntArray) -> int:
     if not np.array_equal(begin, np.cumsum(length) - length):
         raise ValueError("its sets of categories do not follow each other.")
     if length.sum() != len(category) or ((category < 0) | (category >= MOST_CATEGORIES)).any():
-        raise ValueError(f"its sets hold categories that are none of {MOST_CATEGORIES}, or too many.")
+        raise ValueError(
+            f"its sets hold categories that are none of {MOST_CATEGORIES}, or too many."
+        )
     return int(np.maximum.reduceat(category, begin).sum())
 
 
 def _check_vectors(nodes: _Nodes, leaves: IntArray, outputs: int) -> None:
-    """Check leaves that hold a number for each output; a leaf's right child says which are its own."""
+    """Check leaves that hold a number for each output; a leaf's right child says which are its
+    own."""
     of_tree = np.repeat(np.arange(len(nodes.trees)), nodes.size)[leaves]
     count = np.bincount(of_tree, minlength=len(nodes.trees))
     place = nodes.columns["right_children"][leaves]
@@ -333,7 +357,9 @@ def _check_cats(cats: Table, features: int) -> None:
 
     ends = np.cumsum([0, *counts]) if columns else np.empty(0, dtype=np.intp)
     if not np.array_equal(_array(cats, "feature_segments", WHOLE), ends):
-        raise ValueError("`feature_segments` do not divide the categories into those of each feature.")
+        raise ValueError(
+            "`feature_segments` do not divide the categories into those of each feature."
+        )
 
     order = _array(cats, "sorted_idx", WHOLE)
     if len(order) != sum(counts):

@@ -1,7 +1,7 @@
 """Ensembles of trees as flat arrays, and what the games need of them.
 
-Hidden features take the missing-value side (tree surrogate) or the values of background rows (interventional), or
-splits on them are averaged by cover (path-dependent).
+Hidden features take the missing-value side (tree surrogate) or the values of background rows
+(interventional), or splits on them are averaged by cover (path-dependent).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,8 @@ from weightedshap.trees import lane_kernels, leaf_kernels, path_kernels, pattern
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Steps = npt.NDArray[np.void]  # of `STEP`
-PLAYERS = 512  # of a group of trees, which share the coalitions along orders; a tree by itself may have more
+# Of a group of trees, which share the coalitions along orders; a tree by itself may have more
+PLAYERS = 512
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Tree:
 
 
 class Paths(NamedTuple):
-    """The ways to all leaves of an ensemble, grouped by player: a player on the way to a leaf is a member of it."""
+    """The ways to all leaves of an ensemble, grouped by player: a player on the way to a leaf is a
+    member of it."""
 
     leaf: Int64  # the leaves in the order of the ways
     start: Int64  # members of leaf l are start[l] … start[l + 1] − 1
@@ -53,22 +55,27 @@ class Paths(NamedTuple):
     widest: int  # the most members of a leaf
 
 
-INTS, FLAGS, NUMBERS = (
-    ("node", "column", "player", "slot", "inner", "parent", "level", "turn", "above", "width"),
-    ("left_first", "nan_left", "special", "is_root"),
-    ("limit", "a", "b", "u", "v", "mean", "ratio"),
-)
+INTS = ("node", "column", "player", "slot", "inner", "parent", "level", "turn", "above", "width")
+FLAGS = ("left_first", "nan_left", "special", "is_root")
+NUMBERS = ("limit", "a", "b", "u", "v", "mean", "ratio")
 STEP = np.dtype(
-    [(name, kind) for kind, names in (("i4", INTS), ("?", FLAGS), ("f8", NUMBERS)) for name in names], align=True
+    [
+        (name, kind)
+        for kind, names in (("i4", INTS), ("?", FLAGS), ("f8", NUMBERS))
+        for name in names
+    ],
+    align=True,
 )
 """An inner node with all that loops ask about it; its children are in the order of work.
 
-``slot``: of its categories, or −1; ``inner``: how many of the children are inner nodes, if one is, it is the first;
-``left_first``: whether the left child is the first; ``special``: whether it does more than compare numbers; ``limit``:
-x goes left if it is at most that, where missing goes left: right if −x is at most that; ``a``, ``b``: the shares of the
-cover that go to the children, which need not add up to one; ``u``, ``v``: the values of children that are leaves, and
-``mean``: that of all leaves below, by cover; ``parent``: how many steps later its parent comes, ``turn``: whether it is
-the first or second child (0, 1). For ``level``, ``above``, ``width`` and ``ratio`` see `point_kernels.find_ancestors`.
+``slot``: of its categories, or −1; ``inner``: how many of the children are inner nodes, if one is,
+it is the first; ``left_first``: whether the left child is the first; ``special``: whether it does
+more than compare numbers; ``limit``: x goes left if it is at most that, where missing goes left:
+right if −x is at most that; ``a``, ``b``: the shares of the cover that go to the children, which
+need not add up to one; ``u``, ``v``: the values of children that are leaves, and ``mean``: that of
+all leaves below, by cover; ``parent``: how many steps later its parent comes, ``turn``: whether it
+is the first or second child (0, 1). For ``level``, ``above``, ``width`` and ``ratio`` see
+`point_kernels.find_ancestors`.
 """
 
 
@@ -100,7 +107,9 @@ class Ensemble:
     value: FloatArray  # (L,) of leaves
     cover: FloatArray  # (I + L,) training weight of all nodes
     offset: float = 0.0
-    single: bool = False  # whether values are rounded to float32 before they are compared, as the library does
+    single: bool = (
+        False  # whether values are rounded to float32 before they are compared, as the library does
+    )
 
     def of_players(self, owner: IntArray) -> Self:
         """The ensemble whose splits ask about the player of each column."""
@@ -130,34 +139,53 @@ class Ensemble:
 
     @cached_property
     def paths(self) -> Paths:
-        n_inner, L = len(self.left), len(self.value)
+        n_inner = len(self.left)
+        L = len(self.value)
         children = (np.concatenate([self.left[node], self.right[node]]) for node in self.levels())
-        n_edges = sum(at * int((level >= n_inner).sum()) for at, level in enumerate(children, start=1))
-        start, edge_start, leaf = np.zeros(L + 1, np.int64), np.zeros(n_edges + 1, np.int64), np.empty(L, np.int64)
+        n_edges = sum(
+            at * int((level >= n_inner).sum()) for at, level in enumerate(children, start=1)
+        )
+        start = np.zeros(L + 1, np.int64)
+        edge_start = np.zeros(n_edges + 1, np.int64)
+        leaf = np.empty(L, np.int64)
         member, edge, ratio = *np.empty((2, n_edges), np.int32), np.empty(n_edges)
         scratch = np.full(self.n_players, -1, np.int32), *np.empty((2, self.depth + 1), np.int32)
         trees = self.roots, self.left, self.right, self.player, self.cover
         path_kernels.fill_paths(*trees, *scratch, leaf, start, member, ratio, edge_start, edge)
-        n, widest = start[-1], int(np.diff(start).max(initial=0))
-        return Paths(leaf, start, member[:n].copy(), ratio[:n].copy(), edge_start[: n + 1], edge, widest)
+        n = start[-1]
+        widest = int(np.diff(start).max(initial=0))
+        return Paths(
+            leaf, start, member[:n].copy(), ratio[:n].copy(), edge_start[: n + 1], edge, widest
+        )
 
     @cached_property
     def steps(self) -> Steps:
         """(I,) the inner nodes from the leaves up, in an order that holds few values at once."""
-        node, n_inner = self.parents_first(self.left_first)[::-1], len(self.left)
-        children, left_first, threshold = self.children(node), self.left_first[node], self.threshold[node]
+        node = self.parents_first(self.left_first)[::-1]
+        n_inner = len(self.left)
+        children = self.children(node)
+        left_first = self.left_first[node]
+        threshold = self.threshold[node]
         a, b = (self.shares(child, node) for child in children)
         fields = {name: vars(self)[name][node] for name in ("column", "player", "nan_left")}
-        fields |= {"node": node, "slot": self.cat_slot[node], "inner": (children < n_inner).sum(axis=0)}
+        fields |= {
+            "node": node,
+            "slot": self.cat_slot[node],
+            "inner": (children < n_inner).sum(axis=0),
+        }
         fields |= {"left_first": left_first, "special": np.isin(node, self.special)}
         fields |= {"is_root": np.isin(node, self.roots), "a": a, "b": b}
         fields["limit"] = np.where(self.nan_left[node], -np.nextafter(threshold, np.inf), threshold)
-        steps, place = np.zeros(n_inner, STEP), np.argsort(node)
+        steps = np.zeros(n_inner, STEP)
+        place = np.argsort(node)
         for name, values in fields.items():
             steps[name] = values
         for turn, child in enumerate(children):
             of = np.flatnonzero(child < n_inner)
-            steps["turn"][place[child[of]]], steps["parent"][place[child[of]]] = turn, of - place[child[of]]
+            steps["turn"][place[child[of]]], steps["parent"][place[child[of]]] = (
+                turn,
+                of - place[child[of]],
+            )
         return np.asarray(self.valued(steps, (self,))[0])
 
     def children(self, node: Int32) -> Int32:
@@ -166,18 +194,27 @@ class Ensemble:
         return np.where(self.left_first[node], sides, sides[::-1])
 
     def valued(self, steps: Steps, ensembles: Sequence[Self]) -> Steps:
-        """(k, I) the steps (I,) with the values of the leaves of each of k ensembles with these nodes."""
-        out, children = np.tile(steps, (len(ensembles), 1)), self.children(steps["node"])
+        """(k, I) the steps (I,) with the values of the leaves of each of k ensembles with these
+        nodes."""
+        out = np.tile(steps, (len(ensembles), 1))
+        children = self.children(steps["node"])
         for of_one, ensemble in zip(out, ensembles, strict=True):
-            of_one["u"], of_one["v"] = np.concatenate([np.zeros(len(self.left)), ensemble.value])[children]
+            of_one["u"], of_one["v"] = np.concatenate([np.zeros(len(self.left)), ensemble.value])[
+                children
+            ]
             of_one["mean"] = ensemble.means[steps["node"]]
         return out
 
     @cached_property
     def groups(self) -> Groups:
-        """Trees one after the other as long as they have few players together, so that few coalitions differ."""
-        steps, d, cuts, together = self.steps.copy(), self.n_players, [], set[int]()
-        player, first = steps["player"], np.append(0, np.flatnonzero(steps["is_root"]) + 1)
+        """Trees one after the other as long as they have few players together, so that few
+        coalitions differ."""
+        steps = self.steps.copy()
+        d = self.n_players
+        cuts = []
+        together = set[int]()
+        player = steps["player"]
+        first = np.append(0, np.flatnonzero(steps["is_root"]) + 1)
         for begin, end in pairwise(first.tolist() if np.unique(player).size > PLAYERS else []):
             own = set(player[begin:end].tolist())
             together = together | own
@@ -187,7 +224,8 @@ class Ensemble:
         group = np.searchsorted(cuts, np.arange(len(steps)), side="right")
         pairs, position = np.unique(group * d + player, return_inverse=True)
         every = np.arange(len(cuts) + 2)
-        first_step, first_player = np.searchsorted(group, every), np.searchsorted(pairs, every * d)
+        first_step = np.searchsorted(group, every)
+        first_player = np.searchsorted(pairs, every * d)
         steps["player"] = position - first_player[group]
         return Groups(steps, first_step, first_player, pairs % max(d, 1))
 
@@ -198,10 +236,12 @@ class Ensemble:
 
     @cached_property
     def need(self) -> Int32:
-        """(I + L,) how many values are held at once below each node, if the child that needs more comes first."""
+        """(I + L,) how many values are held at once below each node, if the child that needs more
+        comes first."""
         need = np.zeros(len(self.cover), np.int32)
         for node in reversed([*self.levels()]):
-            a, b = need[self.left[node]], need[self.right[node]]
+            a = need[self.left[node]]
+            b = need[self.right[node]]
             need[node] = np.maximum(np.maximum(a, b), np.minimum(a, b) + 1)
         return need
 
@@ -211,12 +251,15 @@ class Ensemble:
         return np.asarray(self.need[self.left] >= self.need[self.right])
 
     def parents_first(self, left_last: BoolArray) -> Int32:
-        """(I,) inner nodes from the last tree on, each before its children; left ones last where told (I,)."""
+        """(I,) inner nodes from the last tree on, each before its children; left ones last where
+        told (I,)."""
         first, last = np.where(left_last, (self.right, self.left), (self.left, self.right))
-        levels, below = [*self.levels()], np.zeros(len(self.cover), np.int32)  # inner nodes from each node on
+        levels = [*self.levels()]
+        below = np.zeros(len(self.cover), np.int32)  # inner nodes from each node on
         for node in reversed(levels):
             below[node] = 1 + below[first[node]] + below[last[node]]
-        place, of_trees = np.zeros(len(self.cover), np.int32), below[self.roots]
+        place = np.zeros(len(self.cover), np.int32)
+        of_trees = below[self.roots]
         place[self.roots] = of_trees.sum() - np.cumsum(of_trees)
         for node in levels:
             place[first[node]] = place[node] + 1
@@ -245,12 +288,17 @@ class Ensemble:
         """(I + L,) of each node the mean by cover of the leaves below it."""
         means = np.concatenate([np.zeros(len(self.left)), self.value])
         for node in reversed([*self.levels()]):
-            means[node] = sum(self.shares(child, node) * means[child] for child in (self.left[node], self.right[node]))
+            means[node] = sum(
+                self.shares(child, node) * means[child]
+                for child in (self.left[node], self.right[node])
+            )
         return means
 
     def shares(self, child: Int32, node: Int32) -> FloatArray:
         """Of the cover of each node the part that goes to its child; 0 where there is none."""
-        return np.divide(self.cover[child], self.cover[node], out=np.zeros(len(node)), where=self.cover[node] > 0)
+        return np.divide(
+            self.cover[child], self.cover[node], out=np.zeros(len(node)), where=self.cover[node] > 0
+        )
 
     @cached_property
     def constant(self) -> float:
@@ -265,11 +313,16 @@ class Ensemble:
         lane_kernels.masked_values(*masked, self.steps, self.lines, self._categories, total)
         return total
 
-    def shapley_values(self, X: FloatArray, Z: FloatArray, weights: FloatArray, d: int) -> FloatArray:
-        """(n, d) of the interventional game of rows X (n, c) and absent rows Z (B, c) with weights (B,)."""
-        paths, goes = self.paths, [pattern_kernels.in_words(self.directions(rows)) for rows in (X, Z)]
+    def shapley_values(
+        self, X: FloatArray, Z: FloatArray, weights: FloatArray, d: int
+    ) -> FloatArray:
+        """(n, d) of the interventional game of rows X (n, c) and absent rows Z (B, c) with weights
+        (B,)."""
+        paths = self.paths
+        goes = [pattern_kernels.in_words(self.directions(rows)) for rows in (X, Z)]
         ways = self.value[paths.leaf], paths.start, paths.member, paths.edge_start, paths.edge
-        table, out = coefficient_table(d, paths.widest).mean(axis=1), np.zeros((len(X), d))
+        table = coefficient_table(d, paths.widest).mean(axis=1)
+        out = np.zeros((len(X), d))
         path_kernels.interventional(*goes, weights, *ways, np.append(table, 0.0), out)
         return out
 
@@ -294,15 +347,20 @@ class Ensemble:
 
 
 def alike(ensembles: Iterable[Ensemble]) -> list[tuple[Ensemble, ...]]:
-    """The ensembles; those together that follow each other and differ in nothing but `value` and `offset`."""
+    """The ensembles; those together that follow each other and differ in nothing but `value` and
+    `offset`."""
     names = {field.name for field in fields(Ensemble)} - {"value", "offset"}
     return [
-        tuple(some) for _, some in groupby(ensembles, lambda e: [np.asarray(vars(e)[name]).tobytes() for name in names])
+        tuple(some)
+        for _, some in groupby(
+            ensembles, lambda e: [np.asarray(vars(e)[name]).tobytes() for name in names]
+        )
     ]
 
 
 def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ensemble:
-    """The nodes of `trees`, leaf values times `scale`; inner ones come first, so ``node < len(left)`` parts them."""
+    """The nodes of `trees`, leaf values times `scale`; inner ones come first, so ``node <
+    len(left)`` parts them."""
     sizes = np.array([np.size(tree.left) for tree in trees], dtype=np.intp)
     roots = np.cumsum(sizes) - sizes
 
@@ -311,13 +369,20 @@ def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ens
         values = (np.asarray(vars(tree)[name], dtype=dtype) for tree in trees)
         return np.concatenate([np.zeros(0, dtype), *map(np.broadcast_to, values, sizes)])
 
-    left, right = joined("left", np.intp), joined("right", np.intp)
-    inner, leaf = np.flatnonzero(left >= 0), np.flatnonzero(left < 0)
+    left = joined("left", np.intp)
+    right = joined("right", np.intp)
+    inner = np.flatnonzero(left >= 0)
+    leaf = np.flatnonzero(left < 0)
     order = np.concatenate([inner, leaf])
     number = np.empty(len(order), dtype=np.int32)
     number[order] = np.arange(len(order))
     first = np.repeat(roots, sizes)[inner]  # children are counted from the root of their own tree
-    splits = {"column": np.int32, "threshold": np.float64, "nan_left": np.bool_, "zero_missing": np.bool_}
+    splits = {
+        "column": np.int32,
+        "threshold": np.float64,
+        "nan_left": np.bool_,
+        "zero_missing": np.bool_,
+    }
     of_inner: dict[str, Any] = {name: joined(name, dtype)[inner] for name, dtype in splits.items()}
     cat_slot, cat_start, cat_words, member_left = _packed_categories(trees, roots, len(order))
     return Ensemble(
@@ -337,9 +402,11 @@ def pack(trees: Sequence[Tree], scale: float = 1.0, single: bool = False) -> Ens
 
 
 def _packed_categories(trees: Sequence[Tree], roots: IntArray, n_nodes: int) -> tuple[Any, ...]:
-    """Sets of categories as bits: slot of each node, where each slot's words begin, the words, the side."""
+    """Sets of categories as bits: slot of each node, where each slot's words begin, the words, the
+    side."""
     slots = np.full(n_nodes, -1, dtype=np.int32)
-    starts, words = [0], [np.zeros(0, np.uint32)]
+    starts = [0]
+    words = [np.zeros(0, np.uint32)]
     sides: list[bool] = []
     for root, tree in zip(roots, trees, strict=True):
         for node, codes in tree.categories.items():
@@ -354,15 +421,18 @@ def _packed_categories(trees: Sequence[Tree], roots: IntArray, n_nodes: int) -> 
 
 
 def coefficient_table(d: int, widest: int) -> FloatArray:
-    """K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1), the share of a leaf that size j sees, for 1 ≤ t ≤ s ≤ `widest`.
+    """K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1), the share of a leaf that size j sees, for 1 ≤ t ≤ s ≤
+    `widest`.
 
-    K(s, t), row ``level(s) + t − 1``, is a product of ratios at most one, exact at any d without overflow:
-    K(s, t) = K(s−1, t) · (d−j−s+t+1) / (d−s+1) and K(s, s) = K(s−1, s−1) · (j−s+1) / (d−s+1).
+    K(s, t), row ``level(s) + t − 1``, is a product of ratios at most one, exact at any d without
+    overflow: K(s, t) = K(s−1, t) · (d−j−s+t+1) / (d−s+1) and K(s, s) = K(s−1, s−1) · (j−s+1) /
+    (d−s+1).
     """
     table = np.ones((leaf_kernels.level(widest + 1), d))
     j = np.arange(1, d + 1, dtype=np.float64)
     for s in range(2, widest + 1):
-        here, before = leaf_kernels.level(s), table[leaf_kernels.level(s - 1) :]
+        here = leaf_kernels.level(s)
+        before = table[leaf_kernels.level(s - 1) :]
         for t in range(1, s):
             table[here + t - 1] = before[t - 1] * np.maximum(d - j - (s - t - 1), 0) / (d - s + 1)
         table[here + s - 1] = before[s - 2] * np.maximum(j - s + 1, 0) / (d - s + 1)

@@ -1,7 +1,8 @@
 """Compiled loops over many coalitions at once, the lanes: path-dependent values from the leaves up.
 
-At a split a known player goes the row's way, and a hidden one both ways by their shares of the cover: the value of a
-node is a mix of those of its children, found in one flat loop. `steps` are those of `weightedshap.trees.ensembles`.
+At a split a known player goes the row's way, and a hidden one both ways by their shares of the
+cover: the value of a node is a mix of those of its children, found in one flat loop. `steps` are
+those of `weightedshap.trees.ensembles`.
 """
 
 from typing import Any
@@ -13,21 +14,27 @@ from weightedshap.compiling import compiled, inlined
 from weightedshap.trees.leaf_kernels import goes_left
 
 NONE = np.uint64(0)
-FEW = 32  # players of trees up to which all coalitions along orders are mixed, and not in ranges alone
+# Players of trees up to which all coalitions along orders are mixed, and not in ranges alone
+FEW = 32
 GRAIN = 32  # coalitions: ranges begin and end with one
-LANES = 512  # masked rows at a time: a line of lanes takes 4 KiB, so that a stack of a few stays in the nearest cache
+# Masked rows at a time: a line of lanes takes 4 KiB, so that a stack of a few stays in the nearest
+# cache
+LANES = 512
 
 
 @compiled
 def masked_values(X, row, coalition, steps, lines, categories, out):
     """Path-dependent: add to ``out[t]`` the value of coalition t (N, d) at row ``X[row[t]]``.
 
-    Loops over lanes have no branches; answers of special splits are found one by one, and stand in for values.
+    Loops over lanes have no branches; answers of special splits are found one by one, and stand in
+    for values.
     """
-    x, hidden = np.empty((X.shape[1] + 1, LANES)), np.empty((coalition.shape[1], LANES), np.bool_)
+    x = np.empty((X.shape[1] + 1, LANES))
+    hidden = np.empty((coalition.shape[1], LANES), np.bool_)
     stack = np.empty((lines, LANES))
     for begin in range(0, row.shape[0], LANES):
-        n, top = min(LANES, row.shape[0] - begin), -1
+        n = min(LANES, row.shape[0] - begin)
+        top = -1
         for s in range(n):
             for c in range(X.shape[1]):
                 x[c, s] = X[row[begin + s], c]
@@ -35,9 +42,14 @@ def masked_values(X, row, coalition, steps, lines, categories, out):
                 hidden[p, s] = not coalition[begin + s, p]
         for at in range(steps.shape[0]):
             step = steps[at]
-            c, p, most = step.column, step.player, step.limit
-            a, b, v = step.a, step.b, step.v
-            sign, yes = -1.0 if step.nan_left else 1.0, step.left_first != step.nan_left
+            c = step.column
+            p = step.player
+            most = step.limit
+            a = step.a
+            b = step.b
+            v = step.v
+            sign = -1.0 if step.nan_left else 1.0
+            yes = step.left_first != step.nan_left
             if step.special:
                 for s in range(n):
                     if s > 0 and row[begin + s] == row[begin + s - 1]:
@@ -46,7 +58,9 @@ def masked_values(X, row, coalition, steps, lines, categories, out):
                     compared = (sign * x[c, s] <= most) != step.nan_left
                     left = goes_left(x[c, s], compared, step.nan_left, step.slot, categories)
                     x[-1, s] = 0.0 if left != step.nan_left else 1.0
-                c, sign, most = X.shape[1], 1.0, 0.0
+                c = X.shape[1]
+                sign = 1.0
+                most = 0.0
             top += 1 - step.inner
             if step.inner == 0:
                 mean = a * step.u + b * v
@@ -57,12 +71,20 @@ def masked_values(X, row, coalition, steps, lines, categories, out):
             elif step.inner == 1:
                 for s in range(n):
                     u = stack[top, s]
-                    stack[top, s] = a * u + b * v if hidden[p, s] else (u if (sign * x[c, s] <= most) == yes else v)
+                    stack[top, s] = (
+                        a * u + b * v
+                        if hidden[p, s]
+                        else (u if (sign * x[c, s] <= most) == yes else v)
+                    )
             else:
                 for s in range(n):
                     u = stack[top, s]
                     v = stack[top + 1, s]
-                    stack[top, s] = a * u + b * v if hidden[p, s] else (u if (sign * x[c, s] <= most) == yes else v)
+                    stack[top, s] = (
+                        a * u + b * v
+                        if hidden[p, s]
+                        else (u if (sign * x[c, s] <= most) == yes else v)
+                    )
             if step.is_root:
                 for s in range(n):
                     out[begin + s] += stack[0, s]
@@ -71,11 +93,18 @@ def masked_values(X, row, coalition, steps, lines, categories, out):
 
 @inlined
 def mix(step, known, x, top, begin, end, stack):
-    """Mix ``stack[top, s]`` of the values of the children of a node; x is 1 if the row goes to the first, or 0."""
-    a, b, u, v, y = step.a, step.b, step.u, step.v, 1.0 - x
-    word, bit = known[step.player >> 6], np.uint64(1) << np.uint64(step.player & 63)
+    """Mix ``stack[top, s]`` of the values of the children of a node; x is 1 if the row goes to the
+    first, or 0."""
+    a = step.a
+    b = step.b
+    u = step.u
+    v = step.v
+    y = 1.0 - x
+    word = known[step.player >> 6]
+    bit = np.uint64(1) << np.uint64(step.player & 63)
     if step.inner == 0:
-        hidden, way = a * u + b * v, x * u + y * v
+        hidden = a * u + b * v
+        way = x * u + y * v
         for s in range(begin, end):
             stack[top, s] = way if word[s] & bit != NONE else hidden
     elif step.inner == 1:
@@ -85,15 +114,18 @@ def mix(step, known, x, top, begin, end, stack):
     else:
         for s in range(begin, end):
             is_known = word[s] & bit != NONE
-            stack[top, s] = (x if is_known else a) * stack[top, s] + (y if is_known else b) * stack[top + 1, s]
+            stack[top, s] = (x if is_known else a) * stack[top, s] + (y if is_known else b) * stack[
+                top + 1, s
+            ]
 
 
 @inlined
 def add_coalitions(x_left, steps, begin, end, known, n, stack, total):
-    """Add to ``total[s]`` the value of coalition s of n at one row, by the trees of the steps `begin` … `end` − 1.
+    """Add to ``total[s]`` the value of coalition s of n at one row, by the trees of the steps
+    `begin` … `end` − 1.
 
-    Bit p % 64 of ``known[p // 64, s]`` tells whether coalition s has player p. Indices of coalitions have no sign:
-    loops over them are faster.
+    Bit p % 64 of ``known[p // 64, s]`` tells whether coalition s has player p. Indices of
+    coalitions have no sign: loops over them are faster.
     """
     top = -1
     for at in range(begin, end):
@@ -108,12 +140,16 @@ def add_coalitions(x_left, steps, begin, end, known, n, stack, total):
 
 @inlined
 def add_sorted(x_left, steps, begin, end, known, n, first, full, ranges, stack, total):
-    """As `add_coalitions`, where none before ``first[p]`` has player p, and all from ``full[p]`` on.
+    """As `add_coalitions`, where none before ``first[p]`` has player p, and all from ``full[p]``
+    on.
 
-    A node has its mean by cover before the first coalition that has a player below it, and is not asked about where its
-    parent sends the row the other way: only in between is it mixed.
+    A node has its mean by cover before the first coalition that has a player below it, and is not
+    asked about where its parent sends the row the other way: only in between is it mixed.
     """
-    turn, start, middle, stop = ranges[0], ranges[1], ranges[2], ranges[3]
+    turn = ranges[0]
+    start = ranges[1]
+    middle = ranges[2]
+    stop = ranges[3]
     while begin < end:
         last = begin
         while not steps[last].is_root:
@@ -121,8 +157,13 @@ def add_sorted(x_left, steps, begin, end, known, n, first, full, ranges, stack, 
         find_ranges(x_left, steps[begin : last + 1], n, first, full, turn, start, middle, stop)
         top = -1
         for at in range(last - begin + 1):
-            step, is_first = steps[begin + at], turn[at] == NONE
-            mixed, same, done, mean, way = start[at], middle[at], stop[at], step.mean, step.u if is_first else step.v
+            step = steps[begin + at]
+            is_first = turn[at] == NONE
+            mixed = start[at]
+            same = middle[at]
+            done = stop[at]
+            mean = step.mean
+            way = step.u if is_first else step.v
             top += 1 - step.inner
             for s in range(start[at + step.parent], min(mixed, done)):
                 stack[top, s] = mean
@@ -133,7 +174,8 @@ def add_sorted(x_left, steps, begin, end, known, n, first, full, ranges, stack, 
             elif not is_first:
                 for s in range(same, done):
                     stack[top, s] = stack[top + 1, s]
-        mean, mixed = steps[last].mean, start[last - begin]
+        mean = steps[last].mean
+        mixed = start[last - begin]
         for s in range(mixed):
             total[s] += mean
         for s in range(mixed, n):
@@ -143,9 +185,11 @@ def add_sorted(x_left, steps, begin, end, known, n, first, full, ranges, stack, 
 
 @inlined
 def find_ranges(x_left, steps, n, first, full, turn, start, middle, stop):
-    """The turn of the row at each node; from where on it is not its mean, its player is known, nobody asks about it."""
+    """The turn of the row at each node; from where on it is not its mean, its player is known,
+    nobody asks about it."""
     for at in range(steps.shape[0]):
-        turn[at], start[at] = x_left[steps[at].node] != steps[at].left_first, first[steps[at].player]
+        turn[at] = x_left[steps[at].node] != steps[at].left_first
+        start[at] = first[steps[at].player]
     for at in range(steps.shape[0]):
         parent = at + steps[at].parent
         start[parent] = min(start[parent], start[at])
@@ -161,7 +205,8 @@ def find_ranges(x_left, steps, n, first, full, turn, start, middle, stop):
 def values(x_left, steps, lines, coalitions, out):
     """Path-dependent: add to ``out[r, q]`` the value of coalition q at row r."""
     m, d = coalitions.shape
-    known, stack = np.empty((d // 64 + 1, LANES), np.uint64), np.empty((lines, LANES))
+    known = np.empty((d // 64 + 1, LANES), np.uint64)
+    stack = np.empty((lines, LANES))
     for begin in range(0, m, LANES):
         n = min(LANES, m - begin)
         for p in range(d):
@@ -170,35 +215,44 @@ def values(x_left, steps, lines, coalitions, out):
                 known[p >> 6, s] = before | np.uint64(coalitions[begin + s, p]) << np.uint64(p & 63)
         for r in range(out.shape[0]):
             total = out[r, begin : begin + n]
-            add_coalitions(x_left[r], steps, np.int64(0), steps.shape[0], known, np.uint64(n), stack, total)
+            add_coalitions(
+                x_left[r], steps, np.int64(0), steps.shape[0], known, np.uint64(n), stack, total
+            )
 
 
 def room(m: int, d: int, widest: int, lines: int) -> tuple[npt.NDArray[Any], ...]:
-    """For `add_steps`: m orders of d players, of a group at most `widest`, and `lines` of values."""
-    sets, walks = m * widest + 8, np.empty((3, m, widest + 1), np.int32)
+    """For `add_steps`: m orders of d players, of a group at most `widest`, and `lines` of
+    values."""
+    sets = m * widest + 8
+    walks = np.empty((3, m, widest + 1), np.int32)
     values = np.empty((widest // 64 + 1, sets), np.uint64), np.empty(sets), np.empty((lines, sets))
     return np.full(d, -1, np.int32), *walks, *values, *np.empty((2, widest), np.uint64)
 
 
 @compiled
 def add_steps(x_left, steps, first_step, first_player, who, orders, scratch, ranges, out):
-    """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none for k = 0.
+    """Add to ``out[r, q, k]`` by how much the value changes with the k-th player; the value of none
+    for k = 0.
 
-    For a group of trees only its players count: their first ones are the same few sets again and again, each a lane.
-    Of `scratch`, which is `room`, ``place[p]`` is −1. Without `ranges` (4, I) all coalitions are mixed at every node;
-    each of the two ways is compiled when it is first taken.
+    For a group of trees only its players count: their first ones are the same few sets again and
+    again, each a lane. Of `scratch`, which is `room`, ``place[p]`` is −1. Without `ranges` (4, I)
+    all coalitions are mixed at every node; each of the two ways is compiled when it is first taken.
     """
-    m, d = orders.shape[1], orders.shape[2]
+    m = orders.shape[1]
+    d = orders.shape[2]
     place, order, when, lane, sets, total, stack, first, full = scratch
     for g in range(first_step.shape[0] - 1):
-        players, begin, end = who[first_player[g] : first_player[g + 1]], first_step[g], first_step[g + 1]
+        players = who[first_player[g] : first_player[g + 1]]
+        begin = first_step[g]
+        end = first_step[g + 1]
         for i in range(players.shape[0]):
             place[players[i]] = i
         for r in range(orders.shape[0]):
             for q in range(m):
                 j = 0
                 for k in range(d):
-                    order[q, j], when[q, j] = place[orders[r, q, k]], k
+                    order[q, j] = place[orders[r, q, k]]
+                    when[q, j] = k
                     j += order[q, j] >= 0
             n = np.uint64((distinct_sets(order, players.shape[0], sets, lane) + 7) // 8 * 8)
             for s in range(n):
@@ -218,31 +272,38 @@ def add_steps(x_left, steps, first_step, first_player, who, orders, scratch, ran
 
 @inlined
 def find_spans(order, lane, n, first, full):
-    """Of each player, before which set none has it, and from which set on all have it, in grains."""
+    """Of each player, before which set none has it, and from which set on all have it, in
+    grains."""
     for i in range(first.shape[0]):
-        first[i], full[i] = n, 0
+        first[i] = n
+        full[i] = 0
     for q in range(order.shape[0]):
         for j in range(first.shape[0]):
-            i, s = order[q, j], lane[q, j + 1]
+            i = order[q, j]
+            s = lane[q, j + 1]
             first[i] = min(first[i], np.uint64(s // GRAIN * GRAIN))
             full[i] = max(full[i], np.uint64((s + GRAIN - 1) // GRAIN * GRAIN))
 
 
 @inlined
 def distinct_sets(order, size, sets, lane):
-    """Number the sets of the first 0..size players of all orders, smaller ones first; how many there are.
+    """Number the sets of the first 0..size players of all orders, smaller ones first; how many
+    there are.
 
-    ``lane[q, j]`` numbers the first j players of order q, bits of ``sets[:, lane[q, j]]``. They are looked for among
-    those of the order before it, often of a weight like its own: so nearly all that are the same are found.
+    ``lane[q, j]`` numbers the first j players of order q, bits of ``sets[:, lane[q, j]]``. They are
+    looked for among those of the order before it, often of a weight like its own: so nearly all
+    that are the same are found.
     """
-    n, n_words = 1, (size + 63) // 64
+    n = 1
+    n_words = (size + 63) // 64
     for w in range(n_words):
         sets[w, 0] = 0
     for q in range(order.shape[0]):
         lane[q, 0] = 0
     for j in range(size):
         for q in range(order.shape[0]):
-            i, same = order[q, j], True
+            i = order[q, j]
+            same = True
             for w in range(n_words):
                 sets[w, n] = sets[w, lane[q, j]]
             sets[i >> 6, n] |= np.uint64(1) << np.uint64(i & 63)

@@ -1,14 +1,17 @@
 """Compiled loops over trees: leaves that are alive at a row, and what is read off them.
 
-Where a split parts the explained row x from the absent one, its player decides: known → x's way, hidden → the other.
-So every leaf is an indicator ``1[A ⊆ S, B ∩ S = ∅]`` of players A that must be known and B that must be hidden. The
-leaves that can be reached are listed once for each row; Δ and values are sums over that list.
+Where a split parts the explained row x from the absent one, its player decides: known → x's way,
+hidden → the other. So every leaf is an indicator ``1[A ⊆ S, B ∩ S = ∅]`` of players A that must be
+known and B that must be hidden. The leaves that can be reached are listed once for each row; Δ and
+values are sums over that list.
 
-Row r has leaves ``first[r, 0] … first[r + 1, 0] − 1``; leaf l has value ``c[l]``, one for each output. Its members are
-the first ``shared[l]`` of the leaf before it and ``own[l]`` more, which stand in `member`, from ``first[r, 1]`` on, one
-leaf after the other: p if player p is in A, ~p if in B.
+Row r has leaves ``first[r, 0] … first[r + 1, 0] − 1``; leaf l has value ``c[l]``, one for each
+output. Its members are the first ``shared[l]`` of the leaf before it and ``own[l]`` more, which
+stand in `member`, from ``first[r, 1]`` on, one leaf after the other: p if player p is in A, ~p if
+in B.
 
-Inner nodes are numbered before leaves: from ``n_inner = left.shape[0]`` on a node has ``value[node − n_inner]``.
+Inner nodes are numbered before leaves: from ``n_inner = left.shape[0]`` on a node has ``value[node
+− n_inner]``.
 """
 
 from typing import Any
@@ -18,36 +21,44 @@ import numpy as np
 from weightedshap.checks import BoolArray, FloatArray
 from weightedshap.compiling import compiled, inlined
 
-KNOWN, HIDDEN = 1, 2
-LANES = 32  # orders looked at together: a loop over fewer is unrolled, and then not done in a processor's words
+KNOWN = 1
+HIDDEN = 2
+# Orders looked at together: a loop over fewer is unrolled, and then not done in a processor's words
+LANES = 32
 
 
 @compiled
 def directions(X, column, threshold, nan_left, special, slot, categories, out):
     """``out[r, node]``: whether row r goes left at an inner node.
 
-    All compare numbers, without branches; then `special` ones are set right: categories, and zero (≤ 1e-35) as missing.
+    All compare numbers, without branches; then `special` ones are set right: categories, and zero
+    (≤ 1e-35) as missing.
     """
     for r in range(X.shape[0]):
-        x, row = X[r], out[r]
+        x = X[r]
+        row = out[r]
         for node in range(column.shape[0]):
             row[node] = x[column[node]] <= threshold[node]
         if np.isnan(x.sum()):
             for node in range(column.shape[0]):
                 row[node] |= np.isnan(x[column[node]]) & nan_left[node]
         for node in special:
-            row[node] = goes_left(x[column[node]], row[node], nan_left[node], slot[node], categories)
+            row[node] = goes_left(
+                x[column[node]], row[node], nan_left[node], slot[node], categories
+            )
 
 
 @inlined
 def goes_left(v, compared, nan_left, slot, categories):
-    """Whether `v` goes left at a special split: by category, or with zero for missing, or as numbers `compared`."""
+    """Whether `v` goes left at a special split: by category, or with zero for missing, or as
+    numbers `compared`."""
     cat_start, cat_words, member_left = categories
     if slot < 0:
         return nan_left if abs(v) <= 1e-35 else compared
     if np.isnan(v):
         return compared
-    begin, n_words = cat_start[slot], cat_start[slot + 1] - cat_start[slot]
+    begin = cat_start[slot]
+    n_words = cat_start[slot + 1] - cat_start[slot]
     if v < 0 or v >= 32 * n_words:
         return not member_left[slot]
     code = np.uint32(v)
@@ -69,17 +80,45 @@ def walk_trees(goes, roots, left, right, value, out):
 
 
 def list_leaves(
-    x_left: BoolArray, ways: Any, z_weight: FloatArray, roots: Any, value: FloatArray, n_players: int, depth: int
+    x_left: BoolArray,
+    ways: Any,
+    z_weight: FloatArray,
+    roots: Any,
+    value: FloatArray,
+    n_players: int,
+    depth: int,
 ) -> tuple[FloatArray, tuple[Any, ...]]:
-    """(k, n) the values of explained rows, with directions `x_left` (n, nodes), and lists of their living leaves."""
-    n, scratch = len(x_left), (np.zeros(n_players, np.int8), *np.empty((2, depth), np.int32))
-    first, c, full = np.zeros((n + 1, 2), np.int64), np.empty((len(value), 0)), np.zeros((len(value), n))
-    (shared, own, member), done = np.empty((3, 0), np.int16 if n_players < 2**15 else np.int32), 0
+    """(k, n) the values of explained rows, with directions `x_left` (n, nodes), and lists of their
+    living leaves."""
+    n = len(x_left)
+    scratch = (np.zeros(n_players, np.int8), *np.empty((2, depth), np.int32))
+    first = np.zeros((n + 1, 2), np.int64)
+    c = np.empty((len(value), 0))
+    full = np.zeros((len(value), n))
+    (shared, own, member) = np.empty((3, 0), np.int16 if n_players < 2**15 else np.int32)
+    done = 0
     while done < n:
-        leaves, members = (n * first[done]) // max(done, 1)  # in all, if all rows are like those that are done
-        c, shared, own = (with_room(array, max(1024, array.shape[-1], leaves)) for array in (c, shared, own))
+        # In all, if all rows are like those that are done.
+        leaves, members = (n * first[done]) // max(done, 1)
+        c, shared, own = (
+            with_room(array, max(1024, array.shape[-1], leaves)) for array in (c, shared, own)
+        )
         member = with_room(member, max(1024, len(member), members, depth))
-        done = fill_leaves(x_left, ways, z_weight, roots, value, *scratch, done, first, c, shared, own, member, full)
+        done = fill_leaves(
+            x_left,
+            ways,
+            z_weight,
+            roots,
+            value,
+            *scratch,
+            done,
+            first,
+            c,
+            shared,
+            own,
+            member,
+            full,
+        )
     leaves, members = first[-1]
     return full, (first, c[:, :leaves], shared[:leaves], own[:leaves], member[:members])
 
@@ -92,28 +131,53 @@ def with_room(array: Any, room: int) -> Any:
 
 
 @compiled
-def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, first, c, shared, own, member, full):
+def fill_leaves(
+    x_left,
+    ways,
+    z_weight,
+    roots,
+    value,
+    side,
+    path,
+    z_way,
+    done,
+    first,
+    c,
+    shared,
+    own,
+    member,
+    full,
+):
     """Fill in the lists from row `done` on; the row that there was no room for, or n.
 
-    ``ways[b, node]`` tells where x goes if it parts from absent row b, where b goes, the player, and whether b goes
-    left. `side` (players), `path` and `z_way` (depth) are of use within one tree. The first leaf of a tree is the one
-    that x itself reaches: ``full[o, r]`` is the sum of these.
+    ``ways[b, node]`` tells where x goes if it parts from absent row b, where b goes, the player,
+    and whether b goes left. `side` (players), `path` and `z_way` (depth) are of use within one
+    tree. The first leaf of a tree is the one that x itself reaches: ``full[o, r]`` is the sum of
+    these.
     """
-    leaves, members, n_inner = first[done, 0], first[done, 1], ways.shape[1]
+    leaves = first[done, 0]
+    members = first[done, 1]
+    n_inner = ways.shape[1]
     for r in range(done, x_left.shape[0]):
         for o in range(full.shape[0]):
             full[o, r] = 0.0
         for b in range(ways.shape[0]):
             for root in roots:
-                node, length, kept, own_way = root, 0, 0, b == 0
+                node = root
+                length = 0
+                kept = 0
+                own_way = b == 0
                 while True:
                     while node < n_inner:
-                        p, hidden_way = ways[b, node, 2], ways[b, node, 1]
+                        p = ways[b, node, 2]
+                        hidden_way = ways[b, node, 1]
                         if x_left[r, node] == ways[b, node, 3]:
                             node = hidden_way
                             continue
                         if side[p] == 0:
-                            path[length], z_way[length], side[p] = p, hidden_way, KNOWN
+                            path[length] = p
+                            z_way[length] = hidden_way
+                            side[p] = KNOWN
                             length += 1
                         node = ways[b, node, 0] if side[p] == KNOWN else hidden_way
                     if leaves >= c.shape[1] or members + length > member.shape[0]:
@@ -125,7 +189,8 @@ def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, f
                         if own_way:
                             full[o, r] += value[o, node - n_inner]
                     own_way = False
-                    shared[leaves], own[leaves] = kept, length - kept
+                    shared[leaves] = kept
+                    own[leaves] = length - kept
                     for q in range(kept, length):
                         member[members] = path[q]
                         members += 1
@@ -136,7 +201,8 @@ def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, f
                     if length == 0:
                         break
                     kept = length - 1
-                    side[path[kept]], node = HIDDEN, z_way[kept]
+                    side[path[kept]] = HIDDEN
+                    node = z_way[kept]
                     path[kept] = ~path[kept]
         first[r + 1, 0], first[r + 1, 1] = leaves, members
     return x_left.shape[0]
@@ -146,28 +212,37 @@ def fill_leaves(x_left, ways, z_weight, roots, value, side, path, z_way, done, f
 def semivalues(first, c, shared, own, member, table, out):
     """``out[r, q, i]`` = Σ_j w_qj Δ_j(x_i) for every row r and weight vector w_q.
 
-    A leaf with s members, a of them known, gives each known one +c · K(s, a) and each hidden one −c · K(s, a + 1), with
-    K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1); row ``level(s) + t − 1`` of `table` is K(s, t) times the weight vectors.
+    A leaf with s members, a of them known, gives each known one +c · K(s, a) and each hidden one −c
+    · K(s, a + 1), with K(s, t)[j] = C(d−s, j−t) / C(d−1, j−1); row ``level(s) + t − 1`` of `table`
+    is K(s, t) times the weight vectors.
     """
     d = out.shape[2]
-    gathered, slot, met = np.zeros((table.shape[0], d + 7)), np.full(d, -1, np.int32), np.empty(d, np.int32)
-    place, n_known = np.empty(d, np.int32), np.zeros(d + 1, np.int32)
+    gathered = np.zeros((table.shape[0], d + 7))
+    slot = np.full(d, -1, np.int32)
+    met = np.empty(d, np.int32)
+    place = np.empty(d, np.int32)
+    n_known = np.zeros(d + 1, np.int32)
     for r in range(out.shape[0]):
-        widest, n_met = np.int64(0), 0  # of one type, so that what is called is compiled once
+        widest = np.int64(0)
+        n_met = 0  # of one type, so that what is called is compiled once
         begin = first[r, 1]
         for leaf in range(first[r, 0], first[r + 1, 0]):
-            size, end = np.int64(shared[leaf]), begin + own[leaf]
+            size = np.int64(shared[leaf])
+            end = begin + own[leaf]
             for at in range(begin, end):
                 known = member[at] >= 0
                 p = member[at] if known else ~member[at]
                 if slot[p] < 0:
-                    slot[p], met[n_met] = n_met, p
+                    slot[p] = n_met
+                    met[n_met] = p
                     n_met += 1
                 place[size] = slot[p] if known else ~slot[p]
                 n_known[size + 1] = n_known[size] + known
                 size += 1
-            begin, widest = end, max(widest, size)
-            cell, value = level(size) + n_known[size] - 1, c[leaf]
+            begin = end
+            widest = max(widest, size)
+            cell = level(size) + n_known[size] - 1
+            value = c[leaf]
             for q in range(size):
                 if place[q] >= 0:
                     gathered[cell, place[q]] += value
@@ -184,16 +259,20 @@ def level(s):
 
 @inlined
 def spread(gathered, widest, table, slot, met, out):
-    """``out[q, met[i]] = Σ_{s,t} gathered[level(s) + t − 1, i] · table[level(s) + t − 1, q]``, 0 for others.
+    """``out[q, met[i]] = Σ_{s,t} gathered[level(s) + t − 1, i] · table[level(s) + t − 1, q]``, 0
+    for others.
 
-    The i-th player met is p = ``met[i]``, with ``slot[p] = i``; `gathered` and `slot` are left as they began, 0 and −1.
-    All is first carried up to the widest leaf by Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1). `gathered` has
-    seven columns to spare: loops that end in a whole word of the processor are faster.
+    The i-th player met is p = ``met[i]``, with ``slot[p] = i``; `gathered` and `slot` are left as
+    they began, 0 and −1. All is first carried up to the widest leaf by Pascal's rule K(s, t) = K(s
+    + 1, t) + K(s + 1, t + 1). `gathered` has seven columns to spare: loops that end in a whole word
+    of the processor are faster.
     """
-    n_met, n = met.shape[0], (met.shape[0] + 7) // 8 * 8
+    n_met = met.shape[0]
+    n = (met.shape[0] + 7) // 8 * 8
     line = np.zeros(n + 1)  # the last stays zero, for players that were not met: their slot is −1
     for s in range(1, widest):
-        here, below = level(s), level(s + 1)
+        here = level(s)
+        below = level(s + 1)
         for i in range(n):
             gathered[below, i] += gathered[here, i]
         for t in range(1, s):
@@ -203,12 +282,16 @@ def spread(gathered, widest, table, slot, met, out):
         for i in range(n):
             gathered[below + s, i] += gathered[below - 1, i]
             gathered[below - 1, i] = 0.0
-    top, rest = level(widest), level(widest + 1) - widest % 4  # four terms at a time, then the rest
+    top = level(widest)
+    rest = level(widest + 1) - widest % 4  # four terms at a time, then the rest
     for q in range(out.shape[0]):
         for i in range(n):
             line[i] = 0.0
         for t in range(top, rest, 4):
-            s0, s1, s2, s3 = table[t, q], table[t + 1, q], table[t + 2, q], table[t + 3, q]
+            s0 = table[t, q]
+            s1 = table[t + 1, q]
+            s2 = table[t + 2, q]
+            s3 = table[t + 3, q]
             for i in range(n):
                 two = s0 * gathered[t, i] + s1 * gathered[t + 1, i]
                 line[i] += two + (s2 * gathered[t + 2, i] + s3 * gathered[t + 3, i])
@@ -229,12 +312,15 @@ def spread(gathered, widest, table, slot, met, out):
 def along(first, c, shared, own, member, orders, out):
     """Add to ``out[r, q, k]`` the value when the first k players of order q of row r are known.
 
-    Leaf (A, B) is on for max rank(A) < k ≤ min rank(B), ranks counted from 0; leaves share what they share of the way.
-    Orders are looked at `LANES` at a time: ``ranks[p]`` has the ranks of player p as lanes and −d for as many, and
-    ``ranks[~p]`` has −1 and the negatives of its ranks. The largest of a leaf's members tell when it goes on, and off.
+    Leaf (A, B) is on for max rank(A) < k ≤ min rank(B), ranks counted from 0; leaves share what
+    they share of the way. Orders are looked at `LANES` at a time: ``ranks[p]`` has the ranks of
+    player p as lanes and −d for as many, and ``ranks[~p]`` has −1 and the negatives of its ranks.
+    The largest of a leaf's members tell when it goes on, and off.
     """
-    m, d = orders.shape[1], orders.shape[2]
-    ranks, bounds = np.empty((2 * d, 2 * LANES), member.dtype), np.empty((d + 1, 2 * LANES), member.dtype)
+    m = orders.shape[1]
+    d = orders.shape[2]
+    ranks = np.empty((2 * d, 2 * LANES), member.dtype)
+    bounds = np.empty((d + 1, 2 * LANES), member.dtype)
     for q in range(LANES):
         bounds[0, q], bounds[0, LANES + q] = -1, -d
         for p in range(d):
@@ -249,9 +335,12 @@ def along(first, c, shared, own, member, orders, out):
                     ranks[p, q], ranks[~p, LANES + q] = k, -k
                 for k in range(d + 2):
                     steps[q, k] = 0.0
-            begin, always = first[r, 1], 0.0
+            begin = first[r, 1]
+            always = 0.0
             for leaf in range(first[r, 0], first[r + 1, 0]):
-                size, value, end = np.int64(shared[leaf]), c[leaf], begin + own[leaf]
+                size = np.int64(shared[leaf])
+                value = c[leaf]
+                end = begin + own[leaf]
                 for at in range(begin, end):
                     p = member[at]
                     for q in range(2 * LANES):
@@ -279,16 +368,23 @@ def along(first, c, shared, own, member, orders, out):
 
 @compiled
 def values(first, c, shared, own, member, coalitions, out):
-    """Add to ``out[r, q]`` the value of coalition q at row r; the first `agreed` members of a leaf agree."""
+    """Add to ``out[r, q]`` the value of coalition q at row r; the first `agreed` members of a leaf
+    agree."""
     for r in range(out.shape[0]):
         for q in range(coalitions.shape[0]):
-            total, agreed, begin = 0.0, np.int64(0), first[r, 1]
+            total = 0.0
+            agreed = np.int64(0)
+            begin = first[r, 1]
             for leaf in range(first[r, 0], first[r + 1, 0]):
-                size, end = np.int64(shared[leaf]), begin + own[leaf]
+                size = np.int64(shared[leaf])
+                end = begin + own[leaf]
                 agreed = min(agreed, size)
                 for at in range(begin, end):
                     known = member[at] >= 0
-                    if agreed == size and coalitions[q, member[at] if known else ~member[at]] == known:
+                    if (
+                        agreed == size
+                        and coalitions[q, member[at] if known else ~member[at]] == known
+                    ):
                         agreed += 1
                     size += 1
                 begin = end

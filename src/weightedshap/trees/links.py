@@ -1,4 +1,5 @@
-"""From the scale on which trees add up to the one on which their model predicts: tried on rows, never guessed."""
+"""From the scale on which trees add up to the one on which their model predicts: tried on rows,
+never guessed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ LINKS: Mapping[str, tuple[str | None, Callable[[FloatArray], FloatArray]]] = {
 
 
 def _one_vs_rest(raw: FloatArray) -> FloatArray:
-    """Return the probability of each class by itself over the sum of all, where that is not zero."""
+    """Return the probability of each class by itself over the sum of all, where that is not
+    zero."""
     alone = special.expit(raw)
     total = alone.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(alone, total, out=alone, where=total != 0))
@@ -58,7 +60,8 @@ def link_between(raw: FloatArray, f: FloatArray) -> Link | None:
 
 
 def link_among(raw: FloatArray, f: FloatArray, picked: tuple[int, ...]) -> Link | None:
-    """Return the link of all classes that turns raw numbers (n, K) into f (n, k) of those picked."""
+    """Return the link of all classes that turns raw numbers (n, K) into f (n, k) of those
+    picked."""
     return next((link for name in SHARED if agree((link := Link(name, picked))(raw), f)), None)
 
 
@@ -69,7 +72,9 @@ def name_of_raw(link: str) -> dict[str, str]:
 
 def agree(one: FloatArray, other: FloatArray) -> bool:
     """Whether two tables of predictions are the same but for rounding."""
-    return one.shape == other.shape and bool(np.abs(one - other).max() <= CLOSE * (1 + np.abs(other).max()))
+    return one.shape == other.shape and bool(
+        np.abs(one - other).max() <= CLOSE * (1 + np.abs(other).max())
+    )
 
 
 def follows(raw: FloatArray, f: FloatArray) -> bool:

@@ -10,8 +10,8 @@ DEEPEST = 500  # splits above a leaf: libraries, and JSON in Python, go down tre
 def node_depths(inner: IntArray, children: IntArray, roots: IntArray, count: int) -> IntArray:
     """Return how many splits stand above each of `count` nodes, (count,); −1 where no root leads.
 
-    `inner` (I,) are the nodes that split, and `children` (I, 2) where they lead. A ValueError says why
-    they are no trees.
+    `inner` (I,) are the nodes that split, and `children` (I, 2) where they lead. A ValueError says
+    why they are no trees.
     """
     if len(children) and (children.min() < 0 or children.max() >= count):
         raise ValueError("its trees name children that do not exist.")

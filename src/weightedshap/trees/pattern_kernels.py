@@ -1,9 +1,11 @@
-"""Compiled loops over leaves and patterns: games whose hidden features take the values of background rows.
+"""Compiled loops over leaves and patterns: games whose hidden features take the values of
+background rows.
 
-The pattern of a row at a leaf tells which of the leaf's members the row passes, bit k for member k. With G(U) the share
-of the background that passes all members in U, a leaf of value c gives c · G(members outside S) to a coalition S whose
-members the row passes, and nothing to others. So a row matters by its patterns alone. What depends on one is found when
-it is first met, and kept in a table of bounded size, where a later one may take its place.
+The pattern of a row at a leaf tells which of the leaf's members the row passes, bit k for member k.
+With G(U) the share of the background that passes all members in U, a leaf of value c gives c ·
+G(members outside S) to a coalition S whose members the row passes, and nothing to others. So a row
+matters by its patterns alone. What depends on one is found when it is first met, and kept in a
+table of bounded size, where a later one may take its place.
 """
 
 import numpy as np
@@ -18,7 +20,8 @@ ROWS = 64  # taken together: what they do at a split is a word, bit r for row r
 GROUP = 64  # leaves of a group
 SEEN = 4096  # coalitions that are remembered while those of a row are numbered
 Words = npt.NDArray[np.uint64]
-ONE, ALL = np.uint64(1), np.uint64(2**64 - 1)
+ONE = np.uint64(1)
+ALL = np.uint64(2**64 - 1)
 
 
 @inlined
@@ -46,7 +49,9 @@ def first_bits(n):
 @inlined
 def place_of(leaf, word, places):
     """Where to look for a word of a leaf: words that differ in their last bits do not meet."""
-    return (word ^ (word >> np.uint64(15)) ^ np.uint64(leaf) * np.uint64(0x9E3779B97F4A7C15)) & np.uint64(places - 1)
+    return (
+        word ^ (word >> np.uint64(15)) ^ np.uint64(leaf) * np.uint64(0x9E3779B97F4A7C15)
+    ) & np.uint64(places - 1)
 
 
 def in_words(goes: BoolArray) -> Words:
@@ -60,7 +65,9 @@ def in_words(goes: BoolArray) -> Words:
 def fill_words(goes, out):
     """Bit r of ``out[b, node]``: whether row 64·b + r goes left at the node."""
     for r in range(goes.shape[0]):
-        words, row, shift = out[r // ROWS], goes[r], np.uint64(r % ROWS)
+        words = out[r // ROWS]
+        row = goes[r]
+        shift = np.uint64(r % ROWS)
         for node in range(row.shape[0]):
             words[node] |= np.uint64(row[node]) << shift
 
@@ -77,7 +84,8 @@ def passing(words, edge, begin, end):
 
 @inlined
 def find_patterns(words, base, size, edge_start, edge, found):
-    """``found[r]``: the pattern of each of 64 rows at the leaf with the members `base` … `base` + `size` − 1."""
+    """``found[r]``: the pattern of each of 64 rows at the leaf with the members `base` … `base` +
+    `size` − 1."""
     for r in range(ROWS):
         found[r] = 0
     for k in range(size):
@@ -95,11 +103,14 @@ def mixed(word):
 
 @compiled
 def fill_patterns(words, z_weight, start, edge_start, edge, place, seen, done, first, mask, weight):
-    """Fill in the patterns of background rows from leaf `done` on; the leaf that there was no room for, or all.
+    """Fill in the patterns of background rows from leaf `done` on; the leaf that there was no room
+    for, or all.
 
-    Leaf l has ``first[l] … first[l + 1] − 1``. `place`, where patterns are looked up, has a power of two of places.
+    Leaf l has ``first[l] … first[l + 1] − 1``. `place`, where patterns are looked up, has a power
+    of two of places.
     """
-    patterns, last = first[done], np.uint64(place.shape[0] - 1)
+    patterns = first[done]
+    last = np.uint64(place.shape[0] - 1)
     for leaf in range(done, start.shape[0] - 1):
         if patterns + z_weight.shape[0] > mask.shape[0]:
             return leaf
@@ -107,13 +118,22 @@ def fill_patterns(words, z_weight, start, edge_start, edge, place, seen, done, f
             place[slot] = -1
         for b in range(z_weight.shape[0]):
             if b % ROWS == 0:
-                find_patterns(words[b // ROWS], start[leaf], start[leaf + 1] - start[leaf], edge_start, edge, seen)
+                find_patterns(
+                    words[b // ROWS],
+                    start[leaf],
+                    start[leaf + 1] - start[leaf],
+                    edge_start,
+                    edge,
+                    seen,
+                )
             bits = seen[b % ROWS]
             here = mixed(bits) & last
             while place[here] >= 0 and mask[place[here]] != bits:
                 here = (here + ONE) & last
             if place[here] < 0:
-                place[here], mask[patterns], weight[patterns] = patterns, bits, 0.0
+                place[here] = patterns
+                mask[patterns] = bits
+                weight[patterns] = 0.0
                 patterns += 1
             weight[place[here]] += z_weight[b]
         first[leaf + 1] = patterns
@@ -122,13 +142,17 @@ def fill_patterns(words, z_weight, start, edge_start, edge, place, seen, done, f
 
 @compiled
 def group_leaves(start, member, slot, first_leaf, first_player, who, local):
-    """Put leaves one after the other in groups of at most 64 players; returns how many groups there are.
+    """Put leaves one after the other in groups of at most 64 players; returns how many groups there
+    are.
 
-    Players of group g are ``who[first_player[g]] …``, where member q has the place ``local[q]``; ``slot[p]`` is −1.
+    Players of group g are ``who[first_player[g]] …``, where member q has the place ``local[q]``;
+    ``slot[p]`` is −1.
     """
-    g, players = 0, 0
+    g = 0
+    players = 0
     for leaf in range(start.shape[0] - 1):
-        fresh, leaves = 0, leaf - first_leaf[g]
+        fresh = 0
+        leaves = leaf - first_leaf[g]
         for q in range(start[leaf], start[leaf + 1]):
             fresh += slot[member[q]] < 0
         crowded = leaves == GROUP or players - first_player[g] + fresh > 64
@@ -136,25 +160,31 @@ def group_leaves(start, member, slot, first_leaf, first_player, who, local):
             for k in range(first_player[g], players):
                 slot[who[k]] = -1
             g += 1
-            first_leaf[g], first_player[g] = leaf, players
+            first_leaf[g] = leaf
+            first_player[g] = players
         for q in range(start[leaf], start[leaf + 1]):
             if slot[member[q]] < 0:
-                slot[member[q]], who[players] = players - first_player[g], member[q]
+                slot[member[q]] = players - first_player[g]
+                who[players] = member[q]
                 players += 1
             local[q] = slot[member[q]]
-    first_leaf[g + 1], first_player[g + 1] = start.shape[0] - 1, players
+    first_leaf[g + 1] = start.shape[0] - 1
+    first_player[g + 1] = players
     return g + 1
 
 
 @inlined
 def fill(pattern, base, size, local, patterns, begin, end, table, many, memory, entry, width):
-    """``memory[entry + columns · i + j]``: what a leaf of value one gives to player i at a pattern, in column j.
+    """``memory[entry + columns · i + j]``: what a leaf of value one gives to player i at a pattern,
+    in column j.
 
-    A background row counts if it passes all b members that x fails. If x alone passes a of the others, each of these
-    gains K(a + b, a), and each of the b loses K(a + b, a + 1). So background rows are counted by a: in
-    ``many[a, k]`` those that member k gains by, and after the last member all.
+    A background row counts if it passes all b members that x fails. If x alone passes a of the
+    others, each of these gains K(a + b, a), and each of the b loses K(a + b, a + 1). So background
+    rows are counted by a: in ``many[a, k]`` those that member k gains by, and after the last member
+    all.
     """
-    (_, mask, weight), columns = patterns, table.shape[1]
+    (_, mask, weight) = patterns
+    columns = table.shape[1]
     failed = first_bits(size) & ~pattern
     b = ones(failed)
     for a in range(size - b + 1):
@@ -162,7 +192,8 @@ def fill(pattern, base, size, local, patterns, begin, end, table, many, memory, 
             many[a, k] = 0.0
     for z in range(begin, end):
         if mask[z] & failed == failed:
-            alone, share = pattern & ~mask[z], weight[z]
+            alone = pattern & ~mask[z]
+            share = weight[z]
             a = ones(alone)
             for k in range(size):
                 many[a, k] += share if (alone >> np.uint64(k)) & ONE else 0.0
@@ -171,26 +202,33 @@ def fill(pattern, base, size, local, patterns, begin, end, table, many, memory, 
         memory[j] = 0.0
     for k in range(size):
         gains = np.int64((pattern >> np.uint64(k)) & ONE)
-        here, who, sign = entry + local[base + k] * columns, k if gains else size, 1.0 if gains else -1.0
+        here = entry + local[base + k] * columns
+        who = k if gains else size
+        sign = 1.0 if gains else -1.0
         for a in range(gains, size - b + 1):
             if many[a, who] != 0.0:
-                share, line = sign * many[a, who], level(a + b) + a - gains
+                share = sign * many[a, who]
+                line = level(a + b) + a - gains
                 for j in range(columns):
                     memory[here + j] += share * table[line, j]
 
 
 @compiled
 def semivalues(words, n, value, counts, background, places, table, memory, scratch, out):
-    """Add to ``out[o, b, i, j, r]`` what player i is given at row 64·b + r by leaves of ``value[:, o]``, in column j.
+    """Add to ``out[o, b, i, j, r]`` what player i is given at row 64·b + r by leaves of ``value[:,
+    o]``, in column j.
 
-    What a leaf of value one gives to the players of its group at a pattern is an entry in `memory`. When that is full,
-    all are forgotten. A leaf counts if it has a value in any output.
+    What a leaf of value one gives to the players of its group at a pattern is an entry in `memory`.
+    When that is full, all are forgotten. A leaf counts if it has a value in any output.
     """
     (start, edge_start, edge), (first_leaf, first_player, who, local), patterns = background
-    (of_leaf, of_pattern, entry), columns, outputs = places, table.shape[1], value.shape[1]
+    (of_leaf, of_pattern, entry) = places
+    columns = table.shape[1]
+    outputs = value.shape[1]
     found, many, sums = scratch
     for g in range(first_leaf.shape[0] - 1):
-        players, used = first_player[g + 1] - first_player[g], 0
+        players = first_player[g + 1] - first_player[g]
+        used = 0
         width = players * columns
         for b in range(words.shape[0]):
             rows = min(ROWS, n - ROWS * b)
@@ -203,18 +241,36 @@ def semivalues(words, n, value, counts, background, places, table, memory, scrat
                     used = 0
                     for p in range(of_leaf.shape[0]):
                         of_leaf[p] = -1
-                base, size = start[leaf], start[leaf + 1] - start[leaf]
+                base = start[leaf]
+                size = start[leaf + 1] - start[leaf]
                 find_patterns(words[b], base, size, edge_start, edge, found)
                 for r in range(rows):
                     at = place_of(leaf, found[r], entry.shape[0])
                     if of_leaf[at] != leaf or of_pattern[at] != found[r]:
-                        of_leaf[at], of_pattern[at], entry[at] = leaf, found[r], used
-                        first, last = patterns[0][leaf], patterns[0][leaf + 1]
-                        fill(found[r], base, size, local, patterns, first, last, table, many, memory, used, width)
+                        of_leaf[at] = leaf
+                        of_pattern[at] = found[r]
+                        entry[at] = used
+                        first = patterns[0][leaf]
+                        last = patterns[0][leaf + 1]
+                        fill(
+                            found[r],
+                            base,
+                            size,
+                            local,
+                            patterns,
+                            first,
+                            last,
+                            table,
+                            many,
+                            memory,
+                            used,
+                            width,
+                        )
                         used += width
                     line = memory[entry[at] : entry[at] + width]
                     for o in range(outputs):
-                        c, total = value[leaf, o], sums[(r * outputs + o) * width : (r * outputs + o + 1) * width]
+                        c = value[leaf, o]
+                        total = sums[(r * outputs + o) * width : (r * outputs + o + 1) * width]
                         for j in range(width):
                             total[j] += c * line[j]
             for o in range(outputs):
@@ -227,33 +283,42 @@ def semivalues(words, n, value, counts, background, places, table, memory, scrat
 
 @compiled
 def first_players(orders, bits, parent, added, sets, lane):
-    """The distinct sets among the first 0..d players of the orders (n, m, d) of each row; the empty one comes first.
+    """The distinct sets among the first 0..d players of the orders (n, m, d) of each row; the empty
+    one comes first.
 
-    Row r has ``sets[r]`` of them, numbered by ``lane[r, q, k]``; set s is set ``parent[r, s]`` with ``added[r, s]``.
+    Row r has ``sets[r]`` of them, numbered by ``lane[r, q, k]``; set s is set ``parent[r, s]`` with
+    ``added[r, s]``.
     """
     n, m, d = orders.shape
     for r in range(n):
         sets[r] = distinct_sets(orders[r], d, bits, lane[r])
-        for q in range(m - 1, -1, -1):  # so that a set keeps the order that it was first met in, and a parent before it
+        # So that a set keeps the order that it was first met in, and a parent before it.
+        for q in range(m - 1, -1, -1):
             for k in range(d):
                 s = lane[r, q, k + 1]
-                parent[r, s], added[r, s] = lane[r, q, k], orders[r, q, k]
+                parent[r, s] = lane[r, q, k]
+                added[r, s] = orders[r, q, k]
 
 
 @inlined
 def number_sets(parent, added, bit, bits, table, base, number, distinct):
-    """Number the coalitions that the sets of a row leave among the players of a group; returns how many there are.
+    """Number the coalitions that the sets of a row leave among the players of a group; returns how
+    many there are.
 
-    ``bit[p]`` stands for player p. ``number[s]`` is the number of set s, ``distinct[number]`` the coalition. Equal ones
-    are found in a table of those seen last, with numbers counted from `base` on; one that it misses is numbered twice.
+    ``bit[p]`` stands for player p. ``number[s]`` is the number of set s, ``distinct[number]`` the
+    coalition. Equal ones are found in a table of those seen last, with numbers counted from `base`
+    on; one that it misses is numbered twice.
     """
-    (seen, lane), n = table, 0
+    (seen, lane) = table
+    n = 0
     bits[0] = 0
     for s in range(1, parent.shape[0]):
         bits[s] = bits[parent[s]] | bit[added[s]]
     for s in range(parent.shape[0]):
         word = bits[s]
-        h = (word ^ (word >> np.uint64(12)) ^ (word >> np.uint64(24)) ^ (word >> np.uint64(40))) & np.uint64(SEEN - 1)
+        h = (
+            word ^ (word >> np.uint64(12)) ^ (word >> np.uint64(24)) ^ (word >> np.uint64(40))
+        ) & np.uint64(SEEN - 1)
         is_new = (seen[h] != word) | (lane[h] < base)
         lane[h] = base + n if is_new else lane[h]
         seen[h] = distinct[n] = word
@@ -264,7 +329,8 @@ def number_sets(parent, added, bit, bits, table, base, number, distinct):
 
 @inlined
 def turn_round(coalition, n, line, r, known):
-    """Bit s of ``known[w, i, r]``: whether player i is in coalition 64·w + s of the first n of row r."""
+    """Bit s of ``known[w, i, r]``: whether player i is in coalition 64·w + s of the first n of row
+    r."""
     for w in range((n + 63) // 64):
         for i in range(line.shape[0]):
             line[i] = 0
@@ -277,8 +343,10 @@ def turn_round(coalition, n, line, r, known):
 
 @inlined
 def share_of(hidden, local, mask, weight):
-    """G: the share of the background that passes all members of a leaf among the `hidden` players, bits of a word."""
-    members, total = np.uint64(0), 0.0
+    """G: the share of the background that passes all members of a leaf among the `hidden` players,
+    bits of a word."""
+    members = np.uint64(0)
+    total = 0.0
     for k in range(local.shape[0]):
         members |= ((hidden >> np.uint64(local[k])) & ONE) << np.uint64(k)
     for z in range(mask.shape[0]):
@@ -290,17 +358,21 @@ def share_of(hidden, local, mask, weight):
 def add_leaves(words, g, value, background, places, asked, alive, rows, skip, out):
     """Add to ``out[r, s]`` what the leaves of group g give to the coalition ``coalition[r, s]``.
 
-    A row has coalitions from `skip` on to ``n[r]``; those count that are alive: without any member that the row fails.
+    A row has coalitions from `skip` on to ``n[r]``; those count that are alive: without any member
+    that the row fails.
     """
     (start, edge_start, edge), (first_leaf, _, _, local), (first, mask, weight) = background
-    (of_leaf, of_hidden, share), (coalition, known, n) = places, asked
+    (of_leaf, of_hidden, share) = places
+    (coalition, known, n) = asked
     most = 0
     for r in range(rows):
         most = max(most, n[r])
     for leaf in range(first_leaf[g], first_leaf[g + 1]):
         if value[leaf] == 0.0:  # as of classes that a leaf of a forest knows nothing of
             continue
-        base, mine, z = start[leaf], local[start[leaf] : start[leaf + 1]], slice(first[leaf], first[leaf + 1])
+        base = start[leaf]
+        mine = local[start[leaf] : start[leaf + 1]]
+        z = slice(first[leaf], first[leaf + 1])
         every = np.uint64(0)
         for k in mine:
             every |= ONE << np.uint64(k)
@@ -308,7 +380,8 @@ def add_leaves(words, g, value, background, places, asked, alive, rows, skip, ou
             for r in range(ROWS):
                 alive[r] = first_bits(n[r] - 64 * w) & ~first_bits(skip - 64 * w)
             for k in range(mine.shape[0]):
-                passed, ours = passing(words, edge, edge_start[base + k], edge_start[base + k + 1]), known[w, mine[k]]
+                passed = passing(words, edge, edge_start[base + k], edge_start[base + k + 1])
+                ours = known[w, mine[k]]
                 for r in range(ROWS):
                     alive[r] &= ~ours[r] | (~((passed >> np.uint64(r)) & ONE) + ONE)
             for r in range(rows):
@@ -319,19 +392,27 @@ def add_leaves(words, g, value, background, places, asked, alive, rows, skip, ou
                     hidden = every & ~coalition[r, s]
                     at = place_of(leaf, hidden, share.shape[0])
                     if of_leaf[at] != leaf or of_hidden[at] != hidden:
-                        of_leaf[at], of_hidden[at] = leaf, hidden
+                        of_leaf[at] = leaf
+                        of_hidden[at] = hidden
                         share[at] = value[leaf] * share_of(hidden, mine, mask[z], weight[z])
                     out[r, s] += share[at]
 
 
 @compiled
-def along(words, value, background, places, nothing, parent, added, sets, bit, seen, lanes, scratch, out):
-    """Add to ``out[r, s]`` the value of set s of row r, see `first_players`; to that of no players ``nothing[g]``.
+def along(
+    words, value, background, places, nothing, parent, added, sets, bit, seen, lanes, scratch, out
+):
+    """Add to ``out[r, s]`` the value of set s of row r, see `first_players`; to that of no players
+    ``nothing[g]``.
 
-    To a group of leaves only its own players matter, so that many sets are the same coalition; ``bit[p]`` is 0.
+    To a group of leaves only its own players matter, so that many sets are the same coalition;
+    ``bit[p]`` is 0.
     """
-    (first_leaf, first_player, who, _), n_rows = background[1], out.shape[0]
-    (coalition, known, n, line, alive), (bits, number, found), base = lanes, scratch, 0
+    (first_leaf, first_player, who, _) = background[1]
+    n_rows = out.shape[0]
+    (coalition, known, n, line, alive) = lanes
+    (bits, number, found) = scratch
+    base = 0
     for r in range(ROWS):
         n[r] = 1
     for g in range(first_leaf.shape[0] - 1):
@@ -342,7 +423,8 @@ def along(words, value, background, places, nothing, parent, added, sets, bit, s
             rows = min(ROWS, n_rows - row)
             for r in range(rows):
                 size = sets[row + r]
-                before, player = parent[row + r, :size], added[row + r, :size]
+                before = parent[row + r, :size]
+                player = added[row + r, :size]
                 n[r] = number_sets(before, player, bit, bits, seen, base, number[r], coalition[r])
                 turn_round(coalition[r], n[r], line[: players.shape[0]], r, known)
                 for s in range(n[r]):
@@ -350,7 +432,18 @@ def along(words, value, background, places, nothing, parent, added, sets, bit, s
                 found[r, 0] = nothing[g]
                 base += n[r]
             asked = coalition, known, n
-            add_leaves(words[row // ROWS], g, value, background, places, asked, alive, rows, np.int64(1), found)
+            add_leaves(
+                words[row // ROWS],
+                g,
+                value,
+                background,
+                places,
+                asked,
+                alive,
+                rows,
+                np.int64(1),
+                found,
+            )
             for r in range(rows):
                 for s in range(sets[row + r]):
                     out[row + r, s] += found[r, number[r, s]]
@@ -361,7 +454,8 @@ def along(words, value, background, places, nothing, parent, added, sets, bit, s
 @compiled
 def values(words, value, background, places, coalitions, lanes, out):
     """Add to ``out[r, q]`` the value of coalition q at row r."""
-    (first_leaf, first_player, who, _), (n_rows, m) = background[1], out.shape
+    (first_leaf, first_player, who, _) = background[1]
+    (n_rows, m) = out.shape
     coalition, known, n, line, alive = lanes
     for r in range(ROWS):
         n[r] = m
@@ -375,5 +469,17 @@ def values(words, value, background, places, coalitions, lanes, out):
                 coalition[r, q] = word
             turn_round(coalition[r], m, line[: players.shape[0]], r, known)
         for row in range(0, n_rows, ROWS):
-            asked, rows = (coalition, known, n), min(ROWS, n_rows - row)
-            add_leaves(words[row // ROWS], g, value, background, places, asked, alive, rows, np.int64(0), out[row:])
+            asked = (coalition, known, n)
+            rows = min(ROWS, n_rows - row)
+            add_leaves(
+                words[row // ROWS],
+                g,
+                value,
+                background,
+                places,
+                asked,
+                alive,
+                rows,
+                np.int64(0),
+                out[row:],
+            )

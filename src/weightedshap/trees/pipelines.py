@@ -1,4 +1,5 @@
-"""Trees behind the preprocessing of a scikit-learn pipeline, read as splits on the columns that people pass."""
+"""Trees behind the preprocessing of a scikit-learn pipeline, read as splits on the columns that
+people pass."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def read_pipeline(model: Any, rows: Data, left_out: float, read: Read) -> ReadMo
     `left_out` is what the last step takes for cells that sparse matrices leave out, and `read`
     reads the last step.
     """
-    front, last = model[:-1], model[-1]
+    front = model[:-1]
+    last = model[-1]
     if not front.steps:
         return read(last, rows)
 
@@ -73,7 +75,8 @@ def singles(n: int) -> list[Origin]:
 
 
 def _transformed(call: Callable[[Data], Any], left_out: float, rows: Data) -> Data:
-    """Rows as the last step of a pipeline gets them, never sparse: cells that are left out have a value."""
+    """Rows as the last step of a pipeline gets them, never sparse: cells that are left out have a
+    value."""
     made = call(deepcopy(rows))  # some steps write to what they get
     if not issparse(made):
         return made
@@ -97,7 +100,9 @@ def _encoded(step: Step, encode: Callable[[Data], FloatArray], rows: Data) -> Fl
     return X
 
 
-def players_of_columns(read: ReadModel, rows: Data, owner: IntArray, names: Sequence[str]) -> IntArray:
+def players_of_columns(
+    read: ReadModel, rows: Data, owner: IntArray, names: Sequence[str]
+) -> IntArray:
     """Return the player of each column that the trees split on.
 
     `owner` (c,) and `names` are the players and names of the columns of `rows`. A split on a column
@@ -123,16 +128,19 @@ def _player(of: Origin, owner: IntArray, names: Sequence[str]) -> int:
     if len(players) > 1:
         inputs = listed([names[c] for c in sorted(of)])
         raise MixedColumns(
-            f"The pipeline makes one column out of {inputs}, so its trees cannot be read by column. "
-            f"Explain these as one player, exactly, by {code_of_one_player(of, owner, names)}.",
+            f"The pipeline makes one column out of {inputs}, so its trees cannot be read by column."
+            f" Explain these as one player, exactly, by {code_of_one_player(of, owner, names)}.",
             advice="",
         )
     return players.pop() if players else CONSTANT
 
 
-def _check_players(read: ReadModel, rows: Data, owner: IntArray, asked: IntArray, players: IntArray) -> None:
+def _check_players(
+    read: ReadModel, rows: Data, owner: IntArray, asked: IntArray, players: IntArray
+) -> None:
     """Raise an error where a column of `asked` changes with other players than its own one."""
-    n, d = len(rows), int(owner.max()) + 1
+    n = len(rows)
+    d = int(owner.max()) + 1
     before = read.encode(rows)[:, asked]
     constant = players == CONSTANT
     rounding = 1e-9 * np.abs(np.nan_to_num(before)).max(axis=0)
@@ -147,7 +155,8 @@ def _check_players(read: ReadModel, rows: Data, owner: IntArray, asked: IntArray
     order = np.random.default_rng(0).permutation(n)
     for some in batches(len(stays), max(1, CELLS // (n * len(read.origins or ())))):
         kept = stays[some]
-        here, there = np.tile(np.arange(n), len(kept)), np.tile(order, len(kept))
+        here = np.tile(np.arange(n), len(kept))
+        there = np.tile(order, len(kept))
         exchanged = kind_of(rows).mix(rows, here, np.repeat(kept[:, owner], n, axis=0), rows, there)
         X = read.encode(exchanged)[:, asked].reshape(len(kept), n, len(asked))
         differs = ~np.all(close(X, before), axis=1)  # (some of m, columns asked)

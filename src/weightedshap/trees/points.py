@@ -13,7 +13,8 @@ from weightedshap.trees import path_kernels, point_kernels
 from weightedshap.trees.ensembles import Ensemble, Int32, Paths, Steps, coefficient_table
 
 GROUPS = 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64  # trees are grouped by how many points they need
-LANES, OUTPUTS = 64, 8  # rows and outputs at a time
+LANES = 64
+OUTPUTS = 8  # rows and outputs at a time
 GAIN_BYTES = 2**24  # of their values at points
 STEADY = 1000.0  # by how much a weighted sum over the points may enlarge rounding errors
 LongArray = npt.NDArray[np.longdouble]
@@ -29,11 +30,14 @@ def legendre(x: LongArray, n: int) -> LongArray:
 
 
 def legendre_by_size(d: int, n: int) -> LongArray:
-    """(n, d) the numbers Δ_1 … Δ_d whose g(q) = Σ_j C(d−1, j−1) q^{j−1} (1−q)^{d−j} Δ_j is P_k(1 − 2q), for k < n ≤ d.
+    """(n, d) the numbers Δ_1 … Δ_d whose g(q) = Σ_j C(d−1, j−1) q^{j−1} (1−q)^{d−j} Δ_j is P_k(1 −
+    2q), for k < n ≤ d.
 
-    They are Hahn's orthogonal polynomials of j for uniform weights, and follow from each other like Legendre's.
+    They are Hahn's orthogonal polynomials of j for uniform weights, and follow from each other like
+    Legendre's.
     """
-    H, last = np.ones((n, d), dtype=np.longdouble), d - 1
+    H = np.ones((n, d), dtype=np.longdouble)
+    last = d - 1
     x = last - 2 * np.arange(d, dtype=np.longdouble)
     H[1:2] = x / max(last, 1)
     for k in range(1, n - 1):
@@ -48,10 +52,12 @@ def gauss(n: int) -> tuple[FloatArray, FloatArray]:
 
 
 def read_at_points(values: LongArray, n: int) -> FloatArray:
-    """(n, m) weights of the n points of Gauss that give the linear functionals of all polynomials of lower degree.
+    """(n, m) weights of the n points of Gauss that give the linear functionals of all polynomials
+    of lower degree.
 
     Row k of `values` (at least n, m) holds those of P_k(1 − 2q), whose part in g is
-    (2k + 1) Σ_t ω_t P_k(1 − 2 q_t) g(q_t): no system is solved. Weights are corrected once for rounded points.
+    (2k + 1) Σ_t ω_t P_k(1 − 2 q_t) g(q_t): no system is solved. Weights are corrected once for
+    rounded points.
     """
     q, omega = gauss(n)
     P = legendre(1 - 2 * q.astype(np.longdouble), n)
@@ -62,11 +68,14 @@ def read_at_points(values: LongArray, n: int) -> FloatArray:
 
 def point_weights(vectors: FloatArray, n: int) -> FloatArray:
     """(n, m) weights with φ_w = Σ_t weights[t, w] g(q_t), if g has a lower degree than n ≤ d."""
-    return read_at_points(legendre_by_size(vectors.shape[1], n) @ vectors.T.astype(np.longdouble), n)
+    return read_at_points(
+        legendre_by_size(vectors.shape[1], n) @ vectors.T.astype(np.longdouble), n
+    )
 
 
 def lifts(sizes: Sequence[int]) -> FloatArray:
-    """(Σ sizes, n) for the points of each size one below the other: g there → g at the n points of the largest."""
+    """(Σ sizes, n) for the points of each size one below the other: g there → g at the n points of
+    the largest."""
     n = max(sizes)
     values = legendre(1 - 2 * gauss(n)[0].astype(np.longdouble), n)
     return np.concatenate([*(read_at_points(values, size) for size in sizes[:-1]), np.eye(n)])
@@ -74,7 +83,8 @@ def lifts(sizes: Sequence[int]) -> FloatArray:
 
 @dataclass(frozen=True)
 class Descent:
-    """Ensembles with the same nodes as `point_kernels.add_gains` reads them: trees by how many points they need."""
+    """Ensembles with the same nodes as `point_kernels.add_gains` reads them: trees by how many
+    points they need."""
 
     steps: Steps  # (k, I) which ask about players by their place in `players`
     first_step: IntArray  # (G + 1,) of each group
@@ -117,7 +127,8 @@ class Descent:
         return int(self.lift.shape[1])
 
     def gains(self, steps: Steps, goes: BoolArray) -> FloatArray:
-        """(k, u, Q, n) the gains of players at the points of the last group: of k outputs, at rows (n, I)."""
+        """(k, u, Q, n) the gains of players at the points of the last group: of k outputs, at rows
+        (n, I)."""
         shape = len(self.players), self.n_points, len(goes)
         out = np.zeros((len(steps) * shape[0], *shape[1:]))
         groups = self.first_step, self.first_point, self.points, self.lift, self.depth, self.lines
@@ -126,8 +137,10 @@ class Descent:
 
 
 def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
-    """Points of each group, and the group of each step, for steps of trees with so many players from the root on."""
-    widths, widest = np.ones(tree.max(initial=0) + 1, dtype=np.intp), width.max(initial=1)
+    """Points of each group, and the group of each step, for steps of trees with so many players
+    from the root on."""
+    widths = np.ones(tree.max(initial=0) + 1, dtype=np.intp)
+    widest = width.max(initial=1)
     np.maximum.at(widths, tree, width)
     bounds = np.array([*(size for size in GROUPS if size < widest), widest])
     sizes, group = np.unique(bounds[np.searchsorted(bounds, widths)], return_inverse=True)
@@ -138,7 +151,8 @@ def _groups(tree: IntArray, width: Int32) -> tuple[IntArray, IntArray]:
 class Semivalues:
     """φ_w of the path-dependent games of k ensembles with the same nodes, for m weight vectors.
 
-    Δ_j by itself loses digits where it is read at nearly d points. So leaves with too many players are added up.
+    Δ_j by itself loses digits where it is read at nearly d points. So leaves with too many players
+    are added up.
     """
 
     descent: Descent  # to the other leaves
@@ -150,13 +164,18 @@ class Semivalues:
     @classmethod
     def of(cls, ensembles: Sequence[Ensemble], descent: Descent, vectors: FloatArray) -> Self:
         n = descent.n_points
-        while np.abs(weights := point_weights(vectors, n)).sum(axis=0).max(initial=0.0) > STEADY and n > 1:
+        while (
+            np.abs(weights := point_weights(vectors, n)).sum(axis=0).max(initial=0.0) > STEADY
+            and n > 1
+        ):
             n -= 1
         if n == descent.n_points:
             return cls(descent, weights, None, *np.zeros((2, 0, 0)))
         paths = ensembles[0].paths
         table = np.ascontiguousarray(coefficient_table(vectors.shape[1], paths.widest) @ vectors.T)
-        value = np.where(np.diff(paths.start) > n, np.stack([e.value for e in ensembles])[:, paths.leaf], 0.0)
+        value = np.where(
+            np.diff(paths.start) > n, np.stack([e.value for e in ensembles])[:, paths.leaf], 0.0
+        )
         return cls(Descent.of(ensembles, n), weights, paths, value, table)
 
     def fill(self, goes: BoolArray, outputs: slice, out: FloatArray) -> None:
@@ -166,8 +185,11 @@ class Semivalues:
         row = 8 * len(self.descent.players) * self.descent.n_points * min(len(steps), OUTPUTS)
         size = min(LANES, max(8, GAIN_BYTES // max(row, 1)))
         for first, start in product(range(0, len(out), OUTPUTS), range(0, len(goes), size)):
-            some, rows = slice(first, first + OUTPUTS), slice(start, start + size)
-            for gains, phi in zip(self.descent.gains(steps[some], goes[rows]), out[some, rows], strict=True):
+            some = slice(first, first + OUTPUTS)
+            rows = slice(start, start + size)
+            for gains, phi in zip(
+                self.descent.gains(steps[some], goes[rows]), out[some, rows], strict=True
+            ):
                 point_kernels.weigh(gains, self.weights, self.descent.players, phi)
         if self.paths is not None:
             more = np.zeros_like(out)

@@ -1,7 +1,8 @@
 """People's tree ensembles as flat arrays: LightGBM, XGBoost, CatBoost and scikit-learn.
 
-Each is read through its public dump, and the sum of the trees is compared with the library's own raw prediction on
-background rows and on rows at the thresholds, so a model that cannot be read exactly is refused, not explained wrongly.
+Each is read through its public dump, and the sum of the trees is compared with the library's own
+raw prediction on background rows and on rows at the thresholds, so a model that cannot be read
+exactly is refused, not explained wrongly.
 """
 
 from __future__ import annotations
@@ -64,8 +65,11 @@ class ReadModel:
 
     ensembles: tuple[Ensemble, ...]  # one for each raw output
     raw: Callable[[Any], Any]  # rows → (n, k), the library's own prediction on that scale
-    categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)  # by column, where the model has them
-    picked: tuple[int, ...] | None = None  # which of the raw outputs are looked at; None looks at all
+    # By column, where the model has them.
+    categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    picked: tuple[int, ...] | None = (
+        None  # which of the raw outputs are looked at; None looks at all
+    )
     factor: float | FloatArray = 1.0  # what they are times
     missing: float = np.nan  # the number that stands for a missing value
     one_thread: bool = False  # whether `raw` keeps to one
@@ -74,7 +78,8 @@ class ReadModel:
     rounds_integers: bool = False  # whether the library rounds integers of arrays to float32
 
     def encode(self, rows: Data) -> FloatArray:
-        """Rows as the numbers that splits compare: categories as their codes, missing values as NaN."""
+        """Rows as the numbers that splits compare: categories as their codes, missing values as
+        NaN."""
         if self.encoder is not None:
             return self.encoder(rows)
         if isinstance(rows, np.ndarray):
@@ -82,12 +87,17 @@ class ReadModel:
             X = np.ascontiguousarray(rows.astype(np.float32) if rounds else rows, dtype=np.float64)
         else:
             if not isinstance(rows, pd.DataFrame):
-                rows = pd.DataFrame({name: column_of(rows, c) for c, name in enumerate(rows.columns)})
-            columns = [_encoded(rows.iloc[:, c], self.categories.get(c)) for c in range(rows.shape[1])]
+                rows = pd.DataFrame(
+                    {name: column_of(rows, c) for c, name in enumerate(rows.columns)}
+                )
+            columns = [
+                _encoded(rows.iloc[:, c], self.categories.get(c)) for c in range(rows.shape[1])
+            ]
             X = np.ascontiguousarray(np.stack(columns, axis=1))
         if np.isnan(self.missing):
             return X
-        return np.where(X.astype(np.float32) == np.float32(self.missing), np.nan, X)  # compared as XGBoost does
+        # Compared as XGBoost does.
+        return np.where(X.astype(np.float32) == np.float32(self.missing), np.nan, X)
 
     def predict(self, rows: Data) -> FloatArray:
         """(n, k) the library's own raw prediction."""
@@ -104,7 +114,8 @@ def _encoded(column: pd.Series[Any], categories: Sequence[Any] | None) -> FloatA
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
         raise UnreadableModel(
-            f"Column {str(column.name)!r} holds {column.dtype} values, which these trees do not compare.",
+            f"Column {str(column.name)!r} holds {column.dtype} values, which these trees do not"
+            " compare.",
             f"Turn it into numbers, or into a category before training; {GAMES_FOR_OTHERS}.",
         ) from error
 
@@ -136,8 +147,8 @@ def read_model(model: Any, rows: Data) -> ReadModel:
     base = base_among(model, READERS)
     if base is None:
         raise UnreadableModel(
-            f"{type(model).__name__} is not a tree ensemble that can be read (LightGBM, XGBoost, CatBoost, and "
-            "scikit-learn's trees, forests and boosting can)."
+            f"{type(model).__name__} is not a tree ensemble that can be read (LightGBM, XGBoost,"
+            " CatBoost, and scikit-learn's trees, forests and boosting can)."
         )
     refuse_own_prediction(model, base)
     return checked(READERS[base](model, rows), rows)
@@ -146,42 +157,53 @@ def read_model(model: Any, rows: Data) -> ReadModel:
 def checked(read: ReadModel, rows: Data) -> ReadModel:
     """Return `read` with offsets by which trees add up to its raw prediction, or raise an error."""
     rows = probes(read, rows)
-    X, own = read.encode(rows), read.predict(rows)
+    X = read.encode(rows)
+    own = read.predict(rows)
     if own.shape[1] != len(read.ensembles):
         raise UnreadableModel(
-            f"The model predicts {own.shape[1]} raw outputs but {len(read.ensembles)} ensembles were read; "
-            "this kind of model is not supported."
+            f"The model predicts {own.shape[1]} raw outputs but {len(read.ensembles)} ensembles"
+            " were read; this kind of model is not supported."
         )
     trees = np.stack([ensemble.predict(X) for ensemble in read.ensembles], axis=1)
     offsets = np.median(own - trees, axis=0)
     worst = float(np.abs(own - trees - offsets).max())
     if not worst <= 1e-5 * (1 + float(np.abs(own).max())):
         raise UnreadableModel(
-            f"The trees of this model do not add up to its prediction (they differ by up to {worst:.3g}), so it cannot "
-            "be explained exactly. This happens with an initial estimator that depends on the row, or categories "
-            "that are coded otherwise than in training."
+            "The trees of this model do not add up to its prediction (they differ by up to"
+            f" {worst:.3g}), so it cannot be explained exactly. This happens with an initial"
+            " estimator that depends on the row, or categories that are coded otherwise than in"
+            " training."
         )
-    ensembles = tuple(replace(e, offset=e.offset + o) for e, o in zip(read.ensembles, offsets, strict=True))
+    ensembles = tuple(
+        replace(e, offset=e.offset + o) for e, o in zip(read.ensembles, offsets, strict=True)
+    )
     return replace(read, ensembles=ensembles)
 
 
 def probes(found: ReadModel, rows: Data) -> Data:
-    """`rows` and others made of their values, of the thresholds and the numbers next to these, and of holes.
+    """`rows` and others made of their values, of the thresholds and the numbers next to these, and
+    of holes.
 
-    One row, or copies of one, would pass with any trees at all: an offset could make up for what they miss. Where
-    trees do not split on the columns of the rows, the rows are all there is.
+    One row, or copies of one, would pass with any trees at all: an offset could make up for what
+    they miss. Where trees do not split on the columns of the rows, the rows are all there is.
     """
     if found.origins is not None:
         return rows
-    kind, rng = kind_of(rows), np.random.default_rng(0)
+    kind = kind_of(rows)
+    rng = np.random.default_rng(0)
     columns = [_probed(column_of(rows, c), found, c, rng) for c in range(rows.shape[1])]
     made = kind.build(columns, rows, "background")
     try:
         found.predict(made)
     except Exception:  # of any library, which takes no missing values
         whole = [column[~pd.isna(column)] for column in columns]
-        made = kind.build([rng.choice(c, PROBES) if len(c) else np.zeros(PROBES) for c in whole], rows, "background")
-    own = kind.build([column_of(rows, c) for c in range(rows.shape[1])], made, "background")  # in the same dtypes
+        made = kind.build(
+            [rng.choice(c, PROBES) if len(c) else np.zeros(PROBES) for c in whole],
+            rows,
+            "background",
+        )
+    # In the same dtypes.
+    own = kind.build([column_of(rows, c) for c in range(rows.shape[1])], made, "background")
     return kind.join([own, made])
 
 
@@ -193,20 +215,28 @@ def _probed(column: Column, found: ReadModel, c: int, rng: np.random.Generator) 
     if column.dtype == object or not len(at):
         return rng.choice(column, PROBES)
     dtype = np.float32 if found.ensembles[0].single else np.float64
-    beside = [np.nextafter(at.astype(dtype), dtype(end)).astype(np.float64) for end in (-np.inf, np.inf)]
+    beside = [
+        np.nextafter(at.astype(dtype), dtype(end)).astype(np.float64) for end in (-np.inf, np.inf)
+    ]
     pool = np.concatenate([at, *beside])
-    picked = np.concatenate([rng.choice(pool, PROBES), rng.choice(column, PROBES), np.zeros(PROBES // 4)])
+    picked = np.concatenate(
+        [rng.choice(pool, PROBES), rng.choice(column, PROBES), np.zeros(PROBES // 4)]
+    )
     gone = np.full(PROBES // 4, np.nan), np.full(PROBES // 4, found.missing)
     return rng.choice(np.concatenate([picked, *gone]), PROBES)
 
 
 def _refuse(what: str) -> NoReturn:
-    raise UnreadableModel(f"{what} cannot be read as splits on single columns, so Δ would not be exact.")
+    raise UnreadableModel(
+        f"{what} cannot be read as splits on single columns, so Δ would not be exact."
+    )
 
 
 def _flat(root: Node, left_key: str, right_key: str) -> tuple[list[Node], IntArray]:
-    """The nodes of a nested tree, and where the left child of each is, the right one being next; −1 for a leaf."""
-    nodes, left = [root], []
+    """The nodes of a nested tree, and where the left child of each is, the right one being next; −1
+    for a leaf."""
+    nodes = [root]
+    left = []
     for node in nodes:  # the list grows while it is walked
         left.append(len(nodes) if left_key in node else -1)
         nodes += [node[left_key], node[right_key]] if left_key in node else []
@@ -234,7 +264,8 @@ def read_lightgbm(model: Booster | LGBMModel, rows: Data) -> ReadModel:
 
 
 def lightgbm_ensembles(dump: Mapping[str, Any], scale: float = 1.0) -> tuple[Ensemble, ...]:
-    """The trees of ``booster.dump_model()``, one ensemble for each output, leaf values times `scale`."""
+    """The trees of ``booster.dump_model()``, one ensemble for each output, leaf values times
+    `scale`."""
     k = dump["num_tree_per_iteration"]
     trees = [_lightgbm_tree(tree["tree_structure"]) for tree in dump["tree_info"]]
     return tuple(pack(trees[output::k], scale) for output in range(k))
@@ -260,11 +291,14 @@ def _lightgbm_node(node: Node) -> tuple[int, float, bool, float, float, bool]:
         _refuse("LightGBM's linear trees")
     if "split_feature" not in node:
         return 0, 0.0, False, node["leaf_value"], node.get("leaf_count", 0), False
-    column, cover, missing = node["split_feature"], node["internal_count"], node["missing_type"]
+    column = node["split_feature"]
+    cover = node["internal_count"]
+    missing = node["missing_type"]
     if node["decision_type"] == "==":
         return column, 0.0, False, 0.0, cover, False
     threshold = float(node["threshold"])
-    nan_left = threshold >= 0 if missing == "None" else node["default_left"]  # where none was missing, NaN is read as 0
+    # Where none was missing, NaN is read as 0.
+    nan_left = threshold >= 0 if missing == "None" else node["default_left"]
     return column, threshold, nan_left, 0.0, cover, missing == "Zero"
 
 
@@ -278,17 +312,27 @@ def read_xgboost(model: XGBooster | XGBModel, rows: Data) -> ReadModel:
     if ensemble["name"] == "gblinear":
         _refuse("XGBoost's gblinear booster")
     forest = ensemble.get("gbtree", ensemble)["model"]
-    dropped = ensemble.get("weight_drop") or forest.get("weight_drop")  # dart's; from 3.4 on in the latter place
+    # Dart's; from 3.4 on in the latter place.
+    dropped = ensemble.get("weight_drop") or forest.get("weight_drop")
     weights = dropped or [1.0] * len(forest["trees"])
-    missing = np.nan if booster is model else float(np.nan if model.missing is None else model.missing)
-    best = None if booster is model else booster.attr("best_iteration")  # wrappers stop there, boosters do not
+    missing = (
+        np.nan if booster is model else float(np.nan if model.missing is None else model.missing)
+    )
+    # Wrappers stop there, boosters do not.
+    best = None if booster is model else booster.attr("best_iteration")
     iterations = 0 if best is None else int(best) + 1
     end = forest["iteration_indptr"][iterations] if iterations else len(forest["trees"])
-    trees = [_xgboost_tree(tree, weight) for tree, weight in zip(forest["trees"][:end], weights[:end], strict=True)]
+    trees = [
+        _xgboost_tree(tree, weight)
+        for tree, weight in zip(forest["trees"][:end], weights[:end], strict=True)
+    ]
     output_of = forest["tree_info"][:end]
     parameters = learner["learner_model_param"]
     k = max(int(parameters["num_class"]), int(parameters.get("num_target", 1)), 1)
-    chosen = ([tree for tree, o in zip(trees, output_of, strict=True) if o == output] for output in range(k))
+    chosen = (
+        [tree for tree, o in zip(trees, output_of, strict=True) if o == output]
+        for output in range(k)
+    )
     return ReadModel(
         tuple(pack(one_output, single=True) for one_output in chosen),
         feeding(partial(_xgboost_margin, booster, iterations, missing), booster),
@@ -308,10 +352,12 @@ def _xgboost_margin(booster: XGBooster, iterations: int, missing: float, rows: D
 
 
 def _xgboost_categories(columns: Sequence[Mapping[str, Any]]) -> dict[int, Sequence[Any]]:
-    """Categories by column, kept from XGBoost 3.1 on: numbers, or ASCII text (other text it cuts within letters)."""
+    """Categories by column, kept from XGBoost 3.1 on: numbers, or ASCII text (other text it cuts
+    within letters)."""
     found: dict[int, Sequence[Any]] = {}
     for c, column in enumerate(columns):
-        values, ends = column["values"], column.get("offsets")
+        values = column["values"]
+        ends = column.get("offsets")
         if ends is None:
             found[c] = values
         elif values and all(0 <= letter < 128 for letter in values):
@@ -324,12 +370,18 @@ def _xgboost_tree(tree: Mapping[str, Any], weight: float) -> Tree:
         _refuse("XGBoost's trees with vector leaves")
     conditions = np.asarray(tree["split_conditions"], dtype=np.float32)  # of leaves: their values
     below = np.nextafter(conditions, np.float32(-np.inf))  # x < t is x ≤ the number before t
-    left, right, column = tree["left_children"], tree["right_children"], tree["split_indices"]
-    nan_left, value, cover = tree["default_left"], conditions.astype(np.float64) * weight, tree["sum_hessian"]
+    left = tree["left_children"]
+    right = tree["right_children"]
+    column = tree["split_indices"]
+    nan_left = tree["default_left"]
+    value = conditions.astype(np.float64) * weight
+    cover = tree["sum_hessian"]
     names = "categories_nodes", "categories_segments", "categories_sizes"
     nodes = zip(*(tree.get(name, []) for name in names), strict=True)
     sets = {node: tree["categories"][begin : begin + size] for node, begin, size in nodes}
-    return Tree(left, right, column, below, nan_left, value, cover, categories=sets, categories_left=False)
+    return Tree(
+        left, right, column, below, nan_left, value, cover, categories=sets, categories_left=False
+    )
 
 
 def read_catboost(model: CatBoost, rows: Data) -> ReadModel:
@@ -342,13 +394,17 @@ def read_catboost(model: CatBoost, rows: Data) -> ReadModel:
             model.save_model(str(path), format="json")
         except CatBoostError as error:  # of features made of text or of embeddings
             said = str(error).rpartition(": ")[2]
-            raise UnreadableModel(f"CatBoost saves these trees in no format to read ({said}).") from error
+            raise UnreadableModel(
+                f"CatBoost saves these trees in no format to read ({said})."
+            ) from error
         dump = json.loads(path.read_text())
     columns = {f["feature_index"]: f for f in dump["features_info"].get("float_features", [])}
     scale, biases = dump["scale_and_bias"]
     k = max(len(np.atleast_1d(biases)), 1)
     levels = dump.get("oblivious_trees", [])
-    oblivious = [_nested(tree["splits"] or [], tree["leaf_values"], tree["leaf_weights"]) for tree in levels]
+    oblivious = [
+        _nested(tree["splits"] or [], tree["leaf_values"], tree["leaf_weights"]) for tree in levels
+    ]
     trees = [_catboost_trees(tree, columns, k) for tree in oblivious or dump.get("trees", [])]
     return ReadModel(
         tuple(pack([tree[output] for tree in trees], scale, single=True) for output in range(k)),
@@ -357,19 +413,27 @@ def read_catboost(model: CatBoost, rows: Data) -> ReadModel:
 
 
 def _nested(splits: Sequence[Node], values: Sequence[float], weights: Sequence[float]) -> Node:
-    """An oblivious tree, with one split for each level, as a nested one; the last split stands at the root."""
+    """An oblivious tree, with one split for each level, as a nested one; the last split stands at
+    the root."""
     if not splits:
         return {"value": values, "weight": weights}
-    v, w = len(values) // 2, len(weights) // 2
-    left, right = _nested(splits[:-1], values[:v], weights[:w]), _nested(splits[:-1], values[v:], weights[w:])
+    v = len(values) // 2
+    w = len(weights) // 2
+    left = _nested(splits[:-1], values[:v], weights[:w])
+    right = _nested(splits[:-1], values[v:], weights[w:])
     return {"split": splits[-1], "left": left, "right": right}
 
 
 def _catboost_trees(tree: Node, columns: Mapping[int, Any], k: int) -> list[Tree]:
     """A nested tree as one tree for each output."""
     nodes, left = _flat(tree, "left", "right")
-    splits = [_catboost_split(node["split"], columns) if "split" in node else (0, 0.0, True) for node in nodes]
-    values = np.stack([np.zeros(k) if "split" in node else np.atleast_1d(node["value"]) for node in nodes])
+    splits = [
+        _catboost_split(node["split"], columns) if "split" in node else (0, 0.0, True)
+        for node in nodes
+    ]
+    values = np.stack(
+        [np.zeros(k) if "split" in node else np.atleast_1d(node["value"]) for node in nodes]
+    )
     cover = np.array([np.sum(node.get("weight", 0.0)) for node in nodes], dtype=np.float64)
     for at in np.flatnonzero(left >= 0)[::-1]:
         cover[at] = cover[left[at]] + cover[left[at] + 1]
@@ -382,7 +446,11 @@ def _catboost_split(split: Node, columns: Mapping[int, Any]) -> tuple[int, float
     if split["split_type"] != "FloatFeature":
         _refuse(f"CatBoost's {split['split_type']} splits on categories and combinations")
     feature = columns[split["float_feature_index"]]
-    return feature["flat_feature_index"], float(split["border"]), feature["nan_value_treatment"] != "AsTrue"
+    return (
+        feature["flat_feature_index"],
+        float(split["border"]),
+        feature["nan_value_treatment"] != "AsTrue",
+    )
 
 
 def read_sklearn(model: BaseEstimator, rows: Data) -> ReadModel:
@@ -396,7 +464,9 @@ def read_sklearn(model: BaseEstimator, rows: Data) -> ReadModel:
     if isinstance(model, (*forests, ensemble.ExtraTreesClassifier, ensemble.ExtraTreesRegressor)):
         return _read_forest(model, model.estimators_, classifier)
     if isinstance(model, (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegressor)):
-        outputs = [[_sklearn_tree(member.tree_) for member in members] for members in model.estimators_.T]
+        outputs = [
+            [_sklearn_tree(member.tree_) for member in members] for members in model.estimators_.T
+        ]
         ensembles = [pack(trees, model.learning_rate, single=True) for trees in outputs]
         return ReadModel(tuple(ensembles), feeding(_raw_of(model, classifier), model))
     return _read_histograms(model, classifier)
@@ -407,22 +477,41 @@ def _raw_of(model: BaseEstimator, classifier: bool) -> Callable[[Any], Any]:
     return model.decision_function if classifier else model.predict  # type: ignore[no-any-return]
 
 
-def _read_forest(model: BaseEstimator, members: Sequence[BaseEstimator], classifier: bool) -> ReadModel:
+def _read_forest(
+    model: BaseEstimator, members: Sequence[BaseEstimator], classifier: bool
+) -> ReadModel:
     """The mean of the members' trees."""
     if classifier and model.n_outputs_ > 1:
         _refuse("A classifier with several targets")
     raw = model.predict_proba if classifier else model.predict
     outputs = range(members[0].tree_.value.shape[2 if classifier else 1])
-    trees = ([_sklearn_tree(member.tree_, output, classifier) for member in members] for output in outputs)
+    trees = (
+        [_sklearn_tree(member.tree_, output, classifier) for member in members]
+        for output in outputs
+    )
     ensembles = (pack(one_output, 1 / len(members), single=True) for one_output in trees)
     return ReadModel(tuple(ensembles), feeding(raw, model))
 
 
 def _sklearn_tree(tree: Nodes, output: int = 0, classifier: bool = False) -> Tree:
     """A scikit-learn ``tree_``; class shares for a classifier."""
-    table = tree.value[:, 0, :] / tree.value[:, 0, :].sum(axis=1, keepdims=True) if classifier else tree.value[:, :, 0]
-    left, right, nan_left = tree.children_left, tree.children_right, tree.missing_go_to_left
-    return Tree(left, right, tree.feature, tree.threshold, nan_left, table[:, output], tree.weighted_n_node_samples)
+    table = (
+        tree.value[:, 0, :] / tree.value[:, 0, :].sum(axis=1, keepdims=True)
+        if classifier
+        else tree.value[:, :, 0]
+    )
+    left = tree.children_left
+    right = tree.children_right
+    nan_left = tree.missing_go_to_left
+    return Tree(
+        left,
+        right,
+        tree.feature,
+        tree.threshold,
+        nan_left,
+        table[:, output],
+        tree.weighted_n_node_samples,
+    )
 
 
 def _read_histograms(model: BaseEstimator, classifier: bool) -> ReadModel:
@@ -432,7 +521,9 @@ def _read_histograms(model: BaseEstimator, classifier: bool) -> ReadModel:
     codes that they ask about, NaN for unknown ones; the private ways are checked like all.
     """
     if not classifier and model.loss in ("poisson", "gamma"):
-        _refuse(f"Histogram boosting with the {model.loss} loss, which has no public raw prediction and")
+        _refuse(
+            f"Histogram boosting with the {model.loss} loss, which has no public raw prediction and"
+        )
     columns = np.arange(model.n_features_in_)
     encoder = None
     if np.any(model.is_categorical_):
@@ -448,8 +539,11 @@ def _read_histograms(model: BaseEstimator, classifier: bool) -> ReadModel:
     return ReadModel(ensembles, feeding(_raw_of(model, classifier), model), encoder=encoder)
 
 
-def _histogram_numbers(transform: Callable[[Data], Any], columns: IntArray, rows: Data) -> FloatArray:
-    """Return rows as the numbers that histogram boosting compares, in the order of the rows' columns.
+def _histogram_numbers(
+    transform: Callable[[Data], Any], columns: IntArray, rows: Data
+) -> FloatArray:
+    """Return rows as the numbers that histogram boosting compares, in the order of the rows'
+    columns.
 
     `columns` are the positions in the rows of the columns that `transform` makes.
     """
@@ -467,13 +561,20 @@ def _histogram_tree(predictor: Any, columns: IntArray) -> Tree:
     sets = {int(node): _codes(bits[nodes["bitset_idx"][node]]) for node in on_sets}
     threshold = np.where(nodes["is_categorical"], 0.0, nodes["num_threshold"])
     column = columns[nodes["feature_idx"]]
-    nan_left, value, cover = nodes["missing_go_to_left"], nodes["value"], nodes["count"]
+    nan_left = nodes["missing_go_to_left"]
+    value = nodes["value"]
+    cover = nodes["count"]
     return Tree(left, nodes["right"], column, threshold, nan_left, value, cover, categories=sets)
 
 
 def _codes(words: npt.NDArray[np.uint32]) -> list[int]:
     """Return which bits of words of 32 are set."""
-    return [32 * w + bit for w, word in enumerate(words.tolist()) for bit in range(32) if word >> bit & 1]
+    return [
+        32 * w + bit
+        for w, word in enumerate(words.tolist())
+        for bit in range(32)
+        if word >> bit & 1
+    ]
 
 
 FROM_SKLEARN = (

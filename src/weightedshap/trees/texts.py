@@ -1,8 +1,8 @@
 """LightGBM's text format, checked before the library reads it.
 
 LightGBM trusts its text: a child beyond the end, nodes in a circle or a wrong size end the
-interpreter, or it never comes back. What is checked here is every number that it uses as a position,
-a size or a count.
+interpreter, or it never comes back. What is checked here is every number that it uses as a
+position, a size or a count.
 """
 
 import json
@@ -17,12 +17,14 @@ from weightedshap.checks import IntArray
 from weightedshap.trees.nodes import node_depths
 
 MOST_LINES = 22  # of one tree; LightGBM reads no further
-MISSING = frozenset({0, 2, 4, 6, 8, 10})  # kinds of splits on numbers: 2 is left, 4 and 8 are what is missing
+# Kinds of splits on numbers: 2 is left, 4 and 8 are what is missing.
+MISSING = frozenset({0, 2, 4, 6, 8, 10})
 
 POSITIONS = ("split_feature", "decision_type", "left_child", "right_child")
 COUNTS = frozenset({"internal_count", "leaf_count"})
 
-# Possessive quantifiers match a megabyte in three milliseconds. Numbers of so few digits are finite.
+# Possessive quantifiers match a megabyte in three milliseconds. Numbers of so few digits are
+# finite.
 DIGITS = r"(?:[0-9]{1,40}+(?:\.[0-9]{0,40}+)?+|\.[0-9]{1,40}+)"
 WHOLE = r"-?[0-9]{1,18}+"
 FINITE = rf"-?{DIGITS}(?:e(?:-[0-9]{{1,3}}+|\+?[0-9]{{1,2}}+))?+"
@@ -79,7 +81,8 @@ def check_text(text: str) -> TextFacts:
 
 
 def check_own_text(text: str, columns: int) -> str:
-    """Return the text of a learned game's trees, checked: one output, splits on numbers, and so many columns."""
+    """Return the text of a learned game's trees, checked: one output, splits on numbers, and so
+    many columns."""
     facts = check_text(text)
     if facts.features != columns:
         raise ValueError(f"its trees have {facts.features} columns where {columns} are needed.")
@@ -140,7 +143,9 @@ def _blocks(trees: str, sizes: str | None) -> list[str]:
     blocks = ["Tree=" + block for block in ("\n" + trees).split("\nTree=")[1:]]
     lengths = [len(block) + 1 for block in blocks[:-1]] + [len(blocks[-1])]
     if sizes is not None and sizes.split() != list(map(str, lengths)):
-        raise ValueError("`tree_sizes` are not those of its trees; put them right if you edited it by hand.")
+        raise ValueError(
+            "`tree_sizes` are not those of its trees; put them right if you edited it by hand."
+        )
     return blocks
 
 
@@ -151,12 +156,15 @@ def _tree(block: str) -> Fields:
     parts = [line.partition("=") for line in lines]
     fields = {name: value for name, equals, value in parts if equals}
     if rest.strip("\n") or len(lines) > MOST_LINES or len(fields) < len(lines):
-        raise ValueError(f"a tree is not a block of up to {MOST_LINES} lines `name=value`, each name once.")
+        raise ValueError(
+            f"a tree is not a block of up to {MOST_LINES} lines `name=value`, each name once."
+        )
     return fields
 
 
 def _check_splits(trees: Sequence[Fields], leaves: IntArray, features: int) -> None:
-    """Check the splits of trees that have some, all at once; `leaves` (T,) counts the leaves of each."""
+    """Check the splits of trees that have some, all at once; `leaves` (T,) counts the leaves of
+    each."""
     inner = leaves - 1
     feature, kind, left, right = (_wholes(trees, name, inner) for name in POSITIONS)  # (I,) each
     tree = np.repeat(np.arange(len(trees)), inner)  # (I,) the tree that a node belongs to
@@ -193,7 +201,8 @@ def _check_splits(trees: Sequence[Fields], leaves: IntArray, features: int) -> N
 
 
 def _check_sets(trees: Sequence[Fields], tree: IntArray, places: Sequence[str]) -> None:
-    """Check splits on sets of categories: the threshold is the place of the set among those of its `tree`.
+    """Check splits on sets of categories: the threshold is the place of the set among those of its
+    `tree`.
 
     A set is bits in words of 32, from one of the tree's `cat_boundaries` to the next.
     """

@@ -7,7 +7,8 @@ import numpy as np
 
 DEEPEST = 64  # values within values; a model of XGBoost has ten
 
-# All numbers are big-endian, all counts are of the type L, and XGBoost reads a character as a number.
+# All numbers are big-endian, all counts are of the type L, and XGBoost reads a character as a
+# number.
 KINDS = {"i": "b", "U": "B", "I": "h", "l": "i", "L": "q", "d": "f", "D": "d", "C": "b"}
 NUMBERS = {letter: struct.Struct(f">{kind}") for letter, kind in KINDS.items()}
 DTYPES = {letter.encode(): np.dtype(f">{kind}") for letter, kind in KINDS.items()}

@@ -32,7 +32,10 @@ MEAN = "the mean of several models is not read"
 CALIBRATED = "probabilities are calibrated after trees are added up, and averaged over several fits"
 UNLIKE_A_SUM = {
     ("sklearn", "CalibratedClassifierCV"): CALIBRATED,
-    ("sklearn", "IsolationForest"): "a score is no sum over trees but a curve of a row's mean depth",
+    (
+        "sklearn",
+        "IsolationForest",
+    ): "a score is no sum over trees but a curve of a row's mean depth",
     ("sklearn", "AdaBoostRegressor"): "a prediction is the weighted median of those of its trees",
     ("sklearn", "AdaBoostClassifier"): "its trees vote",
     ("sklearn", "BaseBagging"): MEAN,
@@ -98,7 +101,9 @@ def _read_transformed_target(model: Any, rows: Data) -> ReadModel:
     read = read_through(model.regressor_, rows)
     own = np.asarray(how_to_call(model.regressor_, None)[0](rows))
     if not agree(read.predict(rows), with_axis(own)):
-        raise _unlike_a_sum(model, "its regressor predicts something else than the sum of its trees")
+        raise _unlike_a_sum(
+            model, "its regressor predicts something else than the sum of its trees"
+        )
 
     slopes = np.broadcast_to(slope, len(read.ensembles)).tolist()
     scaled = [
@@ -197,7 +202,8 @@ WRAPPERS: Mapping[tuple[str, str], Callable[[Any, Data], ReadModel]] = {
 
 def find_trees(model: UserModel) -> Any:
     """Return a fitted tree ensemble that a model is, or holds to predict with, or None."""
-    level, seen = [model], set[int]()
+    level = [model]
+    seen = set[int]()
     for _ in range(DEEPEST):
         for one in level:
             if base_among(one, READERS) is not None and _is_fitted(one):
@@ -208,7 +214,8 @@ def find_trees(model: UserModel) -> Any:
 
 
 def _parts(model: Any) -> Iterator[Any]:
-    """Yield the models that a model holds, in lists too; of a pipeline only its last step predicts."""
+    """Yield the models that a model holds, in lists too; of a pipeline only its last step
+    predicts."""
     from sklearn.pipeline import Pipeline
 
     if isinstance(model, Pipeline):
