@@ -25,7 +25,7 @@ import pandas as pd
 
 from surrogate_recipes import RECOMMENDED, Floats, draw_masks, tree_surrogate
 from surrogate_recipes import Problem as Encoded
-from weightedshap.games.surrogate import Encoding
+from weightedshap.games.surrogates.data import Encoding
 from weightedshap.inputs import as_table
 
 MASKS = 32

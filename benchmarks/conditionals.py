@@ -17,7 +17,7 @@ from numba import njit
 from scipy.special import expit, logsumexp, ndtr, ndtri, stdtrit
 from scipy.stats.qmc import Sobol
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap._checks import BoolArray, FloatArray, IntArray
 from weightedshap.coalitions import as_coalitions, as_orders, prefixes
 from weightedshap.trees.ensembles import Ensemble
 

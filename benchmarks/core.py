@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray
+from weightedshap._checks import BoolArray, FloatArray
 from weightedshap.contributions import Contributions
 from weightedshap.estimators import exact, permutation
 from weightedshap.estimators.stopping import evaluations, standard_error

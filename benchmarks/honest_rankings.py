@@ -30,12 +30,12 @@ import numpy as np
 import weightedshap as ws
 from common import row, rule, written
 from truths import KINDS, REAL, SETTINGS, Case, make, make_real, real_half
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap._checks import FloatArray, IntArray
 from weightedshap.curves import order_of
 from weightedshap.evaluation import halves
 from weightedshap.files.atomic import replaced
 from weightedshap.games import Anchored, AnchoredNetwork, Marginal, TreeSurrogate
-from weightedshap.games.protocols import Fitted
+from weightedshap.games.base import Fitted
 from weightedshap.games.rows import Rows
 from weightedshap.games.tree_model import FittedPath
 

@@ -23,7 +23,7 @@ import weightedshap as ws
 from common import data
 from trees import table
 from weightedshap.coalitions import random_coalitions
-from weightedshap.games.surrogate import Masked
+from weightedshap.games.surrogates.data import Masked
 
 TREES = 1000
 LEAVES = 15

@@ -127,7 +127,7 @@ def exact_values(game: Any) -> FunctionGame:
     """`game` with all its values looked up in a table, so that the benchmark does not wait for the
     model."""
     from weightedshap.estimators.exact import all_values
-    from weightedshap.games.wrappers import checked
+    from weightedshap.games.user import checked
 
     table = all_values(checked(game))
     return FunctionGame(lambda coalitions: table[coalitions @ (1 << np.arange(game.d))], game.d)

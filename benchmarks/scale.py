@@ -34,12 +34,12 @@ import pyarrow.parquet as pq
 
 import weightedshap as ws
 from weightedshap.jobs import run
-from weightedshap.jobs.pools import pool
-from weightedshap.streaming import Asked
+from weightedshap.jobs.executors import pool
+from weightedshap.jobs.stream import Asked
 
 FEATURES = 20
 PART = 1_000  # rows of a part on engines
-COMMAND = [sys.executable, "-c", "from weightedshap.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from weightedshap.jobs.cli import main; main()"]
 ENVIRONMENT = {
     **os.environ,
     "OMP_NUM_THREADS": "1",

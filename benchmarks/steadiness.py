@@ -24,7 +24,7 @@ import numpy as np
 import weightedshap as ws
 from trees import table
 from truths import KINDS, make_real
-from weightedshap.checks import FloatArray
+from weightedshap._checks import FloatArray
 
 SEEDS = 5
 

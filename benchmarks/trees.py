@@ -108,8 +108,8 @@ class Known:
 def explainer_of(booster, X, predictions):
     """An Explainer on a surrogate that was trained before."""
     import weightedshap as ws
-    from weightedshap.games.surrogate import Encoding
-    from weightedshap.games.tree_surrogate import FittedTreeSurrogate
+    from weightedshap.games.surrogates.data import Encoding
+    from weightedshap.games.surrogates.tree_surrogate import FittedTreeSurrogate
     from weightedshap.inputs import as_model, as_table
 
     background = as_table(X)

@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 from conditionals import FREEDOM, Distribution, Trees, TrueGame, Truth, Value, mean
 from trees import table
-from weightedshap.checks import BoolArray, FloatArray, IntArray, one_of
+from weightedshap._checks import BoolArray, FloatArray, IntArray, one_of
 from weightedshap.trees.readers import read_model
 from weightedshap_paper.datasets import CLASSIFICATION, REGRESSION, Prepared, prepare
 from weightedshap_paper.models import boosting, linear

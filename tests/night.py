@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from lightgbm import LGBMRegressor
 
 import weightedshap as ws
-from weightedshap import cli
+from weightedshap.jobs import cli
 
 NAMES = [f"f{i}" for i in range(5)]
 
@@ -87,7 +87,7 @@ def started(home, out, modules=None, group=False, **more):
         terminal
     """
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code += "; from weightedshap.cli import main; main()"
+    code += "; from weightedshap.jobs.cli import main; main()"
     path = os.pathsep.join([str(Path(ws.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
     command = [
         sys.executable,

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from weightedshap import checks
+from weightedshap import _checks as checks
 from weightedshap.coalitions import as_coalitions, as_orders
 
 TABLE = {"marginal": 1, "baseline": 2}

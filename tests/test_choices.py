@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 import weightedshap as ws
-from weightedshap.checks import UnknownName
-from weightedshap.choices import OTHER_MODELS, Choices, Setting
+from weightedshap._checks import UnknownName
+from weightedshap.config import OTHER_MODELS, Choices, Setting
 from weightedshap.games import DistilledTrees, NeuralSurrogate, TreeSurrogate, tree_model
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import weightedshap as ws
 from tests.test_plots import two_games
-from weightedshap import cli
+from weightedshap.jobs import cli
 
 
 def run(*arguments: str):
@@ -101,5 +101,5 @@ def test_wrong_options_are_refused_before_any_work(arguments, message):
 
 
 def test_the_command_starts_without_a_plotting_window():
-    code = "import sys, weightedshap.cli; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, weightedshap.jobs.cli; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

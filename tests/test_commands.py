@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 import weightedshap as ws
 from tests import night
-from weightedshap import cli
-from weightedshap.jobs import stops
+from weightedshap.jobs import cli
+from weightedshap.jobs import exit_codes as stops
 from weightedshap.jobs.run import sample_of
 from weightedshap.report import Whole
 from weightedshap.report.content import contents

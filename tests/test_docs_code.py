@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 
 import weightedshap as ws
 from tests.pages import PAGES, ROOT, blocks_of, comparable, matches, name_of, run, shown_value
-from weightedshap import cli
+from weightedshap.jobs import cli
 
 NOT_RUN = {  # page → how the blocks begin that cannot run here, and why
     "docs/scale.md": {

@@ -19,7 +19,7 @@ from tests.oracles import (
     random_game,
     three_outputs,
 )
-from weightedshap.checks import UnknownName
+from weightedshap._checks import UnknownName
 from weightedshap.explainer import _ids
 from weightedshap.explanation import field_names
 from weightedshap.games import Baseline, FunctionGame, Marginal

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from weightedshap.lazily import Lazily
+from weightedshap._lazy import Lazily
 
 MOST_MODULES = 650  # measured: about 510, of which numpy and scipy are 300
 
@@ -59,7 +59,7 @@ def test_importing_loads_the_package_and_no_optional_one():
 
 
 def test_commands_load_what_they_need_when_they_need_it():
-    modules = imported_modules("import sys, weightedshap.cli; print(*sys.modules)")
+    modules = imported_modules("import sys, weightedshap.jobs.cli; print(*sys.modules)")
     assert [name for name in HEAVY if name in modules] == []
 
 

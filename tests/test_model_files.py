@@ -18,8 +18,8 @@ import weightedshap as ws
 from tests import ubjson
 from tests.games.test_texts import chain
 from tests.people import onnx_linear, within
-from weightedshap import model_files, trial
-from weightedshap.model_files import ModelFile, as_model_file
+from weightedshap.jobs import model_files, trial
+from weightedshap.jobs.model_files import ModelFile, as_model_file
 
 X = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32)
 Y = X[:, 0] - 2 * X[:, 1]

@@ -14,9 +14,9 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import weightedshap as ws
-from weightedshap import cli
-from weightedshap.jobs import stops
-from weightedshap.model_files import KINDS, PICKLES, as_model_file
+from weightedshap.jobs import cli
+from weightedshap.jobs import exit_codes as stops
+from weightedshap.jobs.model_files import KINDS, PICKLES, as_model_file
 
 RNG = np.random.default_rng(0)
 ROWS = pd.DataFrame(RNG.normal(size=(120, 3)).round(3), columns=["a", "b", "c"])

@@ -13,7 +13,7 @@ from tests.oracles import normal_rows
 from weightedshap.contributions import Chains, Contributions
 from weightedshap.estimators.noise import with_noise
 from weightedshap.evaluation.evaluate import halves
-from weightedshap.games.tree_blocks import leaf_games, path_games
+from weightedshap.games.tree_batch import leaf_games, path_games
 from weightedshap.inputs import as_table
 from weightedshap.selection import careful_weight
 from weightedshap.trees import readers

@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 
-from weightedshap.choices import Choices
+from weightedshap.config import Choices
 from weightedshap.parallel import bar, each_block, row_generator
 
 PARTS = [slice(start, start + 2) for start in range(0, 14, 2)]

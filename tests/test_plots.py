@@ -24,10 +24,11 @@ from matplotlib.font_manager import fontManager
 
 import weightedshap as ws
 from weightedshap import plots
+from weightedshap._format import number, percent
 from weightedshap.curves import misfit
-from weightedshap.plots import reading, style
+from weightedshap.plots import data as reading
+from weightedshap.plots import style
 from weightedshap.report.content import contents
-from weightedshap.wording import number, percent
 
 
 def image_of(explanation, ax=None, **choices):

@@ -23,8 +23,10 @@ from tests.test_plots import (
     with_factor,
 )
 from weightedshap import plots
-from weightedshap.plots import drawing, many_rows, reading, style
-from weightedshap.wording import number
+from weightedshap._format import number
+from weightedshap.plots import axes as drawing
+from weightedshap.plots import data as reading
+from weightedshap.plots import many_rows, style
 
 RNG = np.random.default_rng(1)
 

@@ -12,7 +12,7 @@ from tests.oracles import random_game
 from weightedshap.estimators import exact
 from weightedshap.estimators.exact import errors_of
 from weightedshap.games.rows import View
-from weightedshap.games.wrappers import GivenBlock
+from weightedshap.games.user import GivenBlock
 from weightedshap.selection import best_weight, candidates, careful_weight, select, shared_weight
 from weightedshap.utilities import as_utility, aup
 from weightedshap.weights import WeightFamily, beta, first, paper, shapley, sizes

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import weightedshap as ws
 from tests.night import NAMES, frame, trained
-from weightedshap import streaming
 from weightedshap.inputs.pandas import PANDAS
+from weightedshap.jobs import stream as streaming
 
 BACKGROUND = frame(200).astype({"city": "category"})
 MODEL = trained(frame(200))
@@ -304,7 +304,7 @@ def test_names_that_clash_are_refused():
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "weightedshap.streaming")
+    monkeypatch.delitem(sys.modules, "weightedshap.jobs.stream")
     with pytest.raises(ImportError, match=r'pip install "weightedshap\[stream\]"'):
         EXACT.stream([])
 

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weightedshap.text_columns import BOOLEANS, INTEGERS, NUMBERS, UnreadableCell, read_as, typed
+from weightedshap.jobs.text_columns import (
+    BOOLEANS,
+    INTEGERS,
+    NUMBERS,
+    UnreadableCell,
+    read_as,
+    typed,
+)
 
 CELLS = [
     "1",

@@ -5,11 +5,11 @@ import pytest
 
 import weightedshap as ws
 from tests.oracles import additive, normal_rows, product_model, random_game, value
-from weightedshap.checks import UnknownName
+from weightedshap._checks import UnknownName
 from weightedshap.curves import order_of
 from weightedshap.games import FunctionGame
 from weightedshap.games.rows import View
-from weightedshap.games.wrappers import GivenBlock
+from weightedshap.games.user import GivenBlock
 from weightedshap.utilities import UTILITIES, as_utility, aup, exclusion, masked_inclusion, scored
 
 GAME = random_game(5)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weightedshap import weights
-from weightedshap.checks import UnknownName
+from weightedshap._checks import UnknownName
 from weightedshap.weights import (
     WeightFamily,
     as_family,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weightedshap import wording
+from weightedshap import _format as wording
 
 SHARES = st.lists(st.floats(0.001, 1), min_size=1, max_size=20).map(
     lambda parts: [p / sum(parts) for p in parts]

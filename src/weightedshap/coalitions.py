@@ -4,7 +4,7 @@ made."""
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, IntArray, as_numbers_of
+from weightedshap._checks import BoolArray, IntArray, as_numbers_of
 
 ORDERS = 4096
 CHUNK = 2**16  # random orders that coalitions share; coalitions made at once

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import FloatArray, IntArray, as_numbers_of, field_values
+from weightedshap._checks import FloatArray, IntArray, as_numbers_of, field_values
 
 OWN = "exact: the game's own contributions"  # why nothing was sampled, in results
 

@@ -3,12 +3,12 @@ blocks of rows."""
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray, as_numbers_of, number_above
+from weightedshap._checks import FloatArray, IntArray, as_numbers_of, number_above
+from weightedshap._lazy import special
 from weightedshap.coalitions import as_orders
-from weightedshap.games.protocols import Game
+from weightedshap.games.base import Game
 from weightedshap.games.rows import View
-from weightedshap.games.wrappers import along_distinct, checked
-from weightedshap.lazily import special
+from weightedshap.games.user import along_distinct, checked
 
 __all__ = ["along", "area", "exclusion_error", "mean_interval", "order_of", "recovery_error"]
 

@@ -9,22 +9,22 @@ from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import Array, name_of, offered
-from weightedshap.choices import Choices, Fits, Setting
+from weightedshap._checks import Array, name_of, offered
+from weightedshap._format import plural
+from weightedshap.config import Choices, Fits, Setting
 from weightedshap.estimators import authors
 from weightedshap.estimators.exact import Estimate, estimated, read_off
 from weightedshap.explanation import Explanation
-from weightedshap.files import explainers as files
+from weightedshap.files import explainer_folder as files
 from weightedshap.games import NeuralSurrogate
-from weightedshap.games.protocols import Block, ExactFitted, Fitted
+from weightedshap.games.base import Block, ExactFitted, Fitted
 from weightedshap.games.rows import Rows, parts_of
-from weightedshap.games.wrappers import GivenFitted, checked
+from weightedshap.games.user import GivenFitted, checked
 from weightedshap.inputs import Data, Groups, Outputs, Table
 from weightedshap.parallel import each_block, row_generator
 from weightedshap.selection import Candidates, Selection
 from weightedshap.weighing import Assembled, Weighing
 from weightedshap.weights import WeightFamily
-from weightedshap.wording import plural
 
 __all__ = ["Explainer", "explain"]
 
@@ -217,7 +217,7 @@ class Explainer:
         "shapley", "errors" and "contributions"; ``layout="lists"`` gives lists of fixed size. A
         category that the background never saw is an error, or passes.
         """
-        from weightedshap.streaming import Asked, Stream
+        from weightedshap.jobs.stream import Asked, Stream
 
         return Stream.of(self, Asked.of(columns, key, include, layout=layout, unseen=unseen))(
             batches
@@ -233,7 +233,7 @@ class Explainer:
         layout: str = "columns",
     ) -> Any:
         """The schema of what `stream` yields for batches of the Arrow schema `schema`."""
-        from weightedshap.streaming import Asked, Stream
+        from weightedshap.jobs.stream import Asked, Stream
 
         return Stream(self, Asked.of(columns, key, include, layout=layout)).schema(schema)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weightedshap.checks import Array, FloatArray, IntArray
+from weightedshap._checks import Array, FloatArray, IntArray
 from weightedshap.curves import order_of, recovery
 from weightedshap.games.rows import View
 from weightedshap.utilities import Utility, scored

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, as_numbers_of, look_up, name_of, number_above, offered
+from weightedshap._checks import FloatArray, as_numbers_of, look_up, name_of, number_above, offered
 from weightedshap.curves import area, order_of, recovery
 from weightedshap.curves import exclusion as exclusion_curves
-from weightedshap.games.protocols import Game
+from weightedshap.games.base import Game
 from weightedshap.games.rows import View
-from weightedshap.games.wrappers import GivenBlock, WalkingGame
+from weightedshap.games.user import GivenBlock, WalkingGame
 
 __all__ = ["UTILITIES", "Utility", "aup", "exclusion", "masked_inclusion"]
 

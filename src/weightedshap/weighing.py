@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import Array, FloatArray, IntArray
-from weightedshap.choices import Fits, Method, Setting
+from weightedshap._checks import Array, FloatArray, IntArray
+from weightedshap.config import Fits, Method, Setting
 from weightedshap.estimators.exact import Estimate, errors_of
-from weightedshap.games.protocols import Block
+from weightedshap.games.base import Block
 from weightedshap.games.rows import Rows, parts_of
 from weightedshap.inputs import Data
 from weightedshap.selection import (

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import (
+from weightedshap._checks import (
     BoolArray,
     FloatArray,
     IntArray,
@@ -21,8 +21,8 @@ from weightedshap.checks import (
     number_above,
     positive_integer,
 )
-from weightedshap.inputs.columns import equal_arrays
-from weightedshap.lazily import special
+from weightedshap._lazy import special
+from weightedshap.inputs.containers import equal_arrays
 
 __all__ = [
     "FAMILIES",

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import weightedshap as ws
-from weightedshap.checks import FloatArray
+from weightedshap._checks import FloatArray
 from weightedshap.curves import area, mean_interval, order_of
 from weightedshap.selection import best_weight
 from weightedshap_paper import figures

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from weightedshap.checks import UnknownName, look_up
+from weightedshap._checks import UnknownName, look_up
 
 
 @click.command()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from weightedshap.checks import FloatArray
+from weightedshap._checks import FloatArray
 from weightedshap.curves import mean_interval
 from weightedshap.evaluation import LARGER_IS_BETTER
 from weightedshap_paper import figures

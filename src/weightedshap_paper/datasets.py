@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from weightedshap.checks import FloatArray, IntArray, one_of
+from weightedshap._checks import FloatArray, IntArray, one_of
 from weightedshap_paper import downloads
 from weightedshap_paper.downloads import MissingData
 

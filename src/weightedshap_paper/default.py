@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 import weightedshap as ws
-from weightedshap.choices import Setting
+from weightedshap.config import Setting
 from weightedshap_paper.experiment import Case, Experiment, Numbers, Runs, Settings, across
 from weightedshap_paper.tabular import MAIN, cases_of, rows_of_test, set_up
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from weightedshap.checks import FloatArray
+from weightedshap._checks import FloatArray
 
 VERDICTS = ("holds", "holds in part", "does not hold")
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from weightedshap.checks import FloatArray
+from weightedshap._checks import FloatArray
 
 RED = "#C23B22"
 GREEN = "#2E8B57"

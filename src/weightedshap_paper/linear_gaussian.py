@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap._checks import FloatArray, IntArray
 from weightedshap.games.gaussian import block_exchangeable_contributions
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 import weightedshap as ws
-from weightedshap.checks import BoolArray, FloatArray, require
+from weightedshap._checks import BoolArray, FloatArray, require
 from weightedshap.curves import area, mean_interval, order_of, recovery_error
 from weightedshap.games import FunctionGame
 from weightedshap_paper import datasets, models

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from weightedshap.checks import require
+from weightedshap._checks import require
 from weightedshap_paper.datasets import Images, Prepared
 
 if TYPE_CHECKING:

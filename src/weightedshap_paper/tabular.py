@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import weightedshap as ws
-from weightedshap.checks import IntArray
-from weightedshap.choices import Choices, Setting
+from weightedshap._checks import IntArray
+from weightedshap.config import Choices, Setting
 from weightedshap.estimators import AUTHORS_RULE, authors
 from weightedshap.estimators.stopping import visited
 from weightedshap.games import GAMES

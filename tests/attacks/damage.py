@@ -16,7 +16,7 @@ import numpy as np
 import weightedshap as ws
 from tests.attacks.verdicts import is_ours, told
 from weightedshap.files import archive
-from weightedshap.files.explainers import MAIN, VERSION
+from weightedshap.files.explainer_folder import MAIN, VERSION
 
 STRANGE = (
     -1,

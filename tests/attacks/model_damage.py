@@ -24,7 +24,7 @@ import weightedshap as ws
 from tests import ubjson
 from tests.attacks.damage import at, bytes_changed, places, put, tell, text_changed
 from tests.attacks.verdicts import is_ours, told
-from weightedshap.model_files import as_model_file
+from weightedshap.jobs.model_files import as_model_file
 
 SECONDS = 60
 PLAIN = (

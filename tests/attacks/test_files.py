@@ -15,7 +15,7 @@ import pytest
 
 import weightedshap as ws
 from tests.attacks.damage import model
-from weightedshap.files.explainers import MAIN
+from weightedshap.files.explainer_folder import MAIN
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

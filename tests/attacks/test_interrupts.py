@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import weightedshap as ws
-from weightedshap.games import boosting, neural_surrogate
+from weightedshap.games.surrogates import boosting
+from weightedshap.games.surrogates import neural as neural_surrogate
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 TREES = ws.games.TreeSurrogate(masks=2, trees=4)
@@ -85,7 +86,7 @@ def test_while_trees_grow(monkeypatch):
 
 def test_while_the_network_learns(monkeypatch):
     """The best state so far is kept, and told."""
-    from weightedshap.network.training import CompiledLearner
+    from weightedshap.games.surrogates.network.training import CompiledLearner
 
     whole = CompiledLearner.step
     calls = []

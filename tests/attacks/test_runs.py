@@ -11,7 +11,7 @@ import pytest
 
 from tests import night
 from tests.attacks.damage import BITS
-from weightedshap.jobs import stops
+from weightedshap.jobs import exit_codes as stops
 from weightedshap.jobs.verify import verified
 
 PART = 40

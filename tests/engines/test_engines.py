@@ -17,7 +17,7 @@ import pytest
 
 import weightedshap as ws
 from tests import night
-from weightedshap.jobs import stops
+from weightedshap.jobs import exit_codes as stops
 
 pytestmark = [
     pytest.mark.engines,

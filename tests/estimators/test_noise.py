@@ -7,7 +7,7 @@ from tests.oracles import random_game
 from weightedshap.contributions import Chains, Contributions
 from weightedshap.estimators.noise import noise, with_noise
 from weightedshap.games import FunctionGame
-from weightedshap.games.wrappers import checked
+from weightedshap.games.user import checked
 
 
 def again(values):

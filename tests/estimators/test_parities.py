@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.oracles import delta_by_definition, random_game
-from weightedshap.estimators.parities import Model, Parities, Part, Terms, mixed
+from weightedshap.estimators.sparse_fourier import Model, Parities, Part, Terms, mixed
 from weightedshap.estimators.strata import Plan, Sample
 from weightedshap.games import FunctionGame
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.oracles import CountingGame, additive, random_game, value
 from weightedshap import curves
-from weightedshap.checks import UnknownName
+from weightedshap._checks import UnknownName
 from weightedshap.estimators import (
     ESTIMATORS,
     algorithm_2,
@@ -25,7 +25,7 @@ from weightedshap.estimators.stopping import (
     standard_error,
 )
 from weightedshap.games.adapters import FunctionGame
-from weightedshap.games.wrappers import checked
+from weightedshap.games.user import checked
 
 D = 6
 ENDS = 2 * D + 2

@@ -7,7 +7,7 @@ import pytest
 from tests.oracles import random_game
 from weightedshap.coalitions import all_coalitions
 from weightedshap.estimators.exact import exact
-from weightedshap.estimators.parities import Parities
+from weightedshap.estimators.sparse_fourier import Parities
 from weightedshap.estimators.strata import (
     Fit,
     Plan,

@@ -8,7 +8,7 @@ import pytest
 import weightedshap as ws
 from tests.oracles import linear_model, normal_rows, product_model, random_game, three_outputs
 from weightedshap.estimators import auto, exact, permutation, walks
-from weightedshap.estimators.walks import corrected, latin_square, spread
+from weightedshap.estimators.background_permutation import corrected, latin_square, spread
 from weightedshap.games import Marginal
 from weightedshap.inputs import as_table
 

@@ -13,12 +13,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import weightedshap as ws
-from weightedshap.checks import UnknownName
+from weightedshap._checks import UnknownName
 from weightedshap.curves import area
 from weightedshap.evaluation import Evaluation, halves
 from weightedshap.evaluation.rankings import METHODS, Side
-from weightedshap.evaluation.told import verdict
-from weightedshap.games.tree_blocks import TreeBlock
+from weightedshap.evaluation.summary import verdict
+from weightedshap.games.tree_batch import TreeBlock
 from weightedshap.inputs import as_table
 from weightedshap.parallel import bar
 
@@ -509,7 +509,7 @@ def test_walks_through_the_models_trees_are_shared_and_the_same(monkeypatch):
     )
     shared = ws.evaluate(explainer, X[200:206])
     once = len(walks)
-    monkeypatch.setattr("weightedshap.games.tree_blocks.KEPT_BYTES", 0)
+    monkeypatch.setattr("weightedshap.games.tree_batch.KEPT_BYTES", 0)
     alone = ws.evaluate(explainer, X[200:206])
     assert once < 0.75 * (len(walks) - once)
     for judge, metric in ((judge, metric) for judge in alone.judges for metric in alone.metrics):

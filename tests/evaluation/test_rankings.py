@@ -10,7 +10,7 @@ from weightedshap.coalitions import all_coalitions
 from weightedshap.curves import area, recovery_error
 from weightedshap.evaluation.rankings import greedy, mci, optimum, sampled_values
 from weightedshap.games import FunctionGame
-from weightedshap.games.wrappers import GivenBlock
+from weightedshap.games.user import GivenBlock
 
 ORDERS = np.array(list(permutations(range(5))))
 WALKS = np.random.default_rng(0).permuted(np.tile(np.arange(12), (40, 1)), axis=1)

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 
 import weightedshap as ws
 from tests.oracles import additive, normal_rows, product_model, random_game, three_outputs
-from weightedshap.checks import UnknownName
+from weightedshap._checks import UnknownName
 from weightedshap.explanation.export import normalized, to_shap, to_shapiq
 
 with warnings.catch_warnings():  # both set colours by functions that matplotlib will deprecate

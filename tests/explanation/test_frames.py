@@ -10,7 +10,7 @@ import sklearn.compose
 
 import weightedshap as ws
 from tests.oracles import normal_rows, product_model, three_outputs
-from weightedshap.checks import UnknownName
+from weightedshap._checks import UnknownName
 
 pl = pytest.importorskip("polars")
 

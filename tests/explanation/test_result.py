@@ -16,7 +16,7 @@ from tests.oracles import (
     random_game,
     three_outputs,
 )
-from weightedshap.checks import UnknownName
+from weightedshap._checks import UnknownName
 from weightedshap.estimators import permutation
 from weightedshap.explanation import field_names
 from weightedshap.explanation import slicing as axes

@@ -12,9 +12,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import weightedshap as ws
 from weightedshap.coalitions import all_coalitions, prefixes, random_coalitions
 from weightedshap.games import Anchored, AnchoredNetwork, Marginal, NeuralSurrogate, TreeSurrogate
-from weightedshap.games.anchored import network_share, rising
-from weightedshap.games.surrogate import Masked
-from weightedshap.games.wrappers import wrapped
+from weightedshap.games.surrogates.anchored import network_share, rising
+from weightedshap.games.surrogates.data import Masked
+from weightedshap.games.user import wrapped
 from weightedshap.inputs import as_table
 
 D = 6

@@ -4,7 +4,9 @@ import numpy as np
 
 from tests.oracles import linear_model, normal_rows
 from weightedshap import Explainer
-from weightedshap.games import Auto, NeuralSurrogate, TreeSurrogate, neural_surrogate, surrogate
+from weightedshap.games import Auto, NeuralSurrogate, TreeSurrogate
+from weightedshap.games.surrogates import data as surrogate
+from weightedshap.games.surrogates import neural as neural_surrogate
 
 SMALL = TreeSurrogate(trees=20, leaves=7)
 

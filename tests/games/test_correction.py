@@ -24,8 +24,8 @@ from weightedshap.coalitions import all_coalitions
 from weightedshap.curves import along
 from weightedshap.estimators.exact import enumerate_game
 from weightedshap.games import FunctionGame, TreeModel, TreeSurrogate
-from weightedshap.games.correction import faded, fading
-from weightedshap.games.protocols import ExactFitted
+from weightedshap.games.base import ExactFitted
+from weightedshap.games.surrogates.correction import faded, fading
 from weightedshap.games.tree_model import read_or_told
 from weightedshap.inputs import as_model, as_table
 

@@ -11,9 +11,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import weightedshap as ws
 from tests.games.trees import assert_reads_out
 from weightedshap.games import DistilledTrees
-from weightedshap.games.distilled import mixtures
-from weightedshap.games.surrogate import Split
-from weightedshap.games.wrappers import ExactGame, wrapped
+from weightedshap.games.surrogates.data import Split
+from weightedshap.games.surrogates.distilled import mixtures
+from weightedshap.games.user import ExactGame, wrapped
 from weightedshap.inputs import as_table
 
 D = 5

@@ -11,7 +11,7 @@ import pytest
 from tests import ubjson as written
 from tests.oracles import normal_rows
 from tests.people import within
-from weightedshap.model_files import as_model_file
+from weightedshap.jobs.model_files import as_model_file
 from weightedshap.trees.documents import check_document, read_json
 from weightedshap.trees.nodes import DEEPEST
 from weightedshap.trees.ubjson import decode

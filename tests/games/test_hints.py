@@ -15,8 +15,8 @@ from weightedshap import coalitions
 from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.curves import along
 from weightedshap.games import Anchored, FunctionGame, TreeSurrogate
-from weightedshap.games.hints import HELPERS, RIDGE, Hints, columns_that_matter
-from weightedshap.games.protocols import ExactFitted
+from weightedshap.games.base import ExactFitted
+from weightedshap.games.surrogates.imputation import HELPERS, RIDGE, Hints, columns_that_matter
 from weightedshap.inputs import as_model, as_table
 
 D = 5
@@ -218,7 +218,7 @@ def test_long_walks_are_laid_out_in_parts(monkeypatch):
     X = rows(7, seed=3)
     orders = np.tile(np.arange(D), (7, 2, 1))
     whole = fitted().block(X).along(orders)
-    monkeypatch.setattr("weightedshap.games.hints.LANES", 30)
+    monkeypatch.setattr("weightedshap.games.surrogates.imputation.LANES", 30)
     np.testing.assert_array_equal(fitted().block(X).along(orders), whole)
 
 

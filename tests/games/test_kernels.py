@@ -13,16 +13,14 @@ from tests.games.trees import random_ensemble, reference_value
 from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.estimators.exact import enumerate_game
 from weightedshap.games import FunctionGame
-from weightedshap.games.tree_blocks import leaf_games, path_games
-from weightedshap.trees import (
-    backgrounds,
-    lane_kernels,
-    leaf_kernels,
-    path_kernels,
-    pattern_kernels,
-    point_kernels,
-    points,
-)
+from weightedshap.games.tree_batch import leaf_games, path_games
+from weightedshap.trees import background as backgrounds
+from weightedshap.trees import quadrature as points
+from weightedshap.trees.kernels import coalitions as lane_kernels
+from weightedshap.trees.kernels import leaf_lists as leaf_kernels
+from weightedshap.trees.kernels import paths as path_kernels
+from weightedshap.trees.kernels import patterns as pattern_kernels
+from weightedshap.trees.kernels import quadrature as point_kernels
 
 SIZES = [
     (1, 2, 2),

@@ -8,7 +8,7 @@ from tests.oracles import linear_model, normal_rows, product_model, three_output
 from weightedshap.coalitions import all_coalitions
 from weightedshap.estimators import exact
 from weightedshap.games import Baseline, Marginal
-from weightedshap.games.surrogate import Masked
+from weightedshap.games.surrogates.data import Masked
 from weightedshap.inputs import as_model, as_table
 
 ROW = np.array([0.5, -1.0, 2.0, 0.1])

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from weightedshap.coalitions import prefixes
-from weightedshap.network.kernels import LANES, product
-from weightedshap.network.network import Network, Target, in_blocks, masked_inputs
+from weightedshap.games.surrogates.network.kernels import LANES, product
+from weightedshap.games.surrogates.network.model import Network, Target, in_blocks, masked_inputs
 
 SHAPES = [
     (10, 10, 64, 1),

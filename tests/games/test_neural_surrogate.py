@@ -12,7 +12,7 @@ import pytest
 
 from tests.oracles import linear_model, normal_rows, product_model
 from weightedshap import Explainer, curves
-from weightedshap.checks import look_up
+from weightedshap._checks import look_up
 from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.estimators import exact, permutation
 from weightedshap.games import (
@@ -21,8 +21,8 @@ from weightedshap.games import (
     TreeSurrogate,
     block_exchangeable_contributions,
 )
+from weightedshap.games.surrogates.network.training import CompiledLearner
 from weightedshap.inputs import as_model, as_table
-from weightedshap.network.training import CompiledLearner
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None,

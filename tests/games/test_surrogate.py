@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from weightedshap.games.surrogate import Encoding
+from weightedshap.games.surrogates.data import Encoding
 from weightedshap.inputs import as_table
 
 

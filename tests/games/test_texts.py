@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from tests.oracles import normal_rows
-from weightedshap.model_files import as_model_file
+from weightedshap.jobs.model_files import as_model_file
+from weightedshap.trees.lightgbm_text import MISSING, check_own_text, check_text
 from weightedshap.trees.nodes import DEEPEST
-from weightedshap.trees.texts import MISSING, check_own_text, check_text
 
 X = normal_rows(200)
 Y = X[:, 0] * X[:, 1] + X[:, 2]

@@ -19,8 +19,8 @@ from sklearn import linear_model, tree
 import weightedshap as ws
 from tests.games.trees import assert_reads_out
 from weightedshap.games import TreeModel
-from weightedshap.games.surrogate import Masked
-from weightedshap.games.tree_blocks import leaf_games, path_games
+from weightedshap.games.surrogates.data import Masked
+from weightedshap.games.tree_batch import leaf_games, path_games
 from weightedshap.trees import readers
 from weightedshap.trees.ensembles import Ensemble
 

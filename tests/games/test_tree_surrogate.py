@@ -10,8 +10,8 @@ import weightedshap as ws
 from tests.games.trees import assert_reads_out
 from weightedshap.coalitions import all_coalitions, random_coalitions
 from weightedshap.games import TreeSurrogate
-from weightedshap.games.surrogate import Encoding, fit_quality, split_rows
-from weightedshap.games.wrappers import ExactGame
+from weightedshap.games.surrogates.data import Encoding, fit_quality, split_rows
+from weightedshap.games.user import ExactGame
 from weightedshap.inputs import as_table
 
 D = 6

@@ -15,22 +15,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.games.trees import assert_reads_out, deepest, random_ensemble, reference_value
-from weightedshap import compiling
+from weightedshap import _compile as compiling
 from weightedshap.coalitions import all_coalitions, prefixes
 from weightedshap.estimators.exact import enumerate_game
-from weightedshap.games.tree_blocks import leaf_games as games_of_leaves
-from weightedshap.games.tree_blocks import mask_game, path_games
-from weightedshap.games.wrappers import ExactGame
-from weightedshap.trees import (
-    backgrounds,
-    ensembles,
-    lane_kernels,
-    path_kernels,
-    points,
-)
-from weightedshap.trees.backgrounds import Background, FewRows, absent_rows
+from weightedshap.games.tree_batch import leaf_games as games_of_leaves
+from weightedshap.games.tree_batch import mask_game, path_games
+from weightedshap.games.user import ExactGame
+from weightedshap.trees import background as backgrounds
+from weightedshap.trees import ensembles
+from weightedshap.trees import quadrature as points
+from weightedshap.trees.background import Background, FewRows, absent_rows
 from weightedshap.trees.ensembles import coefficient_table
-from weightedshap.trees.leaf_kernels import level
+from weightedshap.trees.kernels import coalitions as lane_kernels
+from weightedshap.trees.kernels import paths as path_kernels
+from weightedshap.trees.kernels.leaf_lists import level
 from weightedshap.trees.readers import lightgbm_ensembles
 from weightedshap.weights import FAMILIES
 

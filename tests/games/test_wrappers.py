@@ -11,7 +11,7 @@ from weightedshap import curves
 from weightedshap.coalitions import prefixes
 from weightedshap.estimators import exact
 from weightedshap.games import FunctionGame
-from weightedshap.games.wrappers import GivenBlock, GivenFitted, WalkingGame, as_fitted, checked
+from weightedshap.games.user import GivenBlock, GivenFitted, WalkingGame, as_fitted, checked
 from weightedshap.inputs import as_table
 
 ALL = np.array([[False, False], [True, False], [False, True], [True, True]])

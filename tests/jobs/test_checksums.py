@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import night
+from weightedshap.jobs import exit_codes as stops
 from weightedshap.jobs import run as jobs
-from weightedshap.jobs import stops
 from weightedshap.jobs.run import sample_of
 
 BAD = {"on-error": "skip"}

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import night
-from weightedshap.jobs import stops
+from weightedshap.jobs import exit_codes as stops
 from weightedshap.jobs.inputs import Rows, Source
 
 LANDS = ["DE", "IT", "DE", "FR"]

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 import weightedshap as ws
 from tests import night
-from weightedshap import cli
-from weightedshap.jobs import stops
+from weightedshap.jobs import cli
+from weightedshap.jobs import exit_codes as stops
 
 WORDS = ["NA", "null", "N/A", "nan", "", "Ulm", None]
 MODEL = """

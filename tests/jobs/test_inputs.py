@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from weightedshap.jobs.csv_files import CsvRules
+from weightedshap.jobs.exit_codes import INPUT, Stop
 from weightedshap.jobs.inputs import Source
-from weightedshap.jobs.stops import INPUT, Stop
 
 
 def small(n=25, start=0):

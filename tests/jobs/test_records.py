@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weightedshap.jobs.exit_codes import INPUT, Stop
 from weightedshap.jobs.records import MOST_LINES, Records, count_lines, records_of
-from weightedshap.jobs.stops import INPUT, Stop
 
 TEXT = st.text('ab,"\n\r é', max_size=6)
 

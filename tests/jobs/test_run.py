@@ -20,7 +20,8 @@ from lightgbm import Booster
 
 import weightedshap as ws
 from tests import night
-from weightedshap.jobs import pools, stops
+from weightedshap.jobs import executors as pools
+from weightedshap.jobs import exit_codes as stops
 
 
 @pytest.fixture(scope="module")
@@ -291,7 +292,7 @@ def test_a_worker_whose_parent_was_killed_before_it_began_ends_by_itself():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     begun = (
-        f"import time; from weightedshap.jobs.pools import _deaf; _deaf({ended.pid});"
+        f"import time; from weightedshap.jobs.executors import _deaf; _deaf({ended.pid});"
         " time.sleep(60)"
     )
     assert subprocess.run([sys.executable, "-c", begun], timeout=50, check=False).returncode == 1

@@ -15,8 +15,8 @@ import pytest
 
 import weightedshap as ws
 from tests import night
-from weightedshap import streaming
-from weightedshap.jobs import stops
+from weightedshap.jobs import exit_codes as stops
+from weightedshap.jobs import stream as streaming
 from weightedshap.jobs.run import Run, Stream
 
 MODELS = """

@@ -10,7 +10,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from weightedshap import cli
+from weightedshap.jobs import cli
 from weightedshap_paper.experiments import EXPERIMENTS
 
 HUNDRED = ("reproduce", "hundred-features", "--runs", "2", "--rows", "3", "--quiet")
@@ -58,7 +58,7 @@ def test_killed_and_started_again_it_gives_the_same(tmp_path):
     command = [
         sys.executable,
         "-c",
-        "from weightedshap.cli import main; main()",
+        "from weightedshap.jobs.cli import main; main()",
         *HUNDRED,
         "--results",
         str(killed),

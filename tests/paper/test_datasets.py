@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.paper.conftest import NUMBERS, entry, small_table, write_manifest
-from weightedshap.checks import UnknownName
+from weightedshap._checks import UnknownName
 from weightedshap_paper import datasets
 from weightedshap_paper.downloads import MissingData
 

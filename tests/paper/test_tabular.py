@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from weightedshap import cli
 from weightedshap.games import GAMES
+from weightedshap.jobs import cli
 from weightedshap_paper import comparison, datasets, tabular
 from weightedshap_paper.experiment import Case, Settings
 from weightedshap_paper.experiments import EXPERIMENTS

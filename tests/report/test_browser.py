@@ -17,9 +17,10 @@ import weightedshap as ws
 from tests.oracles import random_game
 from tests.report.test_content import D, Evaluation, explained, wide
 from tests.test_plots import classifier, two_games
+from weightedshap._format import number
 from weightedshap.curves import misfit as misfit_of
-from weightedshap.plots import reading, style
-from weightedshap.wording import number
+from weightedshap.plots import data as reading
+from weightedshap.plots import style
 
 EVIL = (
     "<script>document.title='hacked'</script>",

@@ -20,9 +20,10 @@ from click.testing import CliRunner
 import weightedshap as ws
 from tests.oracles import random_game
 from tests.test_plots import classifier, two_games
-from weightedshap import cli, sums
 from weightedshap.curves import area, mean_interval
-from weightedshap.plots import reading
+from weightedshap.explanation import aggregates as sums
+from weightedshap.jobs import cli
+from weightedshap.plots import data as reading
 from weightedshap.report import content, page
 from weightedshap.report.content import contents
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import Seed, look_up, name_of, positive_integer
+from weightedshap._checks import Seed, look_up, name_of, positive_integer
 from weightedshap.contributions import Contributions
 from weightedshap.estimators import stopping
+from weightedshap.estimators.background_permutation import walks
 from weightedshap.estimators.exact import exact
 from weightedshap.estimators.permutation import permutation
 from weightedshap.estimators.stratified import proxy, stratified
-from weightedshap.estimators.walks import walks
-from weightedshap.games.wrappers import checked
+from weightedshap.games.user import checked
 
 __all__ = [
     "ESTIMATORS",

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, Seed
+from weightedshap._checks import FloatArray, Seed
 from weightedshap.coalitions import all_coalitions, batches
 from weightedshap.contributions import OWN, Contributions, summed, with_outputs
-from weightedshap.games.protocols import Block, ExactBlock
-from weightedshap.games.wrappers import CheckedGame, checked
+from weightedshap.games.base import Block, ExactBlock
+from weightedshap.games.user import CheckedGame, checked
 from weightedshap.weights import WeightFamily
 
 MOST_PLAYERS = 20  # a million coalitions

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray
+from weightedshap._checks import BoolArray, FloatArray
 from weightedshap.contributions import Chains, Contributions, with_outputs
-from weightedshap.games.wrappers import CheckedGame
+from weightedshap.games.user import CheckedGame
 
 REPEATS = 3  # coalitions that are evaluated a second time
 

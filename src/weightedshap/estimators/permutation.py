@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from weightedshap import coalitions
-from weightedshap.checks import (
+from weightedshap._checks import (
     FloatArray,
     IntArray,
     Seed,
@@ -24,7 +24,7 @@ from weightedshap.estimators import stopping
 from weightedshap.estimators.exact import enumerate_game
 from weightedshap.estimators.noise import REPEATS, fingerprint, keep_partial, noise, with_noise
 from weightedshap.estimators.stopping import Progress, Rule, as_rule
-from weightedshap.games.wrappers import CheckedGame, checked
+from weightedshap.games.user import CheckedGame, checked
 
 BATCH_BYTES = 2**25  # masks in one call of the game
 MOST_STEPS = 2**20  # draws of Δ that are held before they are added up

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, number_above, positive_integer
+from weightedshap._checks import FloatArray, number_above, positive_integer
 from weightedshap.contributions import Chains, Contributions, with_outputs
 from weightedshap.weights import WeightFamily
 

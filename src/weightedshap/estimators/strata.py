@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap._checks import BoolArray, FloatArray, IntArray
 from weightedshap.contributions import Chains, Contributions, with_outputs
 
 FEWEST_FOLDS = 3

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import (
+from weightedshap._checks import (
     BoolArray,
     FloatArray,
     IntArray,
@@ -18,9 +18,9 @@ from weightedshap.checks import (
 from weightedshap.contributions import Contributions
 from weightedshap.estimators import strata
 from weightedshap.estimators.noise import REPEATS, fingerprint, keep_partial, noise, with_noise
-from weightedshap.estimators.parities import Parities
+from weightedshap.estimators.sparse_fourier import Parities
 from weightedshap.estimators.strata import Crossfit, Fit, Plan, Sample
-from weightedshap.games.wrappers import checked
+from weightedshap.games.user import checked
 
 ADDITIVE = Parities(rounds=0)  # a polynomial of order 1
 BINS = {"max_bin": 3, "verbosity": -1}  # a mask has two values
@@ -199,7 +199,7 @@ def _read_out(
     everywhere."""
     import lightgbm
 
-    from weightedshap.games.tree_blocks import mask_game
+    from weightedshap.games.tree_batch import mask_game
     from weightedshap.trees.readers import lightgbm_ensembles
 
     masks = sample.coalitions.astype(np.float32)

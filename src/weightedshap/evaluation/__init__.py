@@ -2,6 +2,6 @@
 
 from weightedshap.evaluation.evaluate import Evaluation, evaluate, halves
 from weightedshap.evaluation.rankings import METHODS
-from weightedshap.evaluation.told import LARGER_IS_BETTER, in_words
+from weightedshap.evaluation.summary import LARGER_IS_BETTER, in_words
 
 __all__ = ["LARGER_IS_BETTER", "METHODS", "Evaluation", "evaluate", "halves", "in_words"]

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import (
+from weightedshap._checks import (
     FloatArray,
     IntArray,
     field_values,
@@ -24,21 +24,21 @@ from weightedshap.checks import (
     stored_array,
     whole_number,
 )
-from weightedshap.choices import JUDGES_STREAM, Setting
+from weightedshap._lazy import pd
+from weightedshap.config import JUDGES_STREAM, Setting
 from weightedshap.curves import mean_interval, misfit
-from weightedshap.evaluation import told
+from weightedshap.evaluation import summary as told
 from weightedshap.evaluation.metrics import Labels, as_labels, points
 from weightedshap.evaluation.rankings import METHODS, MOST_PLAYERS, OF_MODEL, Side
-from weightedshap.evaluation.told import KINDS
+from weightedshap.evaluation.summary import KINDS
 from weightedshap.explainer import Explainer
 from weightedshap.explanation.export import frame_library
 from weightedshap.explanation.slicing import same
 from weightedshap.files import archive
 from weightedshap.games import JUDGES
 from weightedshap.games.rows import Rows
-from weightedshap.games.surrogate import copies_of
+from weightedshap.games.surrogates.data import copies_of
 from weightedshap.inputs import Data, Table
-from weightedshap.lazily import pd
 from weightedshap.parallel import Result, Workers, bar
 from weightedshap.utilities import masked_inclusion
 

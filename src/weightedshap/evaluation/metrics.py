@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, unmasked, with_axis
+from weightedshap._checks import BoolArray, FloatArray, IntArray, unmasked, with_axis
 from weightedshap.games.rows import Rows
 from weightedshap.inputs import Model
 from weightedshap.parallel import Workers, each_block

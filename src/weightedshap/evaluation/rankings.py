@@ -8,19 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray
-from weightedshap.choices import Fits, Setting
+from weightedshap._checks import FloatArray, IntArray
 from weightedshap.coalitions import all_coalitions
+from weightedshap.config import Fits, Setting
 from weightedshap.curves import order_of
 from weightedshap.estimators.exact import differences
 from weightedshap.explainer import Call
 from weightedshap.explanation import Explanation
 from weightedshap.games import TreeModel
-from weightedshap.games.correction import AnchoredBlock, FittedAnchored
-from weightedshap.games.protocols import Block, Game
+from weightedshap.games.base import Block, Game
 from weightedshap.games.rows import Rows
+from weightedshap.games.surrogates.correction import AnchoredBlock, FittedAnchored
 from weightedshap.games.tree_model import FittedInterventional, FittedPath, FittedTrees
-from weightedshap.games.wrappers import RowGame
+from weightedshap.games.user import RowGame
 from weightedshap.inputs import Data, Table
 from weightedshap.parallel import each_block, row_generator
 from weightedshap.selection import shared_index
@@ -41,7 +41,7 @@ class Judged(Rows):
     kept: dict[Any, FloatArray]
 
     def block(self, part: slice) -> Block:
-        from weightedshap.games.tree_blocks import WalkedBlock
+        from weightedshap.games.tree_batch import WalkedBlock
 
         block = super().block(part)
         assert isinstance(block, AnchoredBlock)

@@ -2,6 +2,6 @@
 
 from weightedshap.explanation.result import Explanation, field_names
 from weightedshap.explanation.slicing import Cut
-from weightedshap.explanation.told import reasons_of
+from weightedshap.explanation.summary import reasons_of
 
 __all__ = ["Cut", "Explanation", "field_names", "reasons_of"]

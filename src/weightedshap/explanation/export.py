@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, one_of, output_position, require
+from weightedshap._checks import BoolArray, FloatArray, IntArray, one_of, output_position, require
+from weightedshap._format import plural
+from weightedshap._lazy import pd
 from weightedshap.inputs import Data, is_frame, kind_of
-from weightedshap.lazily import pd
-from weightedshap.wording import plural
 
 if TYPE_CHECKING:
     from weightedshap.explanation.result import Explanation

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import FloatArray, IntArray, one_of, positive_integer
+from weightedshap._checks import FloatArray, IntArray, one_of, positive_integer
+from weightedshap._lazy import pd
 from weightedshap.curves import order_of
-from weightedshap.explanation import export, stored, told
+from weightedshap.explanation import export
 from weightedshap.explanation import slicing as axes
-from weightedshap.explanation.shortlist import refined_orders, shortlist
+from weightedshap.explanation import storage as stored
+from weightedshap.explanation import summary as told
+from weightedshap.explanation.local_search import refined_orders, shortlist
 from weightedshap.inputs import Data, join_of
-from weightedshap.lazily import pd
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import as_utility
 from weightedshap.weighing import Weighing

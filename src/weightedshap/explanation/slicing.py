@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import IntArray, Positions, as_numbers_of, one_of
+from weightedshap._checks import IntArray, Positions, as_numbers_of, one_of
 from weightedshap.inputs import Kind, is_frame, kind_of, part_of
 
 AXES: Mapping[str, tuple[str, ...]] = {

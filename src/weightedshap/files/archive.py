@@ -21,11 +21,11 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from weightedshap.checks import as_path
-from weightedshap.files import frames
+from weightedshap._checks import as_path
+from weightedshap.files import dataframes as frames
 from weightedshap.files.atomic import replaced
-from weightedshap.files.frames import SIMPLE, Json
-from weightedshap.inputs.columns import Array, is_frame
+from weightedshap.files.dataframes import SIMPLE, Json
+from weightedshap.inputs.containers import Array, is_frame
 
 HEAD = "explanation.json"
 KINDS = "biufcUMm"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from weightedshap.checks import as_path
+from weightedshap._checks import as_path
 
 ABANDONED = 600.0  # seconds without a write after which an unfinished file belongs to nobody
 

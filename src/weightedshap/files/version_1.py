@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weightedshap.files import archive
-from weightedshap.inputs.columns import Array
+from weightedshap.inputs.containers import Array
 
 Content = dict[str, Any]
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}

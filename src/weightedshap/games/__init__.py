@@ -14,14 +14,14 @@ from functools import partial
 from typing import Any
 
 from weightedshap.games.adapters import FunctionGame, from_shap, from_shapiq
-from weightedshap.games.anchored import Anchored, AnchoredNetwork
-from weightedshap.games.distilled import DistilledTrees
+from weightedshap.games.base import FittedGame, Game, Recipe
 from weightedshap.games.gaussian import Copula, Gaussian, block_exchangeable_contributions
 from weightedshap.games.marginal import Baseline, Marginal
-from weightedshap.games.neural_surrogate import Auto, NeuralSurrogate
-from weightedshap.games.protocols import FittedGame, Game, Recipe
+from weightedshap.games.surrogates.anchored import Anchored, AnchoredNetwork
+from weightedshap.games.surrogates.distilled import DistilledTrees
+from weightedshap.games.surrogates.neural import Auto, NeuralSurrogate
+from weightedshap.games.surrogates.tree_surrogate import TreeSurrogate
 from weightedshap.games.tree_model import TreeModel
-from weightedshap.games.tree_surrogate import TreeSurrogate
 
 __all__ = [
     "GAMES",

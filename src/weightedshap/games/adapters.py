@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import (
+from weightedshap._checks import (
     BoolArray,
     FloatArray,
     as_outputs,
@@ -16,8 +16,8 @@ from weightedshap.checks import (
     positive_integer,
     require,
 )
+from weightedshap._lazy import pd
 from weightedshap.coalitions import as_coalitions, batches
-from weightedshap.lazily import pd
 
 BATCH_ROWS = 2**14  # masked rows that shap holds at once
 

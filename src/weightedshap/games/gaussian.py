@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, FloatArray, Seed, offered, positive_integer
+from weightedshap._checks import BoolArray, FloatArray, Seed, offered, positive_integer
+from weightedshap._lazy import Lazily, special
 from weightedshap.coalitions import batches
 from weightedshap.contributions import Contributions
-from weightedshap.games.surrogate import refuse_infinite
-from weightedshap.games.wrappers import FittedOnTable, Rowwise, wrapped
+from weightedshap.games.surrogates.data import refuse_infinite
+from weightedshap.games.user import FittedOnTable, Rowwise, wrapped
 from weightedshap.inputs import Data, Model, Table, column_of
-from weightedshap.lazily import Lazily, special
 
 stats = Lazily("scipy.stats")
 covariance = Lazily("sklearn.covariance")

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Seed, positive_integer
+from weightedshap._checks import BoolArray, FloatArray, IntArray, Seed, positive_integer
 from weightedshap.coalitions import batches, distinct_pairs, prefixes
-from weightedshap.games.protocols import Anchor, ExactFitted, Parts
-from weightedshap.games.surrogate import Encoding, Masked
-from weightedshap.games.wrappers import FittedOnTable, RowGame, Rowwise, wrapped
+from weightedshap.games.base import Anchor, ExactFitted, Parts
+from weightedshap.games.surrogates.data import Encoding, Masked
+from weightedshap.games.user import FittedOnTable, RowGame, Rowwise, wrapped
 from weightedshap.inputs import Data, Model, Table, part_of
 
 BATCH_BYTES = 2**26  # mixed rows held at once
@@ -28,7 +28,7 @@ class Marginal:
     on which the answer does not depend: the predictions of one coalition are summed in one go.
     v(∅), the mean prediction, is known, and v([d]) takes one call. v is the mean of one game v_b
     for each background row: the bound game offers these `parts`, by which
-    `weightedshap.estimators.walks` finds Δ without computing a mean.
+    `weightedshap.estimators.background_permutation` finds Δ without computing a mean.
 
     Parameters
     ----------

@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, IntArray
-from weightedshap.games.protocols import Block, ExactFitted, Fitted
+from weightedshap._checks import FloatArray, IntArray
+from weightedshap.games.base import Block, ExactFitted, Fitted
 from weightedshap.inputs import Data, join_of, part_of
 
 # Of each row that a game takes at once: of 256, Δ and lists stay in the cache, or near it.

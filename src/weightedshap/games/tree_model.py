@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, look_up
-from weightedshap.games.protocols import Anchor, ExactFitted
-from weightedshap.games.surrogate import Masked, refuse_infinite
-from weightedshap.games.wrappers import FittedOnTable, wrapped
+from weightedshap._checks import FloatArray, look_up
+from weightedshap.games.base import Anchor, ExactFitted
+from weightedshap.games.surrogates.data import Masked, refuse_infinite
+from weightedshap.games.user import FittedOnTable, wrapped
 from weightedshap.inputs import Data, Model, Table
 from weightedshap.trees.links import agree, follows, link_among, link_between, name_of_raw
 
 if TYPE_CHECKING:
-    from weightedshap.games.tree_blocks import TreeBlock, TreeGames
+    from weightedshap.games.tree_batch import TreeBlock, TreeGames
     from weightedshap.trees.readers import ReadModel
 
 
@@ -208,7 +208,7 @@ class FittedInterventional(FittedTrees):
 
     @cached_property
     def games(self) -> TreeGames:
-        from weightedshap.games.tree_blocks import leaf_games
+        from weightedshap.games.tree_batch import leaf_games
 
         background = self.background
         return leaf_games(
@@ -237,7 +237,7 @@ class FittedPath(FittedTrees):
 
     @cached_property
     def games(self) -> TreeGames:
-        from weightedshap.games.tree_blocks import path_games
+        from weightedshap.games.tree_batch import path_games
 
         return path_games(self.read.ensembles, self.background.d)
 

@@ -1,8 +1,7 @@
 """People's tables and models in: arrays and frames as one kind of table, any model as a function of
 rows."""
 
-from weightedshap.inputs.calls import feeding
-from weightedshap.inputs.columns import (
+from weightedshap.inputs.containers import (
     Column,
     Data,
     Kind,
@@ -15,6 +14,7 @@ from weightedshap.inputs.columns import (
 )
 from weightedshap.inputs.groups import Groups
 from weightedshap.inputs.model import Model, Outputs, as_model, trained_columns
+from weightedshap.inputs.predict import feeding
 from weightedshap.inputs.table import Table, as_table
 
 __all__ = [

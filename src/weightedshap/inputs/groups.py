@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 
 import numpy as np
 
-from weightedshap.checks import IntArray, unknown_sentence
-from weightedshap.wording import quoted
+from weightedshap._checks import IntArray, unknown_sentence
+from weightedshap._format import quoted
 
 Groups = Mapping[str, Sequence[int | str]] | Sequence[Sequence[int | str]]
 

@@ -8,10 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, as_outputs, one_of, output_position, with_axis
+from weightedshap._checks import FloatArray, as_outputs, one_of, output_position, with_axis
 from weightedshap.coalitions import batches
-from weightedshap.inputs.calls import COLUMNS, Predict, how_to_call, library_of, traits
-from weightedshap.inputs.columns import IN_ORDER, Data, UserModel, part_of
+from weightedshap.inputs.containers import IN_ORDER, Data, UserModel, part_of
+from weightedshap.inputs.predict import COLUMNS, Predict, how_to_call, library_of, traits
 from weightedshap.inputs.table import Table
 from weightedshap.parallel import bar
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, Positions, offered
-from weightedshap.inputs.columns import (
+from weightedshap._checks import BoolArray, FloatArray, IntArray, Positions, offered
+from weightedshap.inputs.containers import (
     Column,
     Dtype,
     Kind,

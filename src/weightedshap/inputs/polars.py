@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import BoolArray, FloatArray, Positions, offered, require
-from weightedshap.inputs.columns import (
+from weightedshap._checks import BoolArray, FloatArray, Positions, offered, require
+from weightedshap.inputs.containers import (
     Column,
     Data,
     Dtype,

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import (
+from weightedshap._checks import (
     LARGEST,
     BoolArray,
     FloatArray,
@@ -18,7 +18,9 @@ from weightedshap.checks import (
     stored_array,
     unmasked,
 )
-from weightedshap.inputs.columns import (
+from weightedshap._format import plural
+from weightedshap._lazy import pd
+from weightedshap.inputs.containers import (
     ARRAYS,
     IN_ORDER,
     Column,
@@ -31,8 +33,6 @@ from weightedshap.inputs.columns import (
     part_of,
 )
 from weightedshap.inputs.groups import Groups, group_of, listed, players_of, repeated
-from weightedshap.lazily import pd
-from weightedshap.wording import plural
 
 
 @dataclass(frozen=True)

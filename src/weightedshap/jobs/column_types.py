@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from weightedshap.checks import require
-from weightedshap.jobs.stops import INPUT, Stop
-from weightedshap.text_columns import is_text
+from weightedshap._checks import require
+from weightedshap.jobs.exit_codes import INPUT, Stop
+from weightedshap.jobs.text_columns import is_text
 
 pa = require("pyarrow", "stream")
 types = pa.types

@@ -1,7 +1,7 @@
 """CSV files, the background's and those of rows alike: every column as text, record by record.
 
-What the text stands for is decided later, by `weightedshap.text_columns`, where the column and the
-row can be named.
+What the text stands for is decided later, by `weightedshap.jobs.text_columns`, where the column and
+the row can be named.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weightedshap.checks import require
+from weightedshap._checks import require
+from weightedshap.jobs.exit_codes import INPUT, Stop, reading
 from weightedshap.jobs.records import MOST_LINES, Records, count_lines, records_of
-from weightedshap.jobs.stops import INPUT, Stop, reading
 
 pa = require("pyarrow", "stream")
 csv = require("pyarrow.csv", "stream")

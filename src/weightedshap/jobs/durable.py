@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from weightedshap.files.atomic import replaced
-from weightedshap.jobs.stops import DAMAGED, Stop, reading, writing
-from weightedshap.model_files import hash_of
+from weightedshap.jobs.exit_codes import DAMAGED, Stop, reading, writing
+from weightedshap.jobs.model_files import hash_of
 
 CHECKSUM = "checksum"  # the field of sealed JSON that holds the hash of all others
 

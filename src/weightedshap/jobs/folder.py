@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from weightedshap.checks import require
+from weightedshap._checks import require
+from weightedshap.explanation.aggregates import Sums
 from weightedshap.jobs.durable import (
     CHECKSUM,
     Damaged,
@@ -32,9 +33,8 @@ from weightedshap.jobs.durable import (
     sync,
     write_sealed,
 )
-from weightedshap.jobs.stops import BUSY, DAMAGED, INPUT, MISMATCH, Stop, reading, writing
-from weightedshap.model_files import hash_of
-from weightedshap.sums import Sums
+from weightedshap.jobs.exit_codes import BUSY, DAMAGED, INPUT, MISMATCH, Stop, reading, writing
+from weightedshap.jobs.model_files import hash_of
 
 pa = require("pyarrow", "stream")
 pq = require("pyarrow.parquet", "stream")

@@ -16,12 +16,12 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 
-from weightedshap.checks import IntArray, require
+from weightedshap._checks import IntArray, require
 from weightedshap.jobs import csv_files
 from weightedshap.jobs.column_types import Type, common_type, joint_of_features, joint_of_keys
 from weightedshap.jobs.csv_files import BY_DEFAULT, CsvRules, OnBad, is_csv
-from weightedshap.jobs.stops import INPUT, Stop, reading
-from weightedshap.text_columns import UnreadableCell, typed
+from weightedshap.jobs.exit_codes import INPUT, Stop, reading
+from weightedshap.jobs.text_columns import UnreadableCell, typed
 
 pa = require("pyarrow", "stream")
 pc = require("pyarrow.compute", "stream")

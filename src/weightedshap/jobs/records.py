@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from weightedshap.checks import BoolArray, IntArray, require
-from weightedshap.jobs.stops import INPUT, Stop
-from weightedshap.wording import plural
+from weightedshap._checks import BoolArray, IntArray, require
+from weightedshap._format import plural
+from weightedshap.jobs.exit_codes import INPUT, Stop
 
 pa = require("pyarrow", "stream")
 

@@ -9,22 +9,21 @@ from typing import Any
 
 import pandas as pd
 
+from weightedshap._checks import require
 from weightedshap._version import __version__
-from weightedshap.checks import require
-from weightedshap.engines import Worker
 from weightedshap.explainer import Explainer
 from weightedshap.explanation import Explanation
-from weightedshap.files import explainers
+from weightedshap.explanation.aggregates import Sums, of_rows, plus
+from weightedshap.files import explainer_folder as explainers
 from weightedshap.inputs import Groups, kind_of, trained_columns
-from weightedshap.inputs.calls import library_of
-from weightedshap.inputs.columns import UserModel
+from weightedshap.inputs.containers import UserModel
+from weightedshap.inputs.predict import library_of
 from weightedshap.jobs import folder as kept
 from weightedshap.jobs.csv_files import BY_DEFAULT, BadRecord, CsvRules
 from weightedshap.jobs.durable import Damaged, as_read, durable, write_lines, write_sealed
-from weightedshap.jobs.folder import Manifest, Part
-from weightedshap.jobs.inputs import Batch, Source
-from weightedshap.jobs.pools import pool
-from weightedshap.jobs.stops import (
+from weightedshap.jobs.engines import Worker
+from weightedshap.jobs.executors import pool
+from weightedshap.jobs.exit_codes import (
     DAMAGED,
     FAILED,
     GO_ON,
@@ -38,10 +37,11 @@ from weightedshap.jobs.stops import (
     reading,
     writing,
 )
+from weightedshap.jobs.folder import Manifest, Part
+from weightedshap.jobs.inputs import Batch, Source
+from weightedshap.jobs.model_files import ModelFile, hash_of
+from weightedshap.jobs.stream import Asked, CallError, ModelExit, RowError, Stream, is_sampled
 from weightedshap.jobs.summary import summed
-from weightedshap.model_files import ModelFile, hash_of
-from weightedshap.streaming import Asked, CallError, ModelExit, RowError, Stream, is_sampled
-from weightedshap.sums import Sums, of_rows, plus
 
 pa = require("pyarrow", "stream")
 

@@ -4,8 +4,8 @@ order."""
 from collections.abc import Iterable
 from functools import reduce
 
-from weightedshap.sums import Sums, plus
-from weightedshap.wording import number, percents, plural
+from weightedshap._format import number, percents, plural
+from weightedshap.explanation.aggregates import Sums, plus
 
 TOP_FEATURES = 10
 TOP_WEIGHTS = 5

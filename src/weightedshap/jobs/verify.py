@@ -5,7 +5,7 @@ from pathlib import Path
 
 from weightedshap.jobs import folder as kept
 from weightedshap.jobs.durable import Damaged, flaw_of
-from weightedshap.jobs.stops import INPUT, Stop
+from weightedshap.jobs.exit_codes import INPUT, Stop
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from weightedshap.explanation import Explanation
 from weightedshap.plots import bars, many_rows, one_row, overall
 from weightedshap.plots.bars import bar, cohorts, compare
+from weightedshap.plots.data import chosen_shares
 from weightedshap.plots.many_rows import beeswarm, decision, heatmap, scatter
 from weightedshap.plots.one_row import image, sizes, waterfall
 from weightedshap.plots.overall import recovery, stability, weight_vectors, weights
-from weightedshap.plots.reading import chosen_shares
 
 __all__ = ["PlotAccessor", "chosen_shares", "image", "sizes", "waterfall"]
 __all__ += ["bar", "beeswarm", "cohorts", "compare", "decision", "heatmap", "scatter"]

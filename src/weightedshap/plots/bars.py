@@ -12,13 +12,15 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray, positive_integer
+from weightedshap._checks import BoolArray, FloatArray, IntArray, positive_integer
+from weightedshap._format import number, plural
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import coded, place_of
-from weightedshap.plots import drawing, reading, style
-from weightedshap.plots.drawing import Canvas
-from weightedshap.plots.reading import Order, Output
-from weightedshap.wording import number, plural
+from weightedshap.plots import axes as drawing
+from weightedshap.plots import data as reading
+from weightedshap.plots import style
+from weightedshap.plots.axes import Canvas
+from weightedshap.plots.data import Order, Output
 
 MOST_PARTS = 10  # outputs, or groups, that a figure tells apart
 MOST_NAMED = 3  # levels of a category that a rule names

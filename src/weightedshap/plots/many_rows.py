@@ -13,13 +13,15 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from weightedshap.checks import FloatArray, IntArray, look_up
+from weightedshap._checks import FloatArray, IntArray, look_up
+from weightedshap._format import number, plural
 from weightedshap.explanation import Explanation
 from weightedshap.explanation.export import coded
-from weightedshap.plots import drawing, reading, style
-from weightedshap.plots.drawing import Canvas
-from weightedshap.plots.reading import Order, Output
-from weightedshap.wording import number, plural
+from weightedshap.plots import axes as drawing
+from weightedshap.plots import data as reading
+from weightedshap.plots import style
+from weightedshap.plots.axes import Canvas
+from weightedshap.plots.data import Order, Output
 
 Levels = tuple[IntArray, list[str]]
 MOST_LEVELS = 12  # a column with more is text rather than categories

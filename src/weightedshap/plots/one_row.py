@@ -12,13 +12,15 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from weightedshap.checks import FloatArray, IntArray, look_up, positive_integer
+from weightedshap._checks import FloatArray, IntArray, look_up, positive_integer
+from weightedshap._format import number, percent
 from weightedshap.curves import order_of
 from weightedshap.explanation import Explanation
-from weightedshap.plots import drawing, reading, style
-from weightedshap.plots.drawing import Canvas
-from weightedshap.plots.reading import Output
-from weightedshap.wording import number, percent
+from weightedshap.plots import axes as drawing
+from weightedshap.plots import data as reading
+from weightedshap.plots import style
+from weightedshap.plots.axes import Canvas
+from weightedshap.plots.data import Output
 
 APART: dict[str, Any] = {"color": "#F0F0F0", "edgecolor": style.DARK_GREY, "hatch": "////"}
 

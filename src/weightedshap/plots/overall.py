@@ -10,16 +10,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap._checks import FloatArray, IntArray
+from weightedshap._format import number, percent, percents, plural
 from weightedshap.curves import area, mean_interval, misfit, order_of
 from weightedshap.explanation import Explanation
+from weightedshap.explanation.aggregates import Curves, own_curves
 from weightedshap.explanation.export import place_of
-from weightedshap.explanation.told import named
-from weightedshap.plots import drawing, reading, style
-from weightedshap.plots.drawing import Canvas
-from weightedshap.plots.reading import Output
-from weightedshap.sums import Curves, own_curves
-from weightedshap.wording import number, percent, percents, plural
+from weightedshap.explanation.summary import named
+from weightedshap.plots import axes as drawing
+from weightedshap.plots import data as reading
+from weightedshap.plots import style
+from weightedshap.plots.axes import Canvas
+from weightedshap.plots.data import Output
 
 STABILITY_SIZES = (1, 2, 3, 5, 10)
 STABILITY_ROWS = 100

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from weightedshap.checks import require
+from weightedshap._checks import require
+from weightedshap._format import plural
 from weightedshap.evaluation import Evaluation
 from weightedshap.explanation import Explanation
 from weightedshap.plots.style import SHEET
 from weightedshap.report.content import Whole, contents
-from weightedshap.wording import plural
 
 __all__ = ["Whole", "page", "write"]
 

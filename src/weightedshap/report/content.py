@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from weightedshap import __version__
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap._checks import FloatArray, IntArray
+from weightedshap._format import number
+from weightedshap._version import __version__
 from weightedshap.evaluation import LARGER_IS_BETTER, METHODS, Evaluation, in_words
 from weightedshap.explanation import Explanation
-from weightedshap.explanation.told import judge_named, named, scale_of
+from weightedshap.explanation.aggregates import Sums, interval, of_curves, of_output
+from weightedshap.explanation.summary import judge_named, named, scale_of
 from weightedshap.inputs import kind_of
-from weightedshap.plots import reading
-from weightedshap.sums import Sums, interval, of_curves, of_output
-from weightedshap.wording import number
+from weightedshap.plots import data as reading
 
 EXPLORED_BYTES = 7 * 2**20  # before compression; with plotly.js the page stays below 10 MB
 TOP_FEATURES = 12
@@ -49,7 +49,7 @@ class Whole(NamedTuple):
     """What the page tells of all rows, where only a sample of them can be explored, as of a folder
     of results."""
 
-    outputs: Sequence[Sums]  # of all rows, see `weightedshap.sums.of_output`
+    outputs: Sequence[Sums]  # of all rows, see `weightedshap.explanation.aggregates.of_output`
     positions: Sequence[int]  # of the rows of the sample among all
 
 

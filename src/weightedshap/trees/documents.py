@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
+from weightedshap._checks import BoolArray, FloatArray, IntArray
 from weightedshap.trees import ubjson
 from weightedshap.trees.nodes import node_depths
 

@@ -13,8 +13,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap.checks import BoolArray, FloatArray, IntArray
-from weightedshap.trees import lane_kernels, leaf_kernels, path_kernels, pattern_kernels
+from weightedshap._checks import BoolArray, FloatArray, IntArray
+from weightedshap.trees.kernels import coalitions as lane_kernels
+from weightedshap.trees.kernels import leaf_lists as leaf_kernels
+from weightedshap.trees.kernels import paths as path_kernels
+from weightedshap.trees.kernels import patterns as pattern_kernels
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weightedshap.checks import FloatArray
-from weightedshap.lazily import special
+from weightedshap._checks import FloatArray
+from weightedshap._lazy import special
 
 CLOSE = 1e-5  # relative: libraries add up trees in single precision
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weightedshap.checks import IntArray
+from weightedshap._checks import IntArray
 
 DEEPEST = 500  # splits above a leaf: libraries, and JSON in Python, go down trees by recursion
 

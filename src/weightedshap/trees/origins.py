@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import offered
+from weightedshap._checks import offered
 from weightedshap.trees.readers import UnreadableModel
 
 Origin = frozenset[int]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from weightedshap.checks import LARGEST, FloatArray, IntArray
+from weightedshap._checks import LARGEST, FloatArray, IntArray
 from weightedshap.coalitions import batches
 from weightedshap.inputs import Data, UserModel, feeding, kind_of
-from weightedshap.inputs.calls import how_to_call
 from weightedshap.inputs.groups import code_of_one_player, listed
+from weightedshap.inputs.predict import how_to_call
 from weightedshap.trees.origins import Origin, check_width, composed, origins
 from weightedshap.trees.readers import ReadModel, UnreadableModel
 

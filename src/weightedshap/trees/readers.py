@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from weightedshap.checks import FloatArray, IntArray
+from weightedshap._checks import FloatArray, IntArray
 from weightedshap.inputs import Column, Data, column_of, feeding, kind_of
-from weightedshap.inputs.calls import METHODS
+from weightedshap.inputs.predict import METHODS
 from weightedshap.trees.ensembles import Ensemble, Tree, pack
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap.checks import FloatArray, offered, with_axis
+from weightedshap._checks import FloatArray, offered, with_axis
 from weightedshap.inputs import Data, UserModel, feeding
-from weightedshap.inputs.calls import how_to_call
+from weightedshap.inputs.predict import how_to_call
 from weightedshap.trees.links import agree
 from weightedshap.trees.pipelines import read_pipeline, same_prediction, singles
 from weightedshap.trees.readers import (
