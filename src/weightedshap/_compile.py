@@ -1,5 +1,9 @@
-"""How loops are compiled: when first called, without the lock of the interpreter, and kept for
-later sessions."""
+"""How loops are compiled with numba: at their first call, and stored on disk for later sessions.
+
+Compiled loops release Python's global lock, so that threads run them side by side. The kernels of
+trees, imputation and networks are compiled with `compiled` and `inlined`. This is the only module
+that sets options of numba.
+"""
 
 import gc
 from collections.abc import Callable
@@ -10,17 +14,21 @@ from numba import njit
 from numba.core.compiler import Compiler
 
 
-class Uncollected(Compiler):  # type: ignore[misc]  # numba has no types
-    """Compiles while no garbage is collected: what a compiler makes is kept, and looking through it
-    takes a tenth."""
+class NoGCCompiler(Compiler):  # type: ignore[misc]  # numba has no types
+    """A numba compiler that switches Python's garbage collector off while it compiles.
+
+    Nearly all objects that compiling creates stay alive, so the collector would search them in
+    vain, which takes a tenth of the time.
+    """
 
     def compile_extra(self, func: Any) -> Any:
-        collects = gc.isenabled()
+        """Compile a function as numba does, with Python's garbage collector switched off."""
+        was_enabled = gc.isenabled()
         gc.disable()
         try:
             return super().compile_extra(func)
         finally:
-            if collects:
+            if was_enabled:
                 gc.enable()
 
 
@@ -28,20 +36,26 @@ OPTIONS = {
     "nogil": True,
     "no_cfunc_wrapper": True,
     "error_model": "numpy",
-    "pipeline_class": Uncollected,
+    "pipeline_class": NoGCCompiler,
 }
 
 
 def compiled(loop: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """A loop that numba compiles, with further `options` of its own."""
+    """Compile a loop with numba; use it as a decorator, with or without further `options`.
+
+    Compiled code is stored on disk. `options` are those of ``numba.njit``.
+    """
     if loop is None:
         return partial(compiled, **options)
     try:
         return njit(cache=True, **OPTIONS, **options)(loop)
-    except RuntimeError:  # there is no folder to keep it in
+    except RuntimeError:
+        # No folder can be written to: then the loop is compiled anew in every session.
         return njit(**OPTIONS, **options)(loop)
 
 
 inlined = njit(inline="always")
-"""A loop that becomes a part of every loop that calls it, and is compiled with those alone: a loop
-that is compiled by itself is compiled once more within each that calls it."""
+"""Insert a loop into every loop that calls it, and compile it only there.
+
+A loop with `compiled` would be compiled separately, and once more within each loop that calls it.
+"""

@@ -1,31 +1,37 @@
-"""Modules that are loaded when something of them is first asked for, so that importing the package
-stays light."""
+"""Modules that are imported when first used, so that importing the package stays fast.
+
+They are pandas and the parts of scipy that the package needs, under their usual names. Nothing of
+the package is imported here, and every module may use this one.
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Lazily", "linalg", "optimize", "pd", "special"]
+__all__ = ["LazyModule", "linalg", "optimize", "pd", "special"]
 
 
-class Lazily:
-    """A module by its name."""
+class LazyModule:
+    """A placeholder for a module, which is imported when one of its attributes is first read."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("__"):  # asked by who looks at objects of any kind
+        # Tools such as doctest and pickle look for special names on every object that they find;
+        # an answer would import the module at the start.
+        if attribute.startswith("__"):
             raise AttributeError(attribute)
-        found = getattr(importlib.import_module(self._name), attribute)
-        setattr(self, attribute, found)  # from now on it is found without this detour
-        return found
+        value = getattr(importlib.import_module(self._name), attribute)
+        # From now on the attribute is read directly, without a call of `__getattr__`.
+        setattr(self, attribute, value)
+        return value
 
 
 if TYPE_CHECKING:
     import pandas as pd
     from scipy import linalg, optimize, special
 else:
-    pd = Lazily("pandas")
-    special = Lazily("scipy.special")
-    linalg = Lazily("scipy.linalg")
-    optimize = Lazily("scipy.optimize")
+    pd = LazyModule("pandas")
+    special = LazyModule("scipy.special")
+    linalg = LazyModule("scipy.linalg")
+    optimize = LazyModule("scipy.optimize")

@@ -1,3 +1,3 @@
-"""The version, kept apart so that the build can read it without importing the package."""
+"""The version, in a module of its own so that the build reads it without importing the package."""
 
 __version__ = "0.2.0"

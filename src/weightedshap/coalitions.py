@@ -1,19 +1,25 @@
-"""S ⊆ [d] as masks: coalitions (m, d) of known players, orders of the players, and how both are
-made."""
+"""Coalitions S ⊆ [d] as boolean arrays (m, d), and orders of the players as integer arrays (m, d).
+
+Games are called on coalitions, and samplers add players in orders. Here both are checked, counted,
+drawn and compared; games, estimators, surrogates and curves use it.
+"""
 
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap._checks import BoolArray, IntArray, as_numbers_of
+from weightedshap._checks import BoolArray, IntArray, as_array
 
-ORDERS = 4096
-CHUNK = 2**16  # random orders that coalitions share; coalitions made at once
-MIXED = np.uint64(0x9E3779B97F4A7C15)  # by which bits are mixed up
+# The number of random orders that coalitions are taken from, as drawing orders is slow.
+SHARED_ORDERS = 4096
+# The number of random coalitions computed at once, which limits the memory.
+CHUNK = 2**16
+# An odd number close to 2^64 over the golden ratio: multiplying by it spreads bits over the word.
+HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def as_coalitions(coalitions: npt.ArrayLike, d: int) -> BoolArray:
-    """Coalitions as a boolean matrix (m, d), one row per coalition."""
-    array = as_numbers_of("coalitions", coalitions, None)
+    """Check coalitions, and return them as a boolean array (m, d)."""
+    array = as_array("coalitions", coalitions, None)
     if array.ndim != 2 or array.shape[1] != d:
         raise ValueError(
             f"`coalitions` must have shape (m, {d}), one column for each player; got {array.shape}."
@@ -21,13 +27,16 @@ def as_coalitions(coalitions: npt.ArrayLike, d: int) -> BoolArray:
     if array.dtype != np.bool_ and (
         array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all()
     ):
-        raise ValueError("`coalitions` must be boolean (True = known), or hold only 0 and 1.")
+        raise ValueError(
+            "`coalitions` must be boolean (True = known), or hold only 0 and 1; got other values"
+            f" of {array.dtype}."
+        )
     return array.astype(np.bool_, copy=False)
 
 
 def as_orders(orders: npt.ArrayLike, d: int) -> IntArray:
-    """Orders of the players as an integer matrix (m, d); every row is a permutation of 0..d−1."""
-    array = as_numbers_of("orders", orders, None)
+    """Return orders as an integer array (m, d); every row must be a permutation of 0..d−1."""
+    array = as_array("orders", orders, None)
     if array.ndim != 2 or array.shape[1] != d or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(
             f"`orders` must be integers of shape (m, {d}); got {array.dtype} {array.shape}."
@@ -37,66 +46,85 @@ def as_orders(orders: npt.ArrayLike, d: int) -> IntArray:
     return array.astype(np.intp, copy=False)
 
 
-def ends(d: int) -> BoolArray:
-    """(2, d) ∅ and [d]."""
+def empty_and_full(d: int) -> BoolArray:
+    """Return the empty coalition ∅ and the full coalition [d], as a boolean array (2, d)."""
     return np.array([[False] * d, [True] * d])
 
 
 def prefixes(orders: IntArray) -> BoolArray:
-    """(m, d) orders → (m, d + 1, d) coalitions ∅ ⊂ … ⊂ [d] of the first 0, 1, …, d players."""
+    """Return the coalitions (m, d + 1, d) of the first 0, 1, …, d players in each order (m, d)."""
     m, d = orders.shape
     position = np.empty((m, d), dtype=np.intp)
     np.put_along_axis(position, orders, np.arange(d)[None, :], axis=1)
     return position[:, None, :] < np.arange(d + 1)[:, None]
 
 
-def distinct(coalitions: BoolArray) -> tuple[IntArray, IntArray]:
-    """Where each of the distinct rows of (m, d) comes first, and for each row (m,) which of them it
-    is."""
+def unique_coalitions(coalitions: BoolArray) -> tuple[IntArray, IntArray]:
+    """Find the distinct coalitions; return `index` and `inverse` as `numpy.unique` does.
+
+    `index` has the position where each distinct coalition first occurs, and `inverse` (m,) the
+    number of each coalition among the distinct ones.
+    """
     packed = np.packbits(coalitions, axis=1)
-    _, where, back = np.unique(
+    _, index, inverse = np.unique(
         packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True
     )
-    return where, back.ravel()
+    return index, inverse.ravel()
+
+
+def unique_pairs(row: IntArray, coalitions: BoolArray) -> tuple[IntArray, IntArray]:
+    """Find the distinct pairs (row, coalition); return `index` and `inverse` like `numpy.unique`.
+
+    There are N pairs, of `row` (N,) and `coalitions` (N, d). `index` has the position where each
+    distinct pair first occurs, and `inverse` (N,) the number of each pair among the distinct ones.
+    """
+    n_padding = -coalitions.shape[1] % 64
+    padded = np.pad(coalitions, ((0, 0), (0, n_padding)))
+    packed = np.packbits(padded, axis=1).view(np.uint64)
+
+    # Pairs are compared by a hash of 64 bits, as sorting whole coalitions is slow.
+    key = row.astype(np.uint64) * HASH_FACTOR
+    for word in packed.T:
+        key = (key ^ word) * HASH_FACTOR
+        key ^= key >> 29
+    _, index, inverse = np.unique(key, return_index=True, return_inverse=True)
+
+    same_coalitions = np.array_equal(packed[index][inverse], packed)
+    if same_coalitions and np.array_equal(row[index][inverse], row):
+        return index, inverse
+    # Two pairs have the same hash: then every pair counts as distinct, which is right but slower.
+    return np.arange(len(row)), np.arange(len(row))
 
 
 def all_coalitions(d: int, start: int = 0, stop: int | None = None) -> BoolArray:
-    """(m, d) coalitions number `start` … `stop` − 1; player i is bit i of the number."""
+    """Return the coalitions numbered `start`, …, `stop` − 1, whose bits are the players.
+
+    The array is (m, d), and bit i of a number is player i. By default these are all 2^d coalitions.
+    """
     numbers = np.arange(start, 2**d if stop is None else stop, dtype="<u4")
     bits = np.unpackbits(numbers.view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
     return bits[:, :d].astype(np.bool_)
 
 
-def batches(n: int, size: int) -> list[slice]:
-    """n items, coalitions or others, cut into slices of at most `size`."""
+def slices_of(n: int, size: int) -> list[slice]:
+    """Return slices of at most `size` items that together cover a sequence of n items."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def random_coalitions(m: int, d: int, rng: np.random.Generator) -> BoolArray:
-    """(m, d) coalitions, sizes uniform on 0..d: the first of random orders, which are shared, as
-    drawing is slow."""
-    order = rng.integers(min(m, ORDERS), size=m)
-    rank = rng.permuted(
-        np.tile(np.arange(d, dtype=np.min_scalar_type(d)), (min(m, ORDERS), 1)), axis=1
-    )
+    """Return random coalitions (m, d) whose sizes are uniform on 0..d.
+
+    Each contains the first players of a random order. At most 4096 orders are drawn for all, as
+    drawing is slow.
+    """
+    n_orders = min(m, SHARED_ORDERS)
+    order = rng.integers(n_orders, size=m)
+    identity = np.arange(d, dtype=np.min_scalar_type(d))
+    rank = rng.permuted(np.tile(identity, (n_orders, 1)), axis=1)  # (n_orders, d)
     size = rng.integers(0, d + 1, size=(m, 1))
+
+    # The ranks of all coalitions at once would take more memory than the coalitions.
     coalitions = np.empty((m, d), dtype=np.bool_)
-    for start in range(0, m, CHUNK):  # ranks of all coalitions at once would outweigh the table
-        part = slice(start, start + CHUNK)
-        coalitions[part] = rank[order[part]] < size[part]
+    for chunk in slices_of(m, CHUNK):
+        coalitions[chunk] = rank[order[chunk]] < size[chunk]
     return coalitions
-
-
-def distinct_pairs(row: IntArray, sets: BoolArray) -> tuple[IntArray, IntArray]:
-    """Where each distinct pair of a row and a set (N, d) comes first, and for each pair which of
-    these it is."""
-    packed = np.packbits(np.pad(sets, ((0, 0), (0, -sets.shape[1] % 64))), axis=1).view(np.uint64)
-    key = row.astype(np.uint64) * MIXED
-    for word in packed.T:
-        key = (key ^ word) * MIXED
-        key ^= key >> 29
-    _, where, back = np.unique(key, return_index=True, return_inverse=True)
-    if np.array_equal(packed[where][back], packed) and np.array_equal(row[where][back], row):
-        return where, back
-    # Two have the same key: none is taken for another.
-    return np.arange(len(row)), np.arange(len(row))

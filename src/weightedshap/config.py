@@ -1,20 +1,31 @@
-"""What a person chooses, as one value; and a model with its background under such choices."""
+"""The options of an `Explainer`, and the games that they select for a model and a background.
+
+`Config` holds the options as the user gave them. `Setup` adds the model and the background; its
+`fit` replaces names and "auto" by fitted games and returns the `Problem` that `weightedshap.method`
+solves. `Explainer`, saved explainers and the evaluation build on this module.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
 
-from weightedshap._checks import check_switch, check_workers, look_up, one_of, whole_number
-from weightedshap.estimators import Estimator, as_estimator
+from weightedshap._checks import (
+    check_bool_or_auto,
+    check_choice,
+    check_integer,
+    check_workers,
+    look_up,
+)
+from weightedshap.estimators import as_estimator
 from weightedshap.games import GAMES, JUDGES, Anchored
-from weightedshap.games.base import Fitted, Recipe
-from weightedshap.games.rows import Rows
-from weightedshap.games.tree_model import FittedPath, read_or_told
-from weightedshap.games.user import as_fitted
+from weightedshap.games.base import BaseGame, Recipe
+from weightedshap.games.tree_model import PathTreeGame, try_read_trees
+from weightedshap.games.user import as_base_game
 from weightedshap.inputs import (
     Data,
     Groups,
@@ -25,47 +36,35 @@ from weightedshap.inputs import (
     as_table,
     trained_columns,
 )
+from weightedshap.inputs.rows import Rows
+from weightedshap.method import Problem
+from weightedshap.parallel import Workers
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
-from weightedshap.weights import WeightFamily, as_family
+from weightedshap.weights import as_family
 
 NEED_A_FIT = ("game", "judge", "predict", "outputs", "link", "random_state")
-"""Choices that the fitted games depend on."""
+"""Options that the fitted games depend on."""
 
 OTHER_MODELS = ("marginal", "distilled_trees")
-"""The games that compete by default where the model has no trees that can be read."""
+"""The games that compete by default for a model without readable trees."""
 
-INSTEAD = (
+FALLBACK_NOTE = (
     "So the games 'marginal' (the model on rows mixed with background rows, sampled where there are"
     " many features) and 'distilled_trees' (boosted trees fitted to the model) explain it."
 )
-"""What happens to a model with trees that cannot be read, after the reason."""
+"""A note on which games explain a model, after the reason why its trees cannot be read."""
 
-JUDGES_STREAM = 4  # of the seed: a judge of the same recipe as the game is another game
-
-
-@dataclass(frozen=True)
-class Method:
-    """The parts of the method, looked up: how Δ is estimated, weighed, scored and chosen, and by
-    how many workers."""
-
-    estimator: Estimator
-    family: WeightFamily
-    utility: Utility
-    select: str
-    keep: bool | str
-    seed: int
-    n_jobs: int | None
-    progress: bool | str
-    shared: tuple[int, ...] | None = (
-        None  # the weights that all rows share, by output, where they are chosen already
-    )
+# Added to the seed of judges, so that a judge with the game's recipe is not the same game.
+JUDGES_STREAM = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices:
-    """How to explain, as the user said it; `weightedshap.Explainer` tells what each choice means.
-    Names are checked."""
+class Config:
+    """The options of an Explainer as the user gave them; the constructor checks all names.
+
+    `weightedshap.Explainer` describes each option.
+    """
 
     game: Any = "auto"
     judge: Any = "auto"
@@ -83,192 +82,221 @@ class Choices:
     progress: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        _check_games(self.game, self.judge)
-        one_of("selection", self.select, SELECTIONS)
-        one_of("link", self.link, ("identity", "logit"))
+        _check_names(self.game, self.judge)
+        check_choice("selection", self.select, SELECTIONS)
+        check_choice("link", self.link, ("identity", "logit"))
+        check_bool_or_auto("keep_contributions", self.keep_contributions)
+        check_workers(self.n_jobs, self.progress)
+        object.__setattr__(
+            self, "random_state", check_integer("random_state", self.random_state, 0)
+        )
         as_estimator(self.estimator, self.evaluations)
         as_utility(self.utility)
-        check_switch("keep_contributions", self.keep_contributions)
-        check_workers(self.n_jobs, self.progress)
-        object.__setattr__(self, "random_state", whole_number("random_state", self.random_state, 0))
 
-    def but(self, **changes: Any) -> Self:
-        """The same with some changed; a name that is no choice is refused."""
+    def with_options(self, **changes: Any) -> Self:
+        """Return the config with some options changed; raise an error for an unknown option."""
         for name in changes:
-            one_of("choice", name, [field.name for field in fields(self)])
+            check_choice("choice", name, [field.name for field in fields(self)])
         return replace(self, **changes)
 
-    def method(self, d: int) -> Method:
-        """The parts that these choices name, for d players."""
-        estimator = as_estimator(self.estimator, self.evaluations)
-        family = as_family(self.family, d).ready()
-        rest = self.select, self.keep_contributions, self.random_state, self.n_jobs, self.progress
-        return Method(estimator, family, as_utility(self.utility), *rest)
+    @property
+    def workers(self) -> Workers:
+        """The number of parallel workers, and whether they show a progress bar."""
+        return Workers(self.n_jobs, self.progress)
 
 
 @dataclass(frozen=True)
-class Fits:
-    """The fitted games of an explainer: those whose contributions are weighted, and the one that
-    judges."""
-
-    games: tuple[Fitted, ...]
-    judge: Fitted  # the very same as the game where that judges itself
-    notes: tuple[str, ...] = ()  # sentences about the games that the reader of a result should know
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """What the games are called; of two with one name the second is numbered."""
-        own = [str(game.info.get("game", "given")) for game in self.games]
-        return tuple(
-            name if name not in own[:i] else f"{name} {i + 1}" for i, name in enumerate(own)
-        )
-
-    def ready(self) -> Self:
-        """The same, after what every call needs is done."""
-        _ = self.names, [game.ready() for game in (*self.games, self.judge)]
-        return self
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A model (None for a game of one's own), its background, and how it is explained: all that an
-    explainer is of."""
+class Setup:
+    """A model (None for a user's game), a background and options; `fit` fits the games."""
 
     model: Model | None
     background: Table
-    choices: Choices
-    method: Method
+    config: Config
 
     @classmethod
-    def of(
+    def build(
         cls,
         model: Any,
         background: Data,
-        choices: Choices,
+        config: Config,
         groups: Groups | None = None,
         weights: Any = None,
     ) -> Self:
-        """Look at the user's model and table."""
+        """Build a setup from the user's model and background; check that they fit together.
+
+        `weights` are those of the background rows, `groups` the players made of several columns.
+        """
         table = as_table(background, weights, groups, trained_columns(model))
-        method = choices.method(table.d)
-        called = choices.predict, choices.outputs, choices.link
-        known = (
-            None
-            if model is None
-            else replace(as_model(model, table, *called), progress=choices.progress)
-        )
-        return cls(known, table, choices, method)
+        # An unknown family raises an error now, before anything is fitted.
+        as_family(config.family, len(table.players))
+        if model is None:
+            return cls(None, table, config)
+        own = as_model(model, table, config.predict, config.outputs, config.link)
+        return cls(replace(own, progress=config.progress), table, config)
 
-    def but(self, **changes: Any) -> Self:
-        """The same with other choices, none of which the fitted games depend on."""
-        if fixed := [name for name in NEED_A_FIT if name in changes]:
-            raise ValueError(
-                f"The fitted games depend on `{fixed[0]}`. Make a new Explainer for it."
-            )
-        choices = self.choices.but(**changes)
-        return replace(self, choices=choices, method=choices.method(self.background.d))
+    def with_options(self, **changes: Any) -> Self:
+        """Return a copy with some options changed; raise an error if one requires a new fit."""
+        for name in NEED_A_FIT:
+            if name in changes:
+                raise ValueError(
+                    f"The fitted games depend on `{name}`. Make a new Explainer for it."
+                )
+        return replace(self, config=self.config.with_options(**changes))
 
-    def meant(self, path: FittedPath | None = None) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
-        """What `game` and `judge` stand for with this model, or trees that were read: games, who
-        judges, and notes."""
-        game = self.choices.game
-        judge = self.choices.judge
-        several = isinstance(self.choices.game, (list, tuple))
+    def resolve(
+        self, path: PathTreeGame | None = None
+    ) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
+        """Find the games and the judge that the options select for this model, with notes.
+
+        Games and judge are names, recipes or fitted games. `path` is the path-dependent game of the
+        model's own trees, if these have been read already.
+        """
+        game = self.config.game
+        judge = self.config.judge
+        several = isinstance(game, (list, tuple))
         games: tuple[Any, ...] = tuple(game) if several else (game,)
-        own: Any = "anchored" if several else "game"
+        default: Any = "anchored" if several else "game"
         notes: tuple[str, ...] = ()
-        if _says(game, "auto"):
+        if is_name(game, "auto"):
             if path is None and self.model is not None:
-                path, reason = read_or_told(self.model, self.background)
-                notes = (f"{reason} {INSTEAD}",) if reason else ()
-            games, own = (
-                (OTHER_MODELS, "anchored") if path is None else ((path,), Anchored().of_trees(path))
+                path, reason = try_read_trees(self.model, self.background)
+                notes = (f"{reason} {FALLBACK_NOTE}",) if reason else ()
+            if path is None:
+                games = OTHER_MODELS
+                default = "anchored"
+            else:
+                games = (path,)
+                default = Anchored().recipe_for_trees(path)
+        if is_name(judge, "auto"):
+            judge = default
+        if len(games) > 1 and is_name(judge, "game"):
+            raise ValueError(
+                f"{len(games)} games compete, and none of them can judge the others. Give `judge` a"
+                " name, or explain one game."
             )
-        judge = own if _says(judge, "auto") else judge
-        if len(games) > 1 and _says(judge, "game"):
-            said = f"{len(games)} games compete, and none of them can judge the others"
-            raise ValueError(f"{said}. Give `judge` a name, or explain one game.")
         return games, judge, notes
 
-    def fit(self, game: Sequence[Fitted | None] = (), judge: Sequence[Fitted | None] = ()) -> Fits:
-        """The chosen games, fitted to model and background; those that are given here are fitted
-        already."""
-        games, who, notes = self.meant(
-            next((one for one in game if isinstance(one, FittedPath)), None)
+    def fit(
+        self, games: Sequence[BaseGame | None] = (), judge: Sequence[BaseGame | None] = ()
+    ) -> Problem:
+        """Fit the games and the judge that the options select, and return the resulting `Problem`.
+
+        `games` contains games that are fitted already, at their positions, and `judge` a fitted
+        judge; None stands for a game that is still to be fitted.
+        """
+        path = next((one for one in games if isinstance(one, PathTreeGame)), None)
+
+        choices, judge_choice, notes = self.resolve(path)
+        fitted_games = tuple(
+            fitted or self.fit_game(choice)
+            for choice, fitted in zip_longest(choices, games[: len(choices)])
         )
-        fitted = tuple(known or self.fit_one(one) for one, known in zip_longest(games, game))
-        _check_scales(fitted, self.background)
-        if _says(who, "game"):
-            return Fits(fitted, fitted[0], notes)
-        return Fits(
-            fitted, next(iter(judge), None) or self.fit_one(who, JUDGES, JUDGES_STREAM), notes
+        _check_scales(fitted_games, self.background)
+        fitted_judge = next(iter(judge), None)
+        if is_name(judge_choice, "game"):
+            fitted_judge = fitted_games[0]
+        elif fitted_judge is None:
+            fitted_judge = self.fit_game(judge_choice, JUDGES, JUDGES_STREAM)
+        return self.problem(fitted_games, fitted_judge, notes)
+
+    def problem(
+        self, games: tuple[BaseGame, ...], judge: BaseGame, notes: tuple[str, ...] = ()
+    ) -> Problem:
+        """Combine fitted games and a fitted judge with the options into a `Problem`."""
+        config = self.config
+        utility = as_utility(config.utility)
+        return Problem(
+            games=games,
+            judge=judge,
+            scorer=self.fit_scorer(utility, judge),
+            estimator=as_estimator(config.estimator, config.evaluations),
+            family=as_family(config.family, self.background.d),
+            utility=utility,
+            select=config.select,
+            keep_delta=config.keep_contributions,
+            seed=config.random_state,
+            workers=config.workers,
+            notes=notes,
         )
 
-    def fit_one(
-        self, game: Any, known: Mapping[str, Callable[[], Recipe]] = GAMES, *stream: int
-    ) -> Fitted:
-        """A game by name, recipe, or as it is, fitted to model and background; judges draw from a
-        stream apart."""
-        recipe = look_up("game", game, known)() if isinstance(game, str) else game
+    def fit_game(
+        self, game: Any, recipes: Mapping[str, Callable[[], Recipe]] = GAMES, *stream: int
+    ) -> BaseGame:
+        """Fit a game given by its name or recipe; a game that is already fitted is only wrapped.
+
+        `recipes` are the known recipes by name. The numbers in `stream` extend the seed, so that
+        a judge and a game draw different random numbers.
+        """
+        recipe = look_up("game", game, recipes)() if isinstance(game, str) else game
         if isinstance(recipe, Recipe):
-            seed = [self.choices.random_state, *stream] if stream else self.choices.random_state
-            recipe = recipe.fit(self.model, self.background, np.random.default_rng(seed))
-        return as_fitted(recipe, self.background)
+            seed: Any = self.config.random_state
+            if stream:
+                seed = [seed, *stream]
+            fitted = recipe.fit(self.model, self.background, np.random.default_rng(seed))
+        else:
+            fitted = recipe
+        return fitted if isinstance(fitted, BaseGame) else as_base_game(fitted, self.background)
 
-    def refit(self, background: Table, known: Sequence[Fitted] = ()) -> tuple[Self, Fits]:
-        """The same choices on other rows, and the games fitted to them but for those of paths that
-        are `known`."""
-        for what, chosen in (("game", self.choices.game), ("judge", self.choices.judge)):
-            given = chosen if isinstance(chosen, (list, tuple)) else [chosen]
-            if not all(isinstance(one, (str, Recipe)) for one in given):
-                said = (
-                    f"The {what} was given as a fitted one or as a function, so it cannot be fitted"
-                    " on other rows."
+    def fit_scorer(self, utility: Utility, judge: BaseGame) -> BaseGame:
+        """Fit the game that the utility asks for; return the judge if it asks for none."""
+        if utility.game is None:
+            return judge
+        return self.fit_game(utility.game)
+
+    def refit(self, background: Table, games: Sequence[BaseGame] = ()) -> tuple[Self, Problem]:
+        """Fit the same games to another background; return the new setup and the new problem.
+
+        `games` were fitted before: path-dependent ones are reused, as they do not depend on the
+        background.
+        """
+        for option, choice in (("game", self.config.game), ("judge", self.config.judge)):
+            choices = choice if isinstance(choice, (list, tuple)) else [choice]
+            if not all(isinstance(one, (str, Recipe)) for one in choices):
+                raise ValueError(
+                    f"The {option} was given as a fitted one or as a function, so it cannot be"
+                    " fitted on other rows. Give its name or a recipe."
                 )
-                raise ValueError(f"{said} Give its name or a recipe.")
         other = replace(self, background=background)
-        return other, other.fit([game if isinstance(game, FittedPath) else None for game in known])
-
-    def scorer(self, utility: Utility, explained: Rows) -> Rows:
-        """The rows under the game that `utility` asks for."""
-        judge = Rows.of(self.fit_one(utility.game), explained.rows)
-        return replace(judge, f_x=judge.f_x[:, list(explained.outputs)], outputs=explained.outputs)
+        paths = [game if isinstance(game, PathTreeGame) else None for game in games]
+        return other, other.fit(paths)
 
 
-def _says(choice: object, word: str) -> bool:
-    """Whether a choice, which may be anything, is this word."""
-    return isinstance(choice, str) and choice == word
+def is_name(choice: object, name: str) -> bool:
+    """Return whether an option, which may be any object, equals the string `name`."""
+    return isinstance(choice, str) and choice == name
 
 
-def _check_games(game: Any, judge: Any) -> None:
-    """Names of games and judges that are known; at least one game."""
+def _check_names(game: Any, judge: Any) -> None:
+    """Raise an error for an unknown name of a game or judge, or for an empty list of games."""
     several = isinstance(game, (list, tuple))
     if several and not game:
         raise ValueError("`game` is an empty list. Name at least one game, or leave it out.")
     for one in game if several else [game]:
         if isinstance(one, str):
-            one_of("game", one, GAMES if several else (*GAMES, "auto"))
+            check_choice("game", one, GAMES if several else (*GAMES, "auto"))
     if isinstance(judge, str):
-        one_of("judge", judge, ("auto", "game", *JUDGES))
-    if several and len(game) > 1 and _says(judge, "game"):
+        check_choice("judge", judge, ("auto", "game", *JUDGES))
+    if several and len(game) > 1 and is_name(judge, "game"):
         raise ValueError(
             "`judge='game'` asks the explained game to judge, but several compete. Name a judge."
         )
 
 
-def _check_scales(games: tuple[Fitted, ...], background: Table) -> None:
-    """Games that compete must mean the same prediction."""
+def _check_scales(games: tuple[BaseGame, ...], background: Table) -> None:
+    """Raise an error if games that compete predict different f(x), for example on two scales."""
     if len(games) == 1:
         return
-    few = background.take(slice(0, 20))
-    first, *others = [(game.info["game"], game.space, game.outputs(few)[0]) for game in games]
-    for name, space, f_x in others:
-        if (space, f_x.shape) != (first[1], first[2].shape) or not np.allclose(
-            f_x, first[2], rtol=1e-4, atol=1e-6
+    few = Rows(background.take(slice(0, 20)))
+    first, *others = games
+    f = few.ask(first)
+    for game in others:
+        other_f = few.ask(game)
+        if (game.space, other_f.shape) != (first.space, f.shape) or not np.allclose(
+            other_f, f, rtol=1e-4, atol=1e-6
         ):
             raise ValueError(
-                f"The games {first[0]!r} (scale: {first[1]}) and {name!r} (scale: {space}) predict"
-                " different numbers, so their attributions cannot compete. Name games of one"
-                " scale; link='logit' brings probabilities to the log-odds that the trees of a"
-                " boosted classifier give."
+                f"The games {first.info['game']!r} (scale: {first.space}) and"
+                f" {game.info['game']!r} (scale: {game.space}) predict different numbers, so their"
+                " attributions cannot compete. Name games of one scale; link='logit' brings"
+                " probabilities to the log-odds that the trees of a boosted classifier give."
             )

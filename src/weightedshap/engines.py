@@ -1,10 +1,12 @@
-"""Rows where they are: the engines that people already run, each handed one Arrow function.
+"""Explain rows inside Dask, Polars, Ray or Spark.
 
-An explainer is loaded once in every worker, from the folder that `Explainer.save` wrote and a
-model: a file without pickle, ``module:function``, or an object that the engine ships. Loss of
-workers, retries and spilling are the engine's.
+This is the public name of `weightedshap.jobs.engines`. Each engine gets one function that maps an
+Arrow table to an Arrow table. Every worker loads the explainer once, from the folder that
+`Explainer.save` wrote, and a model: from a file without pickle, from ``module:function``, or as an
+object that the engine sends to its workers. The engine takes care of lost workers, of retries, and
+of data that do not fit into memory.
 """
 
-from weightedshap.jobs.engines import ModelFile, Worker, dask, polars, ray, spark
+from weightedshap.jobs.engines import LazyExplainer, ModelFile, dask, polars, ray, spark
 
-__all__ = ["ModelFile", "Worker", "dask", "polars", "ray", "spark"]
+__all__ = ["LazyExplainer", "ModelFile", "dask", "polars", "ray", "spark"]

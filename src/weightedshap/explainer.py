@@ -1,30 +1,30 @@
-"""model, background ─▶ game ─▶ Δ contributions ─▶ φ = W·Δ ─▶ T utility, on the judge ─▶ w*, φ*: the
-whole method."""
+"""`Explainer`, which fits games to a model and explains rows, and `explain`, for a single game.
+
+This is the public entry point of the package: it turns the user's options into a `Problem` by
+`weightedshap.config`, and the arrays of `weightedshap.method` into an `Explanation`.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from weightedshap._checks import Array, name_of, offered
+from weightedshap._checks import FloatArray, name_of, optional_attrs
 from weightedshap._format import plural
-from weightedshap.config import Choices, Fits, Setting
-from weightedshap.estimators import authors
-from weightedshap.estimators.exact import Estimate, estimated, read_off
+from weightedshap.config import Config, Setup
+from weightedshap.estimators import as_estimator, authors
 from weightedshap.explanation import Explanation
-from weightedshap.files import explainer_folder as files
+from weightedshap.files import explainer_folder
 from weightedshap.games import NeuralSurrogate
-from weightedshap.games.base import Block, ExactFitted, Fitted
-from weightedshap.games.rows import Rows, parts_of
-from weightedshap.games.user import GivenFitted, checked
-from weightedshap.inputs import Data, Groups, Outputs, Table
-from weightedshap.parallel import each_block, row_generator
-from weightedshap.selection import Candidates, Selection
-from weightedshap.weighing import Assembled, Weighing
-from weightedshap.weights import WeightFamily
+from weightedshap.games.base import BaseGame
+from weightedshap.games.user import UserGame, check_game
+from weightedshap.inputs import Data, Groups, Outputs, Table, as_table
+from weightedshap.inputs.rows import Rows
+from weightedshap.method import Problem, Source, drop_output_axis, explain_rows
+from weightedshap.utilities import Utility, as_utility
+from weightedshap.weights import WeightFamily, as_family
 
 __all__ = ["Explainer", "explain"]
 
@@ -34,22 +34,23 @@ NOT_KEPT = "Δ was not kept because it exceeds 1 GiB; pass keep_contributions=Tr
 class Explainer:
     """WeightedSHAP attributions of a model's predictions.
 
-    The constructor checks every choice and fits the games; calling the explainer only explains. Two
-    games have two jobs: the contributions of `game` are weighted, and `judge` says which weighting
-    recovers the prediction best.
+    The constructor checks every option and fits the games; calling the explainer explains rows. Two
+    games have two jobs: the contributions of `game` are weighted, and `judge` decides which
+    weighting recovers the prediction best.
 
     Parameters
     ----------
     model : anything with ``predict_proba`` or ``predict``, a torch module, an ONNX session, or a
         function of rows
-    background : rows that the model may see, as an array, a pandas or a polars DataFrame
-    game : whose contributions are weighted: a name of `GAMES`, a recipe, a fitted game, or a
-        function row → Game; of a list the pairs of a game and a weight compete. "auto" is the
-        path-dependent game of the model's own trees where they can be read, and ``["marginal",
-        "distilled_trees"]`` for other models
-    judge : the game that weights are scored on: a name of `JUDGES`, a recipe and so on, or "game"
-        for the explained one, as in the paper. "auto" is "anchored" for ``game="auto"`` and for a
-        list, and "game" where a game is named
+    background : rows to compare with, such as the training data: an array, or a DataFrame of pandas
+        or polars
+    game : the game whose contributions are weighted: a name of `GAMES`, a recipe, a fitted game, or
+        a function row → Game; in a list of them, the pairs of a game and a weight compete. "auto"
+        is the path-dependent game of the model's own trees if they can be read, and
+        ``["marginal", "distilled_trees"]`` for other models
+    judge : the game that weights are scored on: a name of `JUDGES`, a recipe, a fitted game, a
+        function row → Game, or "game" for the explained game itself, as in the paper. "auto" is
+        "anchored" for ``game="auto"`` and for a list of games, and "game" for a single named game
     estimator : a name of `ESTIMATORS`, or a function (game, *, rng) → Contributions
     family : a name of `FAMILIES`, a `WeightFamily`, or a function d → WeightFamily
     utility : a name of `UTILITIES`, or a function (game, f_x) → (phi[m, d] → score[m])
@@ -58,14 +59,15 @@ class Explainer:
         (Shapley, unless beaten beyond noise)
     evaluations : budget for each row of a sampled game: coalitions, or calls of the model for the
         marginal game
-    predict : overrides how the model is called
+    predict : a function of rows that is called instead of the model's own method
     groups : players made of several columns, ``{"address": ["city", "zip"]}``
-    outputs : which outputs of a model with several, by position or name; a list keeps the axis k
-    link : "logit" explains probabilities as log-odds, with p kept within 1e-12 of 0 and 1
+    outputs : the outputs to explain of a model with several, by position or name; a list keeps the
+        axis k
+    link : "logit" explains probabilities as log-odds, with p clipped to 1e-12 … 1 − 1e-12
     background_weights : (n,) weights of the background rows
-    keep_contributions : whether Δ stays in the result; "auto" up to 1 GiB
-    random_state : seed; each row draws from its own child of it
-    n_jobs : workers; changes nothing but time
+    keep_contributions : whether the result stores Δ; "auto" stores up to 1 GiB
+    random_state : seed; each row has its own random stream, derived from the seed
+    n_jobs : number of parallel workers; the results are the same for any number
     progress : "auto" shows a bar for long work in a terminal; True, False
 
     Examples
@@ -81,36 +83,50 @@ class Explainer:
         model: Any,
         background: Data,
         *,
-        game: Any = Choices.game,
-        judge: Any = Choices.judge,
-        estimator: Any = Choices.estimator,
-        family: Any = Choices.family,
-        utility: Any = Choices.utility,
-        select: str = Choices.select,
+        game: Any = Config.game,
+        judge: Any = Config.judge,
+        estimator: Any = Config.estimator,
+        family: Any = Config.family,
+        utility: Any = Config.utility,
+        select: str = Config.select,
         evaluations: int | None = None,
         predict: Callable[[Any], Any] | None = None,
         groups: Groups | None = None,
         outputs: Outputs = None,
-        link: str = Choices.link,
+        link: str = Config.link,
         background_weights: Any = None,
-        keep_contributions: bool | str = Choices.keep_contributions,
-        random_state: int = Choices.random_state,
-        n_jobs: int | None = Choices.n_jobs,
-        progress: bool | str = Choices.progress,
+        keep_contributions: bool | str = Config.keep_contributions,
+        random_state: int = Config.random_state,
+        n_jobs: int | None = Config.n_jobs,
+        progress: bool | str = Config.progress,
     ) -> None:
-        chosen = {
-            name: value for name, value in locals().items() if name in Choices.__dataclass_fields__
-        }
-        self.setting = Setting.of(model, background, Choices(**chosen), groups, background_weights)
-        self.fits = self.setting.fit().ready()
+        config = Config(
+            game=game,
+            judge=judge,
+            estimator=estimator,
+            family=family,
+            utility=utility,
+            select=select,
+            evaluations=evaluations,
+            predict=predict,
+            outputs=outputs,
+            link=link,
+            keep_contributions=keep_contributions,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+        self.setup = Setup.build(model, background, config, groups, background_weights)
+        self.problem = self.setup.fit()
 
     @classmethod
     def paper(cls, model: Any, background: Data, **choices: Any) -> Self:
-        """The paper's way: its network, by torch, explains and judges, Algorithm 2 as the authors
-        run it, 13 weights.
+        """Build an explainer that follows the paper: its game, sampler and 13 weights.
 
-        As it is printed, which draws a hundred times as much, it is
-        ``estimator=weightedshap.estimators.algorithm_2``.
+        The paper's network, trained with torch, is both the game and the judge. Δ is estimated by
+        Algorithm 2 with the settings of the authors' program; with those printed in the paper,
+        ``estimator=weightedshap.estimators.algorithm_2``, it draws a hundred times as much.
+        `choices` are options that replace these.
         """
         own = {
             "game": NeuralSurrogate.paper(),
@@ -121,83 +137,80 @@ class Explainer:
         return cls(model, background, **{**own, **choices})
 
     @classmethod
-    def _made(cls, setting: Setting, fits: Fits) -> Self:
-        """An explainer whose games are fitted already."""
+    def _from_fitted(cls, setup: Setup, problem: Problem) -> Self:
+        """Build an explainer from games that are fitted already."""
         explainer = cls.__new__(cls)
-        explainer.setting, explainer.fits = setting, fits.ready()
+        explainer.setup = setup
+        explainer.problem = problem
         return explainer
 
     @property
-    def game(self) -> Fitted:
-        """The fitted game whose contributions are weighted; the first of several."""
-        return self.fits.games[0]
+    def game(self) -> BaseGame:
+        """The fitted game whose contributions are weighted; the first one if several compete."""
+        return self.problem.games[0]
 
     @property
-    def games(self) -> tuple[Fitted, ...]:
-        """All games that compete."""
-        return self.fits.games
+    def games(self) -> tuple[BaseGame, ...]:
+        """The fitted games whose contributions are weighted; if there are several, they compete."""
+        return self.problem.games
 
     @property
-    def judge(self) -> Fitted:
+    def judge(self) -> BaseGame:
         """The fitted game that weights are scored on."""
-        return self.fits.judge
+        return self.problem.judge
 
     @property
-    def choices(self) -> Choices:
-        """What was chosen."""
-        return self.setting.choices
+    def config(self) -> Config:
+        """The options of the explainer."""
+        return self.setup.config
 
     @property
     def background(self) -> Table:
-        """The background rows and the players made of their columns."""
-        return self.setting.background
+        """The background rows, with their columns grouped into players."""
+        return self.setup.background
 
     @property
     def family(self) -> WeightFamily:
-        """The weights to choose from."""
-        return self.setting.method.family
+        """The family of weight vectors to choose from."""
+        return self.problem.family
 
     def __repr__(self) -> str:
         games = " and ".join(f"{game.info['game']} ({game.scale})" for game in self.games)
-        judge = (
-            "itself"
-            if self.judge is self.game
-            else f"{self.judge.info['game']} ({self.judge.scale})"
-        )
-        model = "a game" if self.setting.model is None else name_of(self.setting.model.original)
-        chosen = f"{plural(len(self.family), 'weight')}, utility {self.setting.method.utility.name}"
+        judge = "itself"
+        if self.judge is not self.game:
+            judge = f"{self.judge.info['game']} ({self.judge.scale})"
+        model = "a game" if self.setup.model is None else name_of(self.setup.model.original)
+        choices = f"{plural(len(self.family), 'weight')}, utility {self.problem.utility.name}"
         return (
-            f"Explainer of {model}, {self.background}\n  explains {games}, judged by {judge};"
-            f" {chosen}"
+            f"Explainer of {model}, {self.background}\n"
+            f"  explains {games}, judged by {judge}; {choices}"
         )
 
     def __call__(self, X: Data, row_ids: Any = None) -> Explanation:
         """Explain every row of `X`.
 
-        A row of a sampled game draws from its position, or from its id, an integer or text: with
-        `row_ids` a table explained in parts gives the same numbers as in one call.
+        The random draws of a sampled game are seeded by the position of a row, or by its id in
+        `row_ids`, an integer or text: with ids, a table that is explained in parts gives the same
+        numbers as in one call.
         """
-        rows = self.background.align(X)
-        notes = self.background.notes + self.fits.notes + self.background.unseen(rows)
-        call = Call(Weighing.of(self.setting, self.fits, rows), _ids(row_ids, len(rows)))
-        return call.explanation(rows, self.background.player_names, notes)
+        return explain_table(self.problem, self.background, X, row_ids, self.setup.fit_scorer)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write choices, background and learned games to a folder, without pickle; see `load`."""
-        files.save(self.setting, self.fits, folder)
+        """Write options, background and learned games to a folder, without pickle; see `load`."""
+        explainer_folder.save(self.setup, self.problem, folder)
 
     @classmethod
     def load(
         cls, folder: str | os.PathLike[str], model: Any, *, refit: bool = False, **choices: Any
     ) -> Self:
-        """The explainer that `save` wrote, for the same model: its explanations are the same to the
-        bit.
+        """Load an explainer that `save` wrote, for the same model.
 
-        Nothing in the folder can run code. `choices` replace saved ones; functions cannot be saved,
-        pass them again. A model that predicts other numbers for the background is refused; `refit`
-        fits the games again, to this model.
+        Its explanations are the same, bit for bit. Nothing in the folder can run code. `choices`
+        replace saved options; functions cannot be saved, so pass them again. A model with other
+        predictions for the background raises an error; with ``refit=True`` the games are fitted to
+        it instead.
         """
-        return cls._made(*files.load(folder, model, choices, refit))
+        return cls._from_fitted(*explainer_folder.load(folder, model, choices, refit))
 
     def stream(
         self,
@@ -209,19 +222,19 @@ class Explainer:
         layout: str = "columns",
         unseen: str = "error",
     ) -> Iterator[Any]:
-        """Arrow RecordBatches in, RecordBatches out: key, prediction, base value, φ*, weight and
-        scores of every row.
+        """Explain Arrow RecordBatches, and yield the results of every row as RecordBatches.
 
-        `columns` hold the features, in the background's order; `key` is passed through, and the
-        draws of a sampled game come from it, so that batches do not matter. `include` adds
-        "shapley", "errors" and "contributions"; ``layout="lists"`` gives lists of fixed size. A
-        category that the background never saw is an error, or passes.
+        The results are key, prediction, base value, φ*, weight and scores; `include` adds
+        "shapley", "errors" and "contributions", and ``layout="lists"`` gives lists of fixed size.
+        `columns` names the columns of the features, in the background's order. `key` names one or
+        several columns that are passed through; they also seed the draws of a sampled game, so that
+        results do not depend on the split into batches. A category that is not in the background
+        raises an error; with ``unseen="pass"`` it is accepted.
         """
-        from weightedshap.jobs.stream import Asked, Stream
+        from weightedshap.jobs.stream import Stream, StreamOptions
 
-        return Stream.of(self, Asked.of(columns, key, include, layout=layout, unseen=unseen))(
-            batches
-        )
+        options = StreamOptions.build(columns, key, include, layout=layout, unseen=unseen)
+        return Stream.build(self, options)(batches)
 
     def stream_schema(
         self,
@@ -232,123 +245,138 @@ class Explainer:
         include: Sequence[str] = (),
         layout: str = "columns",
     ) -> Any:
-        """The schema of what `stream` yields for batches of the Arrow schema `schema`."""
-        from weightedshap.jobs.stream import Asked, Stream
+        """Return the Arrow schema of the batches that `stream` yields for input with `schema`."""
+        from weightedshap.jobs.stream import Stream, StreamOptions
 
-        return Stream(self, Asked.of(columns, key, include, layout=layout)).schema(schema)
+        options = StreamOptions.build(columns, key, include, layout=layout)
+        return Stream(self, options).schema(schema)
 
     def but(self, **choices: Any) -> Self:
-        """The same explainer with other choices; the fitted games are shared."""
-        return self._made(self.setting.but(**choices), self.fits)
+        """Return a copy with some options changed; both explainers share the fitted games."""
+        setup = self.setup.with_options(**choices)
+        problem = setup.problem(self.problem.games, self.problem.judge, self.problem.notes)
+        return self._from_fitted(setup, problem)
 
 
 def explain(
     game: Any,
     *,
-    family: Any = Choices.family,
-    utility: Any = Choices.utility,
-    estimator: Any = Choices.estimator,
+    family: Any = Config.family,
+    utility: Any = Config.utility,
+    estimator: Any = Config.estimator,
     evaluations: int | None = None,
-    random_state: int = Choices.random_state,
+    random_state: int = Config.random_state,
 ) -> Explanation:
-    """Explain one bound game: anything with `d` that maps coalitions (m, d) to values (m[, k]);
-    f(x) is that of all."""
-    bound = checked(game)
-    chosen = {
-        "family": family,
-        "utility": utility,
-        "estimator": estimator,
-        "evaluations": evaluations,
-    }
-    method = Choices(**chosen, random_state=random_state, progress=False).method(bound.d)
-    explained = Rows.of(GivenFitted(lambda row: bound), np.full((1, bound.d), np.nan))
-    names = bound.player_names or tuple(f"x{i}" for i in range(bound.d))
-    weighing = Weighing(method, ("game",), (explained,), explained, None)
-    return Call(weighing, (0,)).explanation(None, tuple(names))
+    """Explain a single game, given as a function of coalitions (m, d) → values (m[, k]).
 
-
-@dataclass(frozen=True)
-class Call:
-    """Estimate → weigh → score → choose, block by block; `ids` are what each row of the call draws
-    from."""
-
-    weighing: Weighing
-    ids: Sequence[int | str]
-
-    @property
-    def explained(self) -> tuple[Rows, ...]:
-        """The games whose Δ is weighted, on all rows."""
-        return self.weighing.explained
-
-    def explanation(
-        self, data: Data, names: tuple[str, ...], notes: tuple[str, ...] = ()
-    ) -> Explanation:
-        """All blocks, put together."""
-        weighing = self.weighing
-        method = self.weighing.method
-        keep = self.weighing.keeps_delta
-        work = partial(self._block, weighing.scorer(method.utility), keep)
-        result = Assembled(weighing)
-        together = method.estimator.takes_own and not method.utility.one_row
-        parts = parts_of(weighing.explained, weighing.judge, method.family.d, together)
-        for part, (facts, chosen) in zip(
-            parts, each_block(work, parts, method, "explaining"), strict=True
-        ):
-            weighing.know(part, facts)
-            result.put(part, facts)
-            result.add(part, chosen)
-        fields = {**result.fields(), **weighing.about(), "data": data, "feature_names": names}
-        notes += () if keep or method.keep is False else (NOT_KEPT,)
-        weigher = replace(weighing, kept=result.by_game()) if len(weighing.names) > 1 else weighing
-        return Explanation(**fields, _notes=notes, _weigher=weigher)
-
-    def _block(
-        self, scorer: Rows, keep: bool, part: slice
-    ) -> tuple[dict[str, Array | None], Candidates | Selection]:
-        """Algorithm 2 for every game, then Algorithm 1, on some rows; and what is told of them
-        whatever is chosen."""
-        self.weighing.ask(part)
-        blocks, found = zip(
-            *(self._estimate(game, part, keep) for game in self.explained), strict=True
-        )
-        chosen = self.weighing.choose(
-            scorer, part, blocks[0], [(one.phi, one.replicates) for one in found]
-        )
-        return self.weighing.facts(part, found, keep), chosen
-
-    def _estimate(self, explained: Rows, part: slice, keep: bool) -> tuple[Block, Estimate]:
-        """Δ of some rows: read off if the game knows it and the estimator takes it, else
-        estimated."""
-        method = self.weighing.method
-        fitted = explained.fitted
-        d = self.weighing.method.family.d
-        if method.estimator.takes_own and isinstance(fitted, ExactFitted):
-            exact = fitted.block(explained.some(part))
-            return exact, read_off(exact, method.family, keep)
-        block = explained.block(part)
-        if block.d != d:
-            found = f"The game at row {part.start} has {block.d} players but the background has {d}"
-            raise ValueError(
-                f"{found}. Pass a background with one column, or one group of columns, for each"
-                " player."
-            )
-        drawn = method.estimator(
-            block.alone(), rng=row_generator(method.seed, self.ids[part.start])
-        )
-        return block, estimated(block, drawn, method.family)
-
-
-def _ids(row_ids: Any, n: int) -> Sequence[int | str]:
-    """What each row draws from: its id, or its position."""
-    if row_ids is None:
-        return range(n)
-    # No array is made of a list: it would give every text the room of the longest.
-    listing = offered(row_ids, "tolist", "to_list")
-    held = next(iter(listing.values()))() if listing else row_ids
-    is_list = isinstance(held, Sequence) and not isinstance(held, (str, bytes))
-    ids = (
-        [name.item() if isinstance(name, np.generic) else name for name in held] if is_list else []
+    The game has an attribute `d`, its number of players; f(x) is its value for all players.
+    """
+    bound = check_game(game)
+    config = Config(
+        family=family,
+        utility=utility,
+        estimator=estimator,
+        evaluations=evaluations,
+        random_state=random_state,
+        progress=False,
     )
+    own = UserGame(lambda row: bound)
+    T = as_utility(config.utility)
+    problem = Problem(
+        games=(own,),
+        judge=own,
+        scorer=_judge_without_model(T, own),
+        estimator=as_estimator(config.estimator, config.evaluations),
+        family=as_family(config.family, bound.d),
+        utility=T,
+        select=config.select,
+        keep_delta=config.keep_contributions,
+        seed=config.random_state,
+        workers=config.workers,
+    )
+    # The game belongs to one row, which is not known here: a row of NaN takes its place.
+    row = np.full((1, bound.d), np.nan)
+    table = as_table(row)
+    if bound.player_names:
+        table = replace(table, player_names=tuple(bound.player_names))
+    explanation = explain_table(problem, table, row, None, _judge_without_model)
+    return replace(explanation, data=None)
+
+
+def explain_table(
+    problem: Problem,
+    background: Table,
+    X: Data,
+    row_ids: Any,
+    fit_scorer: Callable[[Utility, BaseGame], BaseGame],
+) -> Explanation:
+    """Explain every row of `X` with the fitted games of a problem; return an Explanation.
+
+    `row_ids` seed the rows, by default their positions do. `fit_scorer` returns the game that
+    another utility is computed on; reweighting uses it.
+    """
+    data = background.align(X)
+    ids = range(len(data)) if row_ids is None else _row_ids(row_ids, len(data))
+    notes = background.notes + problem.notes + background.unseen_category_notes(data)
+
+    rows = Rows(data)
+    arrays = explain_rows(problem, rows, ids)
+    by_game = arrays.pop("by_game")
+    predictions = arrays["predictions"]
+    judge_predictions = arrays["judge_predictions"]
+    k = predictions.shape[1]
+    first = problem.games[0]
+
+    if arrays["contributions"] is None and problem.keep_delta is not False:
+        notes = (*notes, NOT_KEPT)
+    # Games that were bound for the call are dropped. Workers in other processes called the model
+    # there, so its predictions are taken from the arrays.
+    predictions_by_game: list[tuple[object, FloatArray]] = [
+        (first, predictions),
+        (problem.judge, judge_predictions),
+    ]
+    competing = {name: array for name, array in by_game.items() if array is not None}
+    source = Source(
+        problem=problem,
+        rows=Rows(data, predictions_by_game),
+        outputs=tuple(range(k)),
+        by_game=competing if len(problem.games) > 1 else None,
+        fit_scorer=fit_scorer,
+    )
+    has_axis = problem.has_output_axis
+    if has_axis is None:
+        has_axis = first.has_output_axis(rows if problem.up_front_games else rows[:1])
+    if not has_axis:
+        arrays = drop_output_axis(arrays)
+    return Explanation(
+        **arrays,
+        **problem.info,
+        output_names=problem.output_names or tuple(f"output {o}" for o in range(k)),
+        data=data,
+        feature_names=background.player_names,
+        _notes=notes,
+        _source=source,
+    )
+
+
+def _judge_without_model(utility: Utility, judge: BaseGame) -> BaseGame:
+    """Return the judge; raise an error if the utility would have to fit a game to a model."""
+    if utility.game is not None:
+        raise ValueError(
+            f"The utility {utility.name!r} looks at the {utility.game} game, which needs a model"
+            " and a background: use weightedshap.Explainer."
+        )
+    return judge
+
+
+def _row_ids(row_ids: Any, n: int) -> Sequence[int | str]:
+    """Check that there is an id, an integer or text, for each of n rows; return the ids."""
+    # A list is not turned into an array, in which every text would be as long as the longest.
+    listing = optional_attrs(row_ids, "tolist", "to_list")
+    values = next(iter(listing.values()))() if listing else row_ids
+    ids = []
+    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
+        ids = [name.item() if isinstance(name, np.generic) else name for name in values]
     if len(ids) != n or not all(isinstance(name, (int, str)) for name in ids):
         raise ValueError(
             f"`row_ids` must hold one integer or text for each of the {n} rows; got {row_ids!r}."

@@ -1,5 +1,9 @@
-"""T: how good an attribution is, larger is better: to people a function ``(game, f_x) → (phi[m, d]
-→ score[m])``."""
+"""Utilities T: scores of how good an attribution is; larger is better.
+
+To users a utility is a function ``(game, f_x) → (phi[m, d] → score[m])`` of one row and output;
+inside the library it is a `Utility`, which scores a batch of rows. `weightedshap.method` scores the
+attributions of all weights with it, and Algorithm 1 chooses the weight with the highest score.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap._checks import FloatArray, as_numbers_of, look_up, name_of, number_above, offered
-from weightedshap.curves import area, order_of, recovery
-from weightedshap.curves import exclusion as exclusion_curves
-from weightedshap.games.base import Game
-from weightedshap.games.rows import View
-from weightedshap.games.user import GivenBlock, WalkingGame
+from weightedshap._checks import FloatArray, as_array, check_above, look_up, name_of, optional_attrs
+from weightedshap.curves import area, exclusion_curves, rank_features, recovery_curves
+from weightedshap.games.base import Game, GameBatch, RowGame
+from weightedshap.games.user import as_batch
 
 __all__ = ["UTILITIES", "Utility", "aup", "exclusion", "masked_inclusion"]
 
@@ -24,59 +26,66 @@ Score = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Utility:
-    """T as a value; called as ``utility(game, f_x)`` it scores the attributions of one bound game.
+    """A utility T; called with the game of one row, it returns a function that scores attributions.
 
     >>> from weightedshap.games import FunctionGame
     >>> game = FunctionGame(lambda coalitions: coalitions @ np.array([3.0, 1.0]), d=2)
-    >>> aup(game, 4.0)(np.array([[3.0, 1.0], [1.0, 3.0]]))  # the first knows what matters
+    >>> aup(game, 4.0)(np.array([[3.0, 1.0], [1.0, 3.0]]))  # the first ranking is right
     array([-1., -3.])
     """
 
     name: str
-    # (view of a block of n rows, phi (n, m, d, k)) → (n, m, k).
-    score: Callable[[View, FloatArray], FloatArray]
-    game: str | None = None  # that it asks for; None for the one that judges
-    of_recovery: Callable[[FloatArray], FloatArray] | None = (
-        None  # (n, m, d + 1, k) → (n, m, k), where curves suffice
-    )
-    one_row: bool = False  # a user's function, which sees one row at a time
+    # (batch of n rows, phi (n, m, d, k)) → (n, m, k)
+    score: Callable[[GameBatch, FloatArray], FloatArray]
+    # The name of the game to score on; None for the judge.
+    game: str | None = None
+    # recovery curves (n, m, d + 1, k) → (n, m, k), for a utility that depends on them alone
+    of_recovery: Callable[[FloatArray], FloatArray] | None = None
+    # Whether it is a user's function, which scores one row at a time.
+    one_row: bool = False
 
     def __call__(self, game: Game, f_x: float) -> Score:
-        """phi (m, d) → score (m,) on one bound game with one output."""
-        view = View(GivenBlock.of(game), np.array([[number_above("f_x", f_x, -np.inf)]]), (0,))
+        """Return the function that scores attributions (m, d) of one row, for a single output."""
+        batch = as_batch(game, check_above("f_x", f_x, -np.inf))
 
         def score(phi: FloatArray) -> FloatArray:
-            given = as_numbers_of("phi", phi)
-            d = view.block.d
-            if given.ndim != 2 or given.shape[1] != d:
+            array = as_array("phi", phi)
+            d = batch.d
+            if array.ndim != 2 or array.shape[1] != d:
                 raise ValueError(
                     f"`phi` must have shape (m, {d}), a row for each attribution; got"
-                    f" {given.shape}."
+                    f" {array.shape}."
                 )
-            return self.score(view, given[None, ..., None])[0, :, 0]
+            return self.score(batch, array[None, ..., None])[0, :, 0]
 
         return score
 
 
-def _small_area(curves: FloatArray) -> FloatArray:
-    return -area(curves, axis=2)
+def _negative_area(curves: FloatArray) -> FloatArray:
+    """Return minus the areas (n, m, k) under curves (n, m, d + 1, k)."""
+    # Equation 4: the sum over j = 1..d, not divided by d.
+    return np.asarray(-curves[:, :, 1:].sum(axis=2))
 
 
-def _by_recovery(view: View, phi: FloatArray) -> FloatArray:
-    return _small_area(recovery(view, order_of(phi, axis=2)))
+def _score_by_recovery(batch: GameBatch, phi: FloatArray) -> FloatArray:
+    """Return scores (n, m, k) of attributions (n, m, d, k): minus areas under recovery curves."""
+    orders = rank_features(phi, axis=2)
+    return _negative_area(recovery_curves(batch, orders, batch.predictions))
 
 
-def _by_exclusion(view: View, phi: FloatArray) -> FloatArray:
-    return area(exclusion_curves(view, order_of(phi, axis=2)), axis=2)
+def _score_by_exclusion(batch: GameBatch, phi: FloatArray) -> FloatArray:
+    """Return scores (n, m, k) of attributions (n, m, d, k): the area under exclusion curves."""
+    orders = rank_features(phi, axis=2)
+    return area(exclusion_curves(batch, orders, batch.predictions), axis=2)
 
 
-aup = Utility("aup", _by_recovery, of_recovery=_small_area)
+aup = Utility("aup", _score_by_recovery, of_recovery=_negative_area)
 """−AUP = −Σ_{j=1..d} |f(x) − v(top j)| (Equation 4): recover the prediction from few features."""
 
-exclusion = Utility("exclusion", _by_exclusion)
+exclusion = Utility("exclusion", _score_by_exclusion)
 """Σ_{j=1..d} |f(x) − v(all but top j)|: lose the prediction by hiding few features."""
 
-masked_inclusion = Utility("masked_inclusion", _by_recovery, game="baseline")
+masked_inclusion = Utility("masked_inclusion", _score_by_recovery, game="baseline")
 """−Σ_{j=1..d} |f(x) − f(top j, means elsewhere)|, on the baseline game.
 
 The paper prints this sum without the minus; its text asks for it to be small.
@@ -91,57 +100,68 @@ UTILITIES: Mapping[str, Utility] = {
 
 
 def as_utility(utility: Any) -> Utility:
-    """A utility from a name, a utility, or a function; a function may ask for a game by its
-    attribute `game`."""
+    """Convert a name, a `Utility` or a user's function (game, f_x) to a `Utility`.
+
+    If a function has an attribute `game`, that is the name of the game to score on; else the
+    judge is used.
+    """
     if isinstance(utility, str):
         return look_up("utility", utility, UTILITIES)
     if isinstance(utility, Utility):
         return utility
-    if not callable(utility) or not _takes_two(utility):
-        wanted = "a name or a function (game, f_x) → (phi[m, d] → score[m])"
-        got = (
-            f"{name_of(utility)}, which takes other arguments"
-            if callable(utility)
-            else type(utility).__name__
-        )
-        raise TypeError(f"`utility` must be {wanted}; got {got}.")
+    if not callable(utility) or not _accepts_two_arguments(utility):
+        expected = "a name or a function (game, f_x) → (phi[m, d] → score[m])"
+        argument = type(utility).__name__
+        if callable(utility):
+            argument = f"{name_of(utility)}, which takes other arguments"
+        raise TypeError(f"`utility` must be {expected}; got {argument}.")
     return Utility(
-        name_of(utility), partial(_by_function, utility), **offered(utility, "game"), one_row=True
+        name_of(utility),
+        partial(_score_by_function, utility),
+        **optional_attrs(utility, "game"),
+        one_row=True,
     )
 
 
-def _takes_two(function: Callable[..., Any]) -> bool:
-    """Whether a function takes two arguments, as far as can be told before it is called."""
+def _accepts_two_arguments(function: Callable[..., Any]) -> bool:
+    """Return whether a function can be called with two arguments, judging by its signature."""
     try:
         signature(function).bind(None, None)
-    except ValueError:  # some that are written in C do not tell
+    # Some functions written in C have no signature.
+    except ValueError:
         return True
     except TypeError:
         return False
     return True
 
 
-def _by_function(
-    utility: Callable[[Game, float], Score], view: View, phi: FloatArray
+def _score_by_function(
+    utility: Callable[[Game, float], Score], batch: GameBatch, phi: FloatArray
 ) -> FloatArray:
-    """(1, m, k) by a user's function of one row and output."""
-    scorers = [utility(WalkingGame(block, axis=False), float(f_x[0])) for block, f_x in view.each()]
-    if not all(map(callable, scorers)):
-        raise TypeError(f"The utility must return a function of phi[m, d]; got {scorers[0]!r}.")
-    scores = [score(phi[0, ..., o]) for o, score in enumerate(scorers)]
-    return np.stack([np.asarray(score, dtype=np.float64)[None] for score in scores], axis=-1)
+    """Return scores (1, m, k) of one row's attributions (1, m, d, k) by a user's utility."""
+    scores = []
+    for o in range(phi.shape[-1]):
+        # A user's function may evaluate along orders, whatever the game.
+        game = RowGame(batch.output(o), axis=False, walks=True)
+        score = utility(game, float(batch.predictions[0, o]))
+        if not callable(score):
+            raise TypeError(f"The utility must return a function of phi[m, d]; got {score!r}.")
+        scores.append(np.asarray(score(phi[0, ..., o]), dtype=np.float64)[None])
+    return np.stack(scores, axis=-1)
 
 
-def scored(utility: Utility, view: View, phi: FloatArray) -> FloatArray:
-    """(n, m, k) the scores of attributions (n, m, d, k), checked; NaN where an attribution is."""
-    usable = ~np.isnan(phi).any(axis=2)
-    values = utility.score(view, phi if usable.all() else np.nan_to_num(phi))
+def checked_scores(utility: Utility, batch: GameBatch, phi: FloatArray) -> FloatArray:
+    """Return checked scores (n, m, k) of attributions (n, m, d, k); NaN where they are NaN."""
+    usable = ~np.isnan(phi).any(axis=2)  # (n, m, k)
+    values = utility.score(batch, phi if usable.all() else np.nan_to_num(phi))
     if values.shape != usable.shape:
-        shapes = f"shape {usable.shape[1:2]}; got {values.shape[1:-1]}"
-        raise ValueError(f"The utility must return one score for each attribution, {shapes}.")
-    if not np.isfinite(values[usable]).all():
-        wanted = "a finite number, larger for a better attribution"
         raise ValueError(
-            f"The utility returned NaN or an infinite score. A score must be {wanted}."
+            "The utility must return one score for each attribution, shape"
+            f" {usable.shape[1:2]}; got {values.shape[1:-1]}."
+        )
+    if not np.isfinite(values[usable]).all():
+        raise ValueError(
+            "The utility returned NaN or an infinite score. A score must be a finite number, larger"
+            " for a better attribution."
         )
     return np.where(usable, values, np.nan)

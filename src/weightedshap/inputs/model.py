@@ -1,4 +1,11 @@
-"""The model as games call it."""
+"""The user's model as games call it: a function of rows that returns (n, k) finite floats.
+
+`as_model` finds out how to call the model (`predict`), which outputs are explained, and on which
+scale. A `Model` calls it in bounded batches, checks everything it returns, and says in plain words
+what is wrong. Games, surrogates and readers of trees call the model only through this class.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -8,91 +15,123 @@ from typing import Self
 
 import numpy as np
 
-from weightedshap._checks import FloatArray, as_outputs, one_of, output_position, with_axis
-from weightedshap.coalitions import batches
-from weightedshap.inputs.containers import IN_ORDER, Data, UserModel, part_of
-from weightedshap.inputs.predict import COLUMNS, Predict, how_to_call, library_of, traits
+from weightedshap._checks import FloatArray, as_2d, as_outputs, check_choice, resolve_output
+from weightedshap.coalitions import slices_of
+from weightedshap.inputs.containers import IN_ORDER, Data, UserModel, take_rows
+from weightedshap.inputs.predict import (
+    NAME_ATTRIBUTES,
+    Predict,
+    library_of,
+    model_attributes,
+    resolve_predict,
+)
+from weightedshap.inputs.rows import Rows
 from weightedshap.inputs.table import Table
-from weightedshap.parallel import bar
+from weightedshap.parallel import progress_bar
 
-LOOKED_AT = 2  # background rows on which a model is tried
-PART = 2**13  # rows between two looks of a bar
-# Rows handed to the model at once: large enough for its speed, small beside memory.
+# Number of background rows on which `as_model` tries the model.
+N_TRIAL_ROWS = 2
+# Number of rows between two updates of a progress bar.
+PART_ROWS = 2**13
+# Size of a batch of rows for the model: large enough for speed, small compared with memory.
 BATCH_BYTES = 2**26
+# Libraries whose errors are reported as ValueErrors, see `_predict_checked`.
 LIBRARIES = ("lightgbm", "xgboost", "_catboost", "onnxruntime")
-LEAST_PROBABILITY = 1e-12  # log-odds stay within ±28
+# Probabilities are clipped here, which keeps log-odds within ±28.
+LEAST_PROBABILITY = 1e-12
 
 Outputs = int | str | Sequence[int | str] | None
+"""The option `outputs`: a position or name, a list of them, or None for the default."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model as the games call it: ``model(rows)`` → (n, k), always finite; it gets copies, in
-    bounded batches."""
+    """The user's model as a function: ``model(rows)`` returns finite predictions (n, k).
+
+    The user's model is called in bounded batches, on copies of the rows.
+    """
 
     predict: Predict
     original: UserModel
-    output_names: tuple[str, ...]  # of the outputs explained
-    space: str  # "probability", "margin" or "value", the scale of the numbers
-    n_raw: int  # how many outputs the model has
-    chosen: tuple[int, ...]  # which of them are explained
-    has_axis: bool  # whether people see the axis k
-    custom: bool = False  # whether `predict` overrides the model's own method
-    link: str = "identity"  # or "logit": probabilities p are explained as log-odds log(p / (1 − p))
-    progress: bool | str = (
-        False  # whether a bar shows long work in fitting, see `weightedshap.parallel.bar`
-    )
-    dtypes: tuple[str, ...] = ()  # of the background's columns, or of its array
+    # The names of the k outputs that are explained.
+    output_names: tuple[str, ...]
+    # The scale of the predictions: "probability", "margin" or "value".
+    space: str
+    # The number of outputs of the model.
+    n_raw: int
+    # The positions of the k explained outputs among all outputs of the model.
+    output_positions: tuple[int, ...]
+    # Whether results show the axis of outputs to the user.
+    has_output_axis: bool
+    # Whether the user passed `predict=`, which overrides the model's own methods.
+    is_custom: bool = False
+    # "identity", or "logit": probabilities p are explained as log-odds log(p / (1 − p)).
+    link: str = "identity"
+    # Whether long computations in fitting show a bar, see `weightedshap.parallel.progress_bar`.
+    progress: bool | str = False
+    # The dtypes of the background's columns, or the single dtype of its array.
+    dtypes: tuple[str, ...] = ()
 
     def __call__(self, rows: Data) -> FloatArray:
-        """(n, k) predictions of the chosen outputs."""
-        at_most = max(1, BATCH_BYTES // (8 * rows.shape[1]))
-        if len(rows) > at_most:
+        """Return predictions (n, k) of the explained outputs."""
+        batch_rows = max(1, BATCH_BYTES // (8 * rows.shape[1]))
+        if len(rows) > batch_rows:
             return np.concatenate(
-                [self(part_of(rows, part)) for part in batches(len(rows), at_most)]
+                [self(take_rows(rows, part)) for part in slices_of(len(rows), batch_rows)]
             )
         try:
-            raw = _answer(self.predict, rows)
+            raw = _predict_checked(self.predict, rows)
         except Exception as error:
             self._note_dtypes(error, rows)
             raise
         if raw.shape[1] != self.n_raw:
-            said = (
-                f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before"
-            )
             raise ValueError(
-                f"{said}. A model must return the same number of outputs for every row."
+                f"The model returned {raw.shape[1]} outputs where it returned {self.n_raw} before."
+                " A model must return the same number of outputs for every row."
             )
-        picked = raw[:, list(self.chosen)]
-        return log_odds(picked) if self.link == "logit" else picked
+        explained = raw[:, list(self.output_positions)]
+        return log_odds(explained) if self.link == "logit" else explained
 
     def _note_dtypes(self, error: Exception, rows: Data) -> None:
-        """Add to `error` the dtypes of `rows` where the background's are others."""
+        """Add a note to `error` if dtypes of `rows` differ from those of the background."""
         pairs = zip(_dtypes(rows), self.dtypes, strict=False)
-        wider = {
-            f"{own} where the background has {held}": None for own, held in pairs if own != held
+        # A dictionary keeps each pair once, in order.
+        differences = {
+            f"{own} where the background has {expected}": None
+            for own, expected in pairs
+            if own != expected
         }
-        if wider:
-            said = f"The model was given {', '.join(wider)}, as numbers of `X` are not rounded."
-            advice = "pass rows in these, by `X.astype(…)`"
-            error.add_note(f"{said} If it takes the background's dtypes alone, {advice}.")
+        if differences:
+            error.add_note(
+                f"The model was given {', '.join(differences)}, as numbers of `X` are not rounded."
+                " If it takes the background's dtypes alone, pass rows in these, by `X.astype(…)`."
+            )
 
     @cached_property
-    def on_one_thread(self) -> Self | None:
-        """The same, told to take one thread; None for a model that cannot be told, which all but
-        LightGBM's are."""
-        if self.custom or library_of(self.original) != "lightgbm":
+    def single_threaded(self) -> Self | None:
+        """A copy of the model that uses a single thread; None unless it is a LightGBM model.
+
+        Only LightGBM's `predict` has an option for this.
+        """
+        if self.is_custom or library_of(self.original) != "lightgbm":
             return None
         return replace(self, predict=partial(self.predict, num_threads=1))
 
-    def in_parts(self, n: int, predicted: Callable[[slice], FloatArray]) -> FloatArray:
-        """(n, k) what `predicted` gives for a few thousand of n items at a time, with a bar."""
-        found = [np.empty((0, len(self.chosen)))]
-        with bar(n, "asking the model", self.progress) as shown:
-            for part in batches(n, PART):
-                found.append(predicted(part))
-                shown.update(part.stop - part.start)
-        return np.concatenate(found)
+    def predictions(self, rows: Rows) -> FloatArray:
+        """Return f(x) (n, k) at the explained rows; ``rows.ask(model)`` caches the result."""
+        return (self.single_threaded or self)(rows.data)
+
+    def predict_in_parts(self, n: int, predict: Callable[[slice], FloatArray]) -> FloatArray:
+        """Call ``predict(part)`` on consecutive slices of n items; return all predictions (n, k).
+
+        A progress bar is shown.
+        """
+        values = [np.empty((0, len(self.output_positions)))]
+        with progress_bar(n, "asking the model", self.progress) as progress:
+            for part in slices_of(n, PART_ROWS):
+                values.append(predict(part))
+                progress.update(part.stop - part.start)
+        return np.concatenate(values)
 
 
 def as_model(
@@ -102,63 +141,78 @@ def as_model(
     outputs: Outputs = None,
     link: str = "identity",
 ) -> Model:
-    """Wrap `model`, looking at what it returns for the first background rows.
+    """Return the user's model as a `Model`, after a trial on the first background rows.
 
-    Classifiers are called through ``predict_proba`` (of two classes the second is explained), or
-    through ``decision_function`` if they know no probabilities; other estimators through
+    Classifiers are called through ``predict_proba`` (with two classes, the second is explained), or
+    through ``decision_function`` if they have no probabilities; other estimators through
     ``predict``, torch modules and functions directly; `predict` overrides all of these. `outputs`
-    picks outputs by position or name: one of them, or a list, which keeps the axis k.
+    selects outputs by position or name: a single one, or a list, which keeps the axis k.
     ``link="logit"`` turns probabilities into log-odds, see `log_odds`.
     """
     if isinstance(model, Model):
         return model
-    one_of("link", link, ("identity", "logit"))
-    function, space, own_names = how_to_call(model, predict)
-    expected = _expected_columns(model, predict is not None)
+    check_choice("link", link, ("identity", "logit"))
+    n_expected = _n_expected_columns(model, predict is not None)
+    function, space, class_names = resolve_predict(model, predict)
     width = len(background.names)
-    if expected not in (None, width):
+    if n_expected not in (None, width):
         raise ValueError(
-            f"The background has {width} columns but the model expects {expected}. {IN_ORDER}"
+            f"The background has {width} columns but the model expects {n_expected}. {IN_ORDER}"
         )
-    first = background.take(slice(0, LOOKED_AT))
-    raw = _answer(function, first)
+
+    first_rows = take_rows(background.data, slice(0, N_TRIAL_ROWS))
+    raw = _predict_checked(function, first_rows)
     n_raw = raw.shape[1]
-    classes = space == "probability" and bool(np.allclose(raw.sum(axis=1), 1, atol=1e-3))
-    numbered = tuple(f"output {o}" for o in range(n_raw)) if n_raw > 1 else ("output",)
-    # Several labels, each true or not by itself.
-    alone = space == "probability" and n_raw > 1 and not classes
-    names = own_names if len(own_names) == n_raw and not alone else numbered
-    chosen, has_axis = _choose(
-        outputs, names, (1,) if classes and n_raw == 2 else tuple(range(n_raw))
+    is_distribution = space == "probability" and bool(np.allclose(raw.sum(axis=1), 1, atol=1e-3))
+    # Probabilities that do not sum to one are those of several labels, each true or not: then the
+    # names of the classes are not those of the outputs.
+    are_labels = space == "probability" and n_raw > 1 and not is_distribution
+    names = tuple(f"output {o}" for o in range(n_raw)) if n_raw > 1 else ("output",)
+    if len(class_names) == n_raw and not are_labels:
+        names = class_names
+
+    default = (1,) if is_distribution and n_raw == 2 else tuple(range(n_raw))
+    positions, has_output_axis = _select_outputs(outputs, names, default)
+    result = Model(
+        predict=function,
+        original=model,
+        output_names=tuple(names[o] for o in positions),
+        space="margin" if link == "logit" else space,
+        n_raw=n_raw,
+        output_positions=positions,
+        has_output_axis=has_output_axis,
+        is_custom=predict is not None,
+        link=link,
+        dtypes=_dtypes(background.data),
     )
-    picked = tuple(names[o] for o in chosen)
-    scale = "margin" if link == "logit" else space
-    own = predict is not None
-    dtypes = _dtypes(background.data)
-    made = Model(function, model, picked, scale, n_raw, chosen, has_axis, own, link, dtypes=dtypes)
-    made(first)
-    return made
+    # A trial of the link, which refuses numbers that are not probabilities.
+    result(first_rows)
+    return result
 
 
-def _expected_columns(model: UserModel, custom: bool) -> int | None:
-    """Return how many columns a model was fitted on; None where it does not say."""
-    # CatBoost says 0 of a model from a file.
-    told: int | None = traits(model)["n_features_in_"] or None
-    if told or custom or library_of(model) not in ("lightgbm", "xgboost", "catboost"):
-        return told
+def _n_expected_columns(model: UserModel, is_custom: bool) -> int | None:
+    """Return the number of columns a model was trained on; None if unknown.
+
+    If the user passed `predict=` (`is_custom`), only the attribute ``n_features_in_`` is used.
+    """
+    # A CatBoost model from a file has 0 here.
+    n: int | None = model_attributes(model)["n_features_in_"] or None
+    if n or is_custom or library_of(model) not in ("lightgbm", "xgboost", "catboost"):
+        return n
     names = trained_columns(model)
-    # A booster of XGBoost takes fewer columns without a word.
+    # A booster of XGBoost predicts rows with fewer columns without an error.
     if names is None and hasattr(model, "num_features"):
         return int(model.num_features())
     return None if names is None else len(names)
 
 
 def trained_columns(model: object) -> list[str] | None:
-    """The column names a model was trained on, in that order; None if it does not tell."""
+    """Return the names of the columns that a model was trained on, in order; None if unknown."""
     original = model.original if isinstance(model, Model) else model
+    # A class is refused by `as_model`, with a better message than an error from here.
     if isinstance(original, type):
-        return None  # refused by `as_model`
-    for names in map(traits(original).get, COLUMNS):
+        return None
+    for names in map(model_attributes(original).get, NAME_ATTRIBUTES):
         if callable(names) and library_of(original) == "lightgbm":
             names = names()
         if isinstance(names, (list, tuple, np.ndarray)) and len(names):
@@ -167,67 +221,76 @@ def trained_columns(model: object) -> list[str] | None:
 
 
 def log_odds(p: FloatArray) -> FloatArray:
-    """log(p / (1 − p)) with p kept within 1e-12 of 0 and 1; of several classes, each against the
-    rest."""
+    """Return the log-odds log(p / (1 − p)), with p clipped to 1e-12 … 1 − 1e-12.
+
+    With several classes, each is compared with all others together.
+    """
     if ((p < 0) | (p > 1)).any():
-        said = (
-            "`link='logit'` needs probabilities between 0 and 1, but the model returned"
-            f" {p.min():g}..{p.max():g}."
-        )
         raise ValueError(
-            f"{said} Leave `link` out, or pass `predict=` a function that returns probabilities."
+            "`link='logit'` needs probabilities between 0 and 1, but the model returned"
+            f" {p.min():g}..{p.max():g}. Leave `link` out, or pass `predict=` a function that"
+            " returns probabilities."
         )
     inside = np.clip(p, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
     return np.asarray(np.log(inside) - np.log1p(-inside))
 
 
-def _answer(predict: Predict, rows: Data) -> FloatArray:
-    """(n, k) what the model says; it gets a copy of the rows, which it may write to."""
+def _predict_checked(predict: Predict, rows: Data) -> FloatArray:
+    """Call `predict` on a copy of the rows; check the predictions and return them as (n, k).
+
+    The copy protects the rows from models that modify them.
+    """
     try:
         answer = predict(deepcopy(rows))
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in LIBRARIES:
             raise
-        # Each library has kinds of errors of its own, and some tell the names of their functions
+        # Each library has errors of its own types, and some append the names of their functions
         # after the first line.
-        said, *_ = str(error).strip().splitlines() or [type(error).__name__]
-        raise ValueError(f"The model cannot predict these rows: {said}") from error
-    if (
+        lines = str(error).strip().splitlines()
+        message = lines[0] if lines else type(error).__name__
+        raise ValueError(f"The model cannot predict these rows: {message}") from error
+
+    is_list_of_tables = (
         isinstance(answer, list)
-        and answer
+        and len(answer) > 0
         and isinstance(answer[0], np.ndarray)
         and answer[0].ndim == 2
-    ):
-        said = (
-            f"The model returned a list of {len(answer)} tables, one for each of several targets."
-            " Pass `predict=`"
-        )
+    )
+    if is_list_of_tables:
         raise ValueError(
-            f"{said} a function that returns one table (n, k), for example the second column of"
-            " each."
+            f"The model returned a list of {len(answer)} tables, one for each of several targets."
+            " Pass `predict=` a function that returns one table (n, k), for example the second"
+            " column of each."
         )
-    return with_axis(as_outputs(answer, len(rows), "The model"))
+    return as_2d(as_outputs(answer, len(rows), "The model"))
 
 
 def _dtypes(rows: Data) -> tuple[str, ...]:
-    """Return the dtype of each column of a frame, or the one of an array."""
+    """Return the dtype of each column of a frame, or the single dtype of an array, as text."""
     return (str(rows.dtype),) if isinstance(rows, np.ndarray) else tuple(map(str, rows.dtypes))
 
 
-def _choose(
+def _select_outputs(
     outputs: Outputs, names: tuple[str, ...], default: tuple[int, ...]
 ) -> tuple[tuple[int, ...], bool]:
-    """Positions of the outputs to explain, and whether results carry the axis k."""
+    """Return the positions of the outputs to explain, and whether results have an output axis k.
+
+    `outputs` is the user's option, `names` are those of all outputs, and `default` has the
+    positions to explain if the option is None.
+    """
     if outputs is None:
         return default, len(default) > 1
     if isinstance(outputs, (int, np.integer, str)):
-        return (output_position(outputs, names),), False
+        return (resolve_output(outputs, names),), False
     if not isinstance(outputs, (Sequence, np.ndarray)):
         raise TypeError(
             f"`outputs` must be a position, a name, or a list of them; got {outputs!r}."
         )
-    if not (chosen := tuple(output_position(o, names) for o in outputs)):
+    positions = tuple(resolve_output(output, names) for output in outputs)
+    if not positions:
         raise ValueError("`outputs` is an empty list; name at least one output, or leave it out.")
-    if twice := [names[o] for o in chosen if chosen.count(o) > 1]:
-        raise ValueError(f"`outputs` names {twice[0]!r} more than once.")
-    return chosen, True
+    repeated_names = [names[o] for o in positions if positions.count(o) > 1]
+    if repeated_names:
+        raise ValueError(f"`outputs` names {repeated_names[0]!r} more than once.")
+    return positions, True

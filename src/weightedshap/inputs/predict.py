@@ -1,5 +1,10 @@
-"""How each library's models are called on rows, and on which scale; a call is a plain value that
-can be pickled."""
+"""How to call the models of each library on rows, and on which scale they predict.
+
+`resolve_predict` returns the function, the scale and the names of the outputs of any model;
+`input_converter` wraps a function so that it accepts rows in any container. All functions are
+module-level functions and partials, never closures, so that models can be pickled. `model` and the
+readers of trees use this.
+"""
 
 import json
 import sys
@@ -13,27 +18,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weightedshap._checks import FloatArray, offered, require
+from weightedshap._checks import FloatArray, optional_attrs, require
 from weightedshap._lazy import pd
 from weightedshap.inputs.containers import (
     Array,
     Data,
     UserModel,
     as_numbers,
-    column_of,
-    in_dtype,
-    kind_of,
+    cast_if_lossless,
+    container_of,
+    plain_column,
 )
 
-Predict = Callable[..., Any]  # of rows
-Call = tuple[Predict, str, tuple[str, ...]]
-"""A function of rows, the scale of its answers, and the names of its outputs where it knows
-them."""
+Predict = Callable[..., Any]
+"""A function of rows."""
+Prediction = tuple[Predict, str, tuple[str, ...]]
+"""A function of rows, the scale of its values, and the names of its outputs, () if unknown."""
 
 METHODS = ("predict_proba", "decision_function", "predict")
-COLUMNS = ("feature_names_in_", "feature_names_", "feature_name", "feature_names")
-# No estimators of scikit-learn.
-BARE = {
+# Attributes in which models of different libraries store the names of their columns.
+NAME_ATTRIBUTES = ("feature_names_in_", "feature_names_", "feature_name", "feature_names")
+# These have a `predict` but are no estimators of scikit-learn.
+BOOSTERS = {
     ("lightgbm", "Booster"),
     ("xgboost", "Booster"),
     ("catboost", "CatBoost"),
@@ -54,23 +60,32 @@ ONNX_DTYPES = ONNX_FLOATS | {
     "tensor(bool)": np.bool_,
 }
 # A module that must be switched to eval mode serves one thread at a time.
-_SWITCHING = threading.RLock()
+_EVAL_LOCK = threading.RLock()
 
 
-def traits(model: UserModel) -> dict[str, Any]:
-    """What a fitted model says about itself, None where it says nothing; some methods come and go
-    with its settings."""
-    names = (*METHODS, *COLUMNS, "classes_", "labels_", "n_features_in_")
-    return dict.fromkeys(names) | offered(model, *names)
+def model_attributes(model: UserModel) -> dict[str, Any]:
+    """Return a dict of the attributes that show how to call a fitted model; None for absent ones.
+
+    Some methods exist only under some settings of the model, such as ``predict_proba``.
+    """
+    names = (*METHODS, *NAME_ATTRIBUTES, "classes_", "labels_", "n_features_in_")
+    return dict.fromkeys(names) | optional_attrs(model, *names)
 
 
-def how_to_call(model: UserModel, predict: Predict | None) -> Call:
-    """The way to call `model`: probabilities of a classifier, else values; `predict` overrides."""
+def resolve_predict(model: UserModel, predict: Predict | None) -> Prediction:
+    """Return a model's prediction function, the scale of its values, and the names of its outputs.
+
+    A classifier's function returns probabilities if it has any. `predict` is the user's own
+    function, which overrides the model's methods.
+    """
     if predict is not None:
         if not callable(predict):
             raise TypeError(f"`predict` must be a function of rows; got {type(predict).__name__}.")
-        own = isinstance(predict, (MethodType, BuiltinMethodType)) and predict.__self__ is model
-        return feeding(predict, model) if own else predict, "value", _classes(model)
+        # A method of the model itself, such as predict=model.predict, takes the model's container;
+        # a function of the user takes the rows as they are.
+        if isinstance(predict, (MethodType, BuiltinMethodType)) and predict.__self__ is model:
+            predict = input_converter(predict, model)
+        return predict, "value", _class_names(model)
     if isinstance(model, type):
         name = model.__name__
         raise TypeError(
@@ -79,72 +94,76 @@ def how_to_call(model: UserModel, predict: Predict | None) -> Call:
         )
     library = library_of(model)
     if library == "torch":
-        return partial(_torch_answer, model), "value", ()
+        return partial(_predict_torch, model), "value", ()
     if library == "onnxruntime":
         output, space = _onnx_output(model)
-        return partial(_onnx_answer, model, output), space, ()
-    if (library, type(model).__name__) in BARE:
-        call = feeding(
-            partial(_booster_answer, model) if library == "xgboost" else model.predict, model
-        )
-        return call, _space_of(library, model), ()
-    return _by_method(model)
+        return partial(_predict_onnx, model, output), space, ()
+    if (library, type(model).__name__) in BOOSTERS:
+        call = partial(_predict_xgboost, model) if library == "xgboost" else model.predict
+        return input_converter(call, model), _booster_space(library, model), ()
+    return _resolve_by_methods(model)
 
 
-def _by_method(model: UserModel) -> Call:
-    """A model by its methods; a classifier that knows no probabilities is explained by its
-    margin."""
-    told = traits(model)
-    classes = _classes(model)
+def _resolve_by_methods(model: UserModel) -> Prediction:
+    """Return the prediction function, scale and output names found from the model's methods.
+
+    A classifier without probabilities is explained by its margin.
+    """
+    attributes = model_attributes(model)
+    classes = _class_names(model)
     name = type(model).__name__
-    if told["predict_proba"] is not None:
-        return feeding(told["predict_proba"], model), "probability", classes
-    if told["decision_function"] is not None and (classes or told["labels_"] is None):
-        # without classes how far inside a row is, where `predict` says 1 or −1
-        return (
-            feeding(told["decision_function"], model),
-            "margin",
-            classes[1:] if len(classes) == 2 else classes,
-        )
-    if classes or told["labels_"] is not None:
+    if attributes["predict_proba"] is not None:
+        return input_converter(attributes["predict_proba"], model), "probability", classes
+    is_clustering = not classes and attributes["labels_"] is not None
+    # A detector of outliers has this method too, but no classes: it returns how far inside a row
+    # is, where `predict` returns only 1 or −1.
+    if attributes["decision_function"] is not None and not is_clustering:
+        # With two classes there is one output, which belongs to the second class.
+        names = classes[1:] if len(classes) == 2 else classes
+        return input_converter(attributes["decision_function"], model), "margin", names
+    if classes or attributes["labels_"] is not None:
         raise TypeError(LABELS_ONLY.format(name))
-    if told["predict"] is not None:
-        return feeding(told["predict"], model), "value", ()
+    if attributes["predict"] is not None:
+        return input_converter(attributes["predict"], model), "value", ()
     if callable(model):
         return model, "value", ()
-    lacks = "has no `predict_proba` or `predict` and is no function"
-    advice = "Pass `predict=`, a function of rows."
-    raise TypeError(f"Cannot call a {name} as a model: it {lacks}. {advice}")
+    raise TypeError(
+        f"Cannot call a {name} as a model: it has no `predict_proba` or `predict` and is no"
+        " function. Pass `predict=`, a function of rows."
+    )
 
 
 def library_of(model: UserModel) -> str:
-    """The library a model belongs to; a user's own subclass of ``torch.nn.Module`` is torch's."""
+    """Return the name of the library that a model comes from, such as "lightgbm".
+
+    A user's subclass of ``torch.nn.Module`` belongs to "torch".
+    """
+    # Not imported: a model of torch cannot exist without it.
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return "torch"
     return type(model).__module__.partition(".")[0]
 
 
-def _classes(model: UserModel) -> tuple[str, ...]:
-    """The names of a classifier's classes; none where it has several targets."""
-    classes = traits(model)["classes_"]
+def _class_names(model: UserModel) -> tuple[str, ...]:
+    """Return the class names of a classifier; () for other models, or for several targets."""
+    classes = model_attributes(model)["classes_"]
     if classes is None or any(isinstance(c, (list, np.ndarray)) for c in classes):
         return ()
     return tuple(str(c) for c in classes)
 
 
-def _space_of(library: str, model: UserModel) -> str:
-    """The scale on which a bare booster answers; CatBoost's is its raw formula, for a classifier a
-    margin."""
+def _booster_space(library: str, model: UserModel) -> str:
+    """Return the scale of a booster's predictions: "probability", "margin" or "value".
+
+    It follows from the objective that the booster was trained for. CatBoost predicts its raw
+    formula, which for a classifier is a margin.
+    """
     if library == "lightgbm":
-        objective = (
-            model.model_to_string(num_iteration=1).partition("\nobjective=")[2].partition("\n")[0]
-        )
-        return (
-            "probability"
-            if objective.startswith(("binary", "multiclass", "cross_entropy"))
-            else "value"
-        )
+        text = model.model_to_string(num_iteration=1)
+        objective = text.partition("\nobjective=")[2].partition("\n")[0]
+        is_probability = objective.startswith(("binary", "multiclass", "cross_entropy"))
+        return "probability" if is_probability else "value"
     if library == "catboost":
         loss = _catboost_loss(model) if model.is_fitted() else ""
         return "margin" if loss.startswith(("Logloss", "CrossEntropy", "MultiClass")) else "value"
@@ -160,77 +179,92 @@ def _space_of(library: str, model: UserModel) -> str:
 
 
 def _catboost_loss(model: UserModel) -> str:
-    """Return the loss that a CatBoost model was trained for.
+    """Return the name of the loss that a CatBoost model was trained for.
 
     A sum of models has no parameters, only the loss that they share.
     """
-    held = dict(model.get_metadata().items())
-    if "params" in held:
+    metadata = dict(model.get_metadata().items())
+    if "params" in metadata:
         return str(model.get_all_params().get("loss_function", ""))
-    return str(json.loads(held.get("loss_function", "{}")).get("type", ""))
+    return str(json.loads(metadata.get("loss_function", "{}")).get("type", ""))
 
 
-def _booster_answer(booster: UserModel, rows: Data) -> object:
-    """What a bare XGBoost booster predicts; it wants its own kind of matrix."""
-    array = isinstance(rows, np.ndarray)
-    named = {
-        "feature_names": booster.feature_names if array else None,
-        "enable_categorical": not array,
+def _predict_xgboost(booster: UserModel, rows: Data) -> object:
+    """Return the predictions of an XGBoost booster, for which rows are converted to a `DMatrix`."""
+    is_array = isinstance(rows, np.ndarray)
+    options = {
+        "feature_names": booster.feature_names if is_array else None,
+        "enable_categorical": not is_array,
     }
-    return booster.predict(require("xgboost", "dev").DMatrix(rows, **named))
+    return booster.predict(require("xgboost", "dev").DMatrix(rows, **options))
 
 
-def feeding(call: Predict, model: UserModel) -> Predict:
-    """`call`, handed the kind of rows that `model` was fitted on, or can read."""
+def input_converter(call: Predict, model: UserModel) -> Predict:
+    """Wrap the prediction function `call` so that it accepts rows in any container.
+
+    Rows are converted to the container that `model` was trained on, or else can read.
+    """
     library = library_of(model)
-    told = traits(model)
+    attributes = model_attributes(model)
     if library in ("lightgbm", "catboost", "xgboost"):
-        call = partial(_as_pandas, call)
-    if told["n_features_in_"] is None or library == "catboost":
+        call = partial(_call_without_polars, call)
+    if attributes["n_features_in_"] is None or library == "catboost":
         return call
-    return partial(_as_fitted, call, told["feature_names_in_"])
+    return partial(_call_as_trained, call, attributes["feature_names_in_"])
 
 
-def _as_fitted(call: Predict, names: Array | None, rows: Data, **options: Any) -> object:
-    """The answer of a model that was fitted on a frame with these `names`, or on an array."""
+def _call_as_trained(call: Predict, names: Array | None, rows: Data, **options: Any) -> object:
+    """Call a model's function on rows in the container of its training data: a frame or an array.
+
+    `names` are the column names of that frame; None for an array.
+    """
     if names is None:
-        return call(kind_of(rows).to_array(rows), **options)
-    return call(
-        pd.DataFrame(rows, columns=names) if isinstance(rows, np.ndarray) else rows, **options
-    )
+        return call(container_of(rows).to_array(rows), **options)
+    if isinstance(rows, np.ndarray):
+        rows = pd.DataFrame(rows, columns=names)
+    return call(rows, **options)
 
 
-def _as_pandas(call: Predict, rows: Data, **options: Any) -> object:
-    """The answer of a model that takes no polars, or not in all versions, or not polars' own
-    categories."""
-    return call(
-        rows if isinstance(rows, np.ndarray | pd.DataFrame) else rows.to_pandas(), **options
-    )
+def _call_without_polars(call: Predict, rows: Data, **options: Any) -> object:
+    """Call a model's function on rows, with polars frames converted to pandas.
+
+    For libraries that do not accept polars frames, or not in all versions, or not with categories.
+    """
+    if not isinstance(rows, np.ndarray | pd.DataFrame):
+        rows = rows.to_pandas()
+    return call(rows, **options)
 
 
-def _matrix(rows: Data, dtype: npt.DTypeLike) -> Array:
-    """Rows as an array (n, c) in `dtype`; an error where whole numbers are wanted and there are
-    fractions or holes."""
-    if (names := kind_of(rows).names(rows)) is not None:
-        rows = np.stack(
-            [as_numbers(column_of(rows, c), repr(name), "X") for c, name in enumerate(names)],
-            axis=1,
-        )
-    cast = in_dtype(rows, np.dtype(dtype))
+def _as_matrix(rows: Data, dtype: npt.DTypeLike) -> Array:
+    """Convert rows to an array (n, c) of `dtype`; raise a ValueError if the numbers do not fit.
+
+    They do not fit if a network takes integers, but rows have fractions or missing values.
+    """
+    names = container_of(rows).names(rows)
+    if names is not None:
+        columns = [
+            as_numbers(plain_column(rows, c), repr(name), "X") for c, name in enumerate(names)
+        ]
+        rows = np.stack(columns, axis=1)
+    cast = cast_if_lossless(rows, np.dtype(dtype))
     if cast.dtype != dtype:
-        wrong = "numbers that are not: fractions, missing values or numbers out of range"
-        advice = (
-            "Fill the holes, use game='marginal', which makes up no values, or pass `predict=`."
+        raise ValueError(
+            f"The network takes {np.dtype(dtype)} and was handed numbers that are not: fractions,"
+            " missing values or numbers out of range. Fill the holes, use game='marginal', which"
+            " makes up no values, or pass `predict=`."
         )
-        raise ValueError(f"The network takes {np.dtype(dtype)} and was handed {wrong}. {advice}")
     return cast
 
 
 @contextmanager
-def _evaluating(module: UserModel) -> Iterator[None]:
-    """`module` in eval mode; afterwards every module in it is in the mode it was in before."""
-    with _SWITCHING:
-        if training := [inner for inner in module.modules() if inner.training]:
+def _eval_mode(module: UserModel) -> Iterator[None]:
+    """Switch a torch module to eval mode inside a ``with`` block, and restore it at the end.
+
+    Each of its submodules gets its own mode back.
+    """
+    with _EVAL_LOCK:
+        training = [inner for inner in module.modules() if inner.training]
+        if training:
             module.eval()
             try:
                 yield
@@ -238,59 +272,76 @@ def _evaluating(module: UserModel) -> Iterator[None]:
                 for inner in training:
                     inner.training = True
             return
+    # Nothing to switch: threads may run the module side by side.
     yield
 
 
-def _torch_answer(module: UserModel, rows: Data) -> FloatArray:
-    """What a torch module says in eval mode of one tensor (n, c), in the dtype and on the device of
-    its parameters."""
+def _predict_torch(module: UserModel, rows: Data) -> FloatArray:
+    """Return the predictions of a torch module in eval mode, for rows as one tensor (n, c).
+
+    The tensor has the dtype and the device of the module's parameters.
+    """
     torch = require("torch", "neural")
     plain = torch.empty(0, dtype=torch.float32, device="cpu")
     like = next((p for p in module.parameters() if p.is_floating_point()), plain)
-    X = torch.from_numpy(_matrix(rows, np.float64)).to(dtype=like.dtype, device=like.device)
-    with _evaluating(module), torch.no_grad():
+    matrix = torch.from_numpy(_as_matrix(rows, np.float64))
+    X = matrix.to(dtype=like.dtype, device=like.device)
+    with _eval_mode(module), torch.no_grad():
         answer = module(X)
     return np.asarray(answer.detach().to(device="cpu", dtype=torch.float64).numpy())
 
 
 def _onnx_output(session: UserModel) -> tuple[str, str]:
-    """The output of a session to explain, and its scale: one named like probabilities, else the
-    first one of floats."""
-    outputs = [(o.name, o.type) for o in session.get_outputs()]
-    likely = [name for name, _ in outputs if "prob" in name.lower()]
-    chosen = likely or [name for name, held in outputs if held in ONNX_FLOATS]
-    if not chosen:
+    """Return the name of the output of an ONNX session to explain, and its scale.
+
+    It is the first output with "prob" in its name, else the first output of floats.
+    """
+    outputs = [(output.name, output.type) for output in session.get_outputs()]
+    probabilities = [name for name, _ in outputs if "prob" in name.lower()]
+    if probabilities:
+        return probabilities[0], "probability"
+    floats = [name for name, onnx_type in outputs if onnx_type in ONNX_FLOATS]
+    if not floats:
         raise TypeError(
             f"The ONNX session has no output of floats: {outputs}. Pass `predict=`, a function of"
             " rows."
         )
-    return chosen[0], "probability" if likely else "value"
+    return floats[0], "value"
 
 
-def _onnx_answer(session: UserModel, output: str, rows: Data) -> Array:
-    """What a session says that takes one matrix, or one input for each column, by name."""
-    wanted = session.get_inputs()
-    kind = kind_of(rows)
-    inputs = {wanted[0].name: rows}
-    if 1 < len(wanted) != rows.shape[1]:
+def _predict_onnx(session: UserModel, output: str, rows: Data) -> Array:
+    """Run an ONNX session on rows, and return the predictions of the named output.
+
+    The session has a single input, a matrix, or one input for each column, matched by name.
+    """
+    session_inputs = session.get_inputs()
+    container = container_of(rows)
+    inputs = {session_inputs[0].name: rows}
+    if 1 < len(session_inputs) != rows.shape[1]:
         raise ValueError(
-            f"The ONNX session has {len(wanted)} inputs but rows have {rows.shape[1]} columns."
+            f"The ONNX session has {len(session_inputs)} inputs but rows have {rows.shape[1]}"
+            " columns."
         )
-    if len(wanted) > 1:
-        names = kind.names(rows) or [one.name for one in wanted]
-        inputs = {name: kind.select(rows, [c]) for c, name in enumerate(names)}
-    answer = session.run(
-        [output], {one.name: _onnx_input(inputs[one.name], one.type) for one in wanted}
-    )[0]
-    # a list holds one dictionary class → probability for each row
-    return np.array([list(row.values()) for row in answer] if isinstance(answer, list) else answer)
+    if len(session_inputs) > 1:
+        names = container.names(rows) or [one.name for one in session_inputs]
+        inputs = {name: container.select(rows, [c]) for c, name in enumerate(names)}
+    arrays = {one.name: _onnx_input(inputs[one.name], one.type) for one in session_inputs}
+    answer = session.run([output], arrays)[0]
+    # A list holds one dictionary class → probability for each row.
+    if isinstance(answer, list):
+        return np.array([list(row.values()) for row in answer])
+    return np.array(answer)
 
 
-def _onnx_input(rows: Data, held: str) -> Array:
-    """Rows as an array (n, c) in the type of an ONNX input."""
-    if held == "tensor(string)":
+def _onnx_input(rows: Data, onnx_type: str) -> Array:
+    """Convert rows to an array (n, c) for an ONNX input of the type `onnx_type`.
+
+    A type is a text such as "tensor(float)".
+    """
+    if onnx_type == "tensor(string)":
         columns = [
-            ["" if v is None else str(v) for v in column_of(rows, c)] for c in range(rows.shape[1])
+            ["" if value is None else str(value) for value in plain_column(rows, c)]
+            for c in range(rows.shape[1])
         ]
         return np.array(columns, dtype=object).T
-    return _matrix(rows, ONNX_DTYPES.get(held, np.float32))
+    return _as_matrix(rows, ONNX_DTYPES.get(onnx_type, np.float32))
