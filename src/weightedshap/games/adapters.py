@@ -1,5 +1,8 @@
-"""Games of one's own and of other libraries as ours: a function, a shap masker with a model, a
-shapiq game."""
+"""Games defined elsewhere: by a user's function, a masker of shap, or a game of shapiq.
+
+All become a `FunctionGame`, which samplers, curves and `weightedshap.explain` take like any other
+game. `games/user.py` binds a user's own game to rows.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,19 +15,22 @@ from weightedshap._checks import (
     BoolArray,
     FloatArray,
     as_outputs,
-    offered,
-    positive_integer,
+    check_positive_integer,
+    optional_attrs,
     require,
 )
 from weightedshap._lazy import pd
-from weightedshap.coalitions import as_coalitions, batches
+from weightedshap.coalitions import as_coalitions, slices_of
 
-BATCH_ROWS = 2**14  # masked rows that shap holds at once
+# Masked rows that shap keeps in memory at once.
+BATCH_ROWS = 2**14
+# Background rows to assume for a masker that does not show how many it has.
+ASSUMED_BACKGROUND = 256
 
 
 @dataclass(frozen=True)
 class FunctionGame:
-    """A user's own function of coalitions (m, d) bool → (m,) or (m, k) as a game of d players.
+    """A game of d players, given by a function from coalitions (m, d) to values (m,) or (m, k).
 
     Examples
     --------
@@ -44,7 +50,7 @@ class FunctionGame:
                 "`function` must map coalitions (m, d) to values; got"
                 f" {type(self.function).__name__}."
             )
-        positive_integer("d", self.d)
+        check_positive_integer("d", self.d)
 
     def __call__(self, coalitions: BoolArray) -> FloatArray:
         coalitions = as_coalitions(coalitions, self.d)
@@ -52,12 +58,11 @@ class FunctionGame:
 
 
 def from_shap(model: Any, masker: Any, x: Any) -> FunctionGame:
-    """The game of a model under one of shap's maskers, at the row `x`: predictions averaged over
-    its background.
+    """Return the game of a model under one of shap's maskers, at the row `x`.
 
-    The model is a function of what the masker makes (rows, texts, images). The masker may be
-    background rows, of which shap's `Independent` takes 100. For an Explainer: ``game=lambda row:
-    from_shap(model, masker, row)``.
+    Its values are predictions averaged over the masker's background. `model` is a function of the
+    masker's output (rows, texts, images). `masker` may also be background rows, of which shap's
+    `Independent` uses 100. For an Explainer: ``game=lambda row: from_shap(model, masker, row)``.
     """
     shap = require("shap", "shap")
     if not callable(model):
@@ -66,48 +71,61 @@ def from_shap(model: Any, masker: Any, x: Any) -> FunctionGame:
         )
     if not callable(masker):
         masker = shap.maskers.Independent(masker)
-    has = offered(masker, "data", "shape", "feature_names")
+    attributes = optional_attrs(masker, "data", "shape", "feature_names")
     if isinstance(x, (list, tuple, pd.Series, pd.DataFrame)):
         x = np.asarray(x)
-    if isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[0] == 1 and "data" in has:
+    is_one_row_table = isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[0] == 1
+    # A masker of tables takes a row (c,); others, such as those of images, take x as it is.
+    if is_one_row_table and "data" in attributes:
         x = x[0]
-    masked = shap.utils.MaskedModel(model, masker, shap.links.identity, True, x)
-    shape = has.get("shape")
-    names = has.get("feature_names")
-    step = max(1, BATCH_ROWS // int((shape[0] if isinstance(shape, tuple) else None) or 256))
+    masked_model = shap.utils.MaskedModel(model, masker, shap.links.identity, True, x)
+    d = len(masked_model)
+
+    shape = attributes.get("shape")
+    n_background = (shape[0] if isinstance(shape, tuple) else None) or ASSUMED_BACKGROUND
+    batch_size = max(1, BATCH_ROWS // int(n_background))
 
     def values(coalitions: BoolArray) -> npt.NDArray[Any]:
-        """In batches, so that the masked copies of the background stay small."""
-        if len(coalitions) == 0:  # the whole tells how many outputs there are
-            return np.asarray(masked(np.ones((1, len(masked)), dtype=np.bool_))[:0])
+        """Return v(S), in batches that limit the memory of masked copies of the background."""
+        if len(coalitions) == 0:
+            # One value is computed to learn the number of outputs.
+            return np.asarray(masked_model(np.ones((1, d), dtype=np.bool_))[:0])
         return np.concatenate(
-            [masked(coalitions[batch]) for batch in batches(len(coalitions), step)]
+            [masked_model(coalitions[batch]) for batch in slices_of(len(coalitions), batch_size)]
         )
 
-    return FunctionGame(
-        values, len(masked), _named(names(x)[0] if callable(names) else names, len(masked))
-    )
+    names = attributes.get("feature_names")
+    if callable(names):
+        names = names(x)[0]
+    return FunctionGame(values, d, _player_names(names, d))
 
 
-def _named(names: Sequence[object] | None, d: int) -> tuple[str, ...] | None:
+def _player_names(names: Sequence[object] | None, d: int) -> tuple[str, ...] | None:
+    """Return the players' names as text; None unless there are exactly d names."""
     return tuple(map(str, names)) if names is not None and len(names) == d else None
 
 
 def from_shapiq(game: Any) -> FunctionGame:
-    """A `shapiq.Game` or imputer as our game; what shapiq subtracts (`normalization_value`) is
-    added again."""
-    has = offered(game, "n_players", "player_name_lookup")
-    if not callable(game) or "n_players" not in has:
+    """Wrap a `shapiq.Game` or a shapiq imputer as a `FunctionGame`.
+
+    The constant that shapiq subtracts from its values (`normalization_value`) is added again.
+    """
+    attributes = optional_attrs(game, "n_players", "player_name_lookup")
+    if not callable(game) or "n_players" not in attributes:
         raise TypeError(
             f"A shapiq game is callable and has `n_players`; got {type(game).__name__}."
         )
-    d = int(has["n_players"])
-    places = has.get("player_name_lookup") or {}
+    d = int(attributes["n_players"])
+    # From names to positions.
+    position_of = attributes.get("player_name_lookup") or {}
 
     def values(coalitions: BoolArray) -> FloatArray:
-        if len(coalitions) == 0:  # shapiq refuses it
+        """Return v(S), without shapiq's normalisation."""
+        # shapiq refuses an empty array.
+        if len(coalitions) == 0:
             return np.empty(0)
-        taken_off = offered(game, "normalization_value").get("normalization_value", 0.0)
-        return np.asarray(game(coalitions)) + float(taken_off)
+        subtracted = optional_attrs(game, "normalization_value").get("normalization_value", 0.0)
+        return np.asarray(game(coalitions)) + float(subtracted)
 
-    return FunctionGame(values, d, _named(sorted(places, key=places.__getitem__), d))
+    names = sorted(position_of, key=position_of.__getitem__)
+    return FunctionGame(values, d, _player_names(names, d))

@@ -1,216 +1,162 @@
-"""Blocks of games that are read off trees; loaded, with the compiled loops, when the first is
-made."""
+"""Batches of games whose values and Δ are computed from trees, and factories that build them.
 
-import hashlib
+A factory stores the data that all rows share: flat ensembles, lists of paths, background patterns.
+It is built once for each fitted game, and returns a `TreeBatch` for any rows. `tree_model` and the
+surrogates made of trees use it; they import the module, with the compiled loops, at first use.
+"""
+
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
 from weightedshap._checks import BoolArray, FloatArray, IntArray
-from weightedshap.games.user import ExactGame
-from weightedshap.trees.background import absent_rows
-from weightedshap.trees.ensembles import Ensemble, Steps, alike
-from weightedshap.trees.kernels import coalitions as lane_kernels
-from weightedshap.trees.quadrature import Descent, Semivalues
+from weightedshap.games.base import BaseGame, GameBatch
+from weightedshap.inputs.rows import Rows
+from weightedshap.trees.background import choose_removal
+from weightedshap.trees.ensembles import Ensemble, group_by_nodes
+from weightedshap.trees.path_dependent import PathDependentRemoval
+from weightedshap.trees.removal import Removal, SemivalueFiller
 
-KEPT_BYTES = 2**28  # of walks that another game will ask for
-Made = TypeVar("Made")
-Weigher = Callable[[Any, slice, FloatArray], None]
-"""Fills in φ_w (k, n, m, d) of rows and k outputs that follow each other, under m weight
-vectors."""
+Value = TypeVar("Value")
 
 
-class Latest(Generic[Made]):
-    """What was made of the latest weight vectors: all blocks of a call ask for the same, so it is
-    made once."""
+@dataclass
+class LastValueCache(Generic[Value]):
+    """A function of weight vectors that remembers its result for the most recent vectors.
 
-    def __init__(self, make: Callable[[FloatArray], Made]) -> None:
-        self.make = make
-        self.latest: tuple[FloatArray, Made] | None = None
+    All blocks of a call pass the same array, so the result is computed once. Arrays are compared by
+    identity.
+    """
 
-    def __call__(self, vectors: FloatArray) -> Made:
-        latest = self.latest  # another thread may set another one meanwhile
+    compute: Callable[[FloatArray], Value]
+    latest: tuple[FloatArray, Value] | None = None
+
+    def __call__(self, vectors: FloatArray) -> Value:
+        # Read the attribute once, as another thread may replace it in between.
+        latest = self.latest
         if latest is None or latest[0] is not vectors:
-            self.latest = latest = vectors, self.make(vectors)
+            latest = (vectors, self.compute(vectors))
+            self.latest = latest
         return latest[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.make,)
-
-
-class Reader(Protocol):
-    """Ensembles with the same nodes, one for each output, under one way of removing features.
-
-    What `at` finds of rows, the other methods ask for, with an output's place among the ensembles.
-    """
-
-    @property
-    def ensembles(self) -> tuple[Ensemble, ...]: ...
-    @property
-    def row_bytes(self) -> int: ...
-    def at(self, X: FloatArray) -> Any: ...
-    def weigher(self, vectors: FloatArray) -> Weigher: ...
-    def ends(self, rows: Any, output: int, out: FloatArray) -> None: ...
-    def values(self, rows: Any, output: int, coalitions: BoolArray, out: FloatArray) -> None: ...
-    def along(self, rows: Any, output: int, orders: IntArray, out: FloatArray) -> None: ...
+        return type(self), (self.compute,)
 
 
 @dataclass(frozen=True)
-class TreeBlock:
-    """The games of n rows, an `ExactBlock` read off trees."""
+class OutputReader:
+    """One output of a `TreeBatch`: its encoded rows, and the functions that evaluate its trees."""
 
-    # Of each its reader, what weighs, rows, and place.
-    outputs: tuple[tuple[Reader, Latest[Weigher], Any, int], ...]
-    d: int
-    n: int
+    removal: Removal
+    filler: LastValueCache[SemivalueFiller]
+    rows: Any  # the content that ``removal.encode_rows`` returned
+    endpoints: FloatArray  # (n, 2) v(∅) and v([d])
+    position: int  # of the output among the ensembles of `removal`
+
+
+@dataclass(frozen=True, eq=False)
+class TreeBatch(GameBatch):
+    """The games of n rows, with values and Δ computed from trees."""
+
+    readers: tuple[OutputReader, ...] = field(kw_only=True)  # of all outputs of the game
+
+    @property
+    def selected_readers(self) -> tuple[OutputReader, ...]:
+        """The `OutputReader` of each selected output of the batch."""
+        if self.outputs is None:
+            return self.readers
+        return tuple(self.readers[o] for o in self.outputs)
 
     def values(self, coalitions: BoolArray) -> FloatArray:
         known = np.ascontiguousarray(coalitions)
-        return self._filled(
-            (len(known),), lambda reader, rows, o, out: reader.values(rows, o, known, out)
-        )
+
+        def fill(one: OutputReader, out: FloatArray) -> None:
+            one.removal.values(one.rows, one.position, known, out)
+
+        return self._fill_outputs((len(known),), fill)
 
     def along(self, orders: IntArray) -> FloatArray:
-        walked = np.ascontiguousarray(orders)
-        shape = orders.shape[1], self.d + 1
-        return self._filled(shape, lambda reader, rows, o, out: reader.along(rows, o, walked, out))
+        orders = np.ascontiguousarray(orders)
 
-    def ends(self) -> FloatArray:
-        return self._filled((2,), lambda reader, rows, o, out: reader.ends(rows, o, out))
+        def fill(one: OutputReader, out: FloatArray) -> None:
+            one.removal.along(one.rows, one.position, orders, out)
+
+        return self._fill_outputs((orders.shape[1], orders.shape[2] + 1), fill)
+
+    def endpoints(self) -> FloatArray:
+        return np.stack([reader.endpoints for reader in self.selected_readers], axis=-1)
 
     def semivalues(self, vectors: FloatArray) -> FloatArray:
-        out = np.empty((len(self.outputs), self.n, len(vectors), self.d))
-        for reader in {id(reader): reader for reader, *_ in self.outputs}.values():
-            # One after the other.
-            here = [at for at, one in enumerate(self.outputs) if one[0] is reader]
-            _, weigher, rows, first = self.outputs[here[0]]
-            weigher(vectors)(rows, slice(first, first + len(here)), out[here[0] : here[-1] + 1])
+        readers = self.selected_readers
+        out = np.empty((len(readers), len(readers[0].endpoints), *vectors.shape))  # (k, n, m, d)
+        start = 0
+        while start < len(readers):
+            # Neighbouring ensembles of one removal share their nodes, so they are filled together.
+            first = readers[start]
+            stop = start + 1
+            while (
+                stop < len(readers)
+                and readers[stop].removal is first.removal
+                and readers[stop].position == first.position + stop - start
+            ):
+                stop += 1
+            positions = slice(first.position, first.position + stop - start)
+            first.filler(vectors)(first.rows, positions, out[start:stop])
+            start = stop
         return np.moveaxis(out, 0, -1)
 
-    def _filled(
-        self, shape: tuple[int, ...], fill: Callable[[Reader, Any, int, FloatArray], None]
+    def _fill_outputs(
+        self, shape: tuple[int, ...], fill: Callable[[OutputReader, FloatArray], None]
     ) -> FloatArray:
-        """(n, *shape, k); outputs stay apart in memory, and are filled one by one."""
-        out = np.empty((len(self.outputs), self.n, *shape))
-        for (reader, _, rows, place), of_one in zip(self.outputs, out, strict=True):
-            fill(reader, rows, place, of_one)
+        """Return an array (n, *shape, k), written output by output by the function `fill`."""
+        readers = self.selected_readers
+        out = np.empty((len(readers), len(readers[0].endpoints), *shape))
+        for reader, of_output in zip(readers, out, strict=True):
+            fill(reader, of_output)
         return np.moveaxis(out, 0, -1)
 
-    def output(self, index: int) -> Self:
-        return replace(self, outputs=self.outputs[index : index + 1])
-
-    def alone(self) -> ExactGame:
-        return ExactGame(self)
-
 
 @dataclass(frozen=True)
-class WalkedBlock(TreeBlock):
-    """The same where two games share it: what the one finds along orders is kept until the other
-    asks for it, too."""
+class BatchFactory:
+    """Builds a `TreeBatch` of a fitted game from encoded rows."""
 
-    kept: dict[Any, FloatArray]
-    name: tuple[int, ...]  # of rows and output
-
-    def along(self, orders: IntArray) -> FloatArray:
-        walk = *self.name, hashlib.blake2b(orders.tobytes()).digest()
-        if (found := self.kept.pop(walk, None)) is None:
-            found = super().along(orders)
-            if sum(array.nbytes for array in [*self.kept.values(), found]) <= KEPT_BYTES:
-                self.kept[walk] = found
-        return found
-
-    def output(self, index: int) -> Self:
-        return replace(super().output(index), name=(*self.name, index))
-
-
-@dataclass(frozen=True)
-class TreeGames:
-    """X (n, c) → the games of these rows, by the readers of outputs."""
-
-    readers: tuple[tuple[Reader, Latest[Weigher]], ...]
-    d: int
+    removals: tuple[tuple[Removal, LastValueCache[SemivalueFiller]], ...]
 
     @classmethod
-    def of(cls, readers: Iterable[Reader], d: int) -> Self:
-        return cls(tuple((reader, Latest(reader.weigher)) for reader in readers), d)
+    def build(cls, removals: Iterable[Removal]) -> Self:
+        """Build a factory from tree ensembles, each with a method that removes features."""
+        return cls(
+            tuple((removal, LastValueCache(removal.semivalue_filler)) for removal in removals)
+        )
 
-    def __call__(self, X: FloatArray) -> TreeBlock:
-        found = ((reader, of, reader.at(X)) for reader, of in self.readers)
-        outputs = tuple((*one, place) for one in found for place in range(len(one[0].ensembles)))
-        return TreeBlock(outputs, self.d, len(X))
-
-    @property
-    def row_bytes(self) -> int:
-        """About how much memory is held of a row."""
-        return sum(reader.row_bytes for reader, _ in self.readers)
-
-
-@dataclass(frozen=True)
-class ByCover:
-    """Splits on hidden features are averaged by cover."""
-
-    ensembles: tuple[Ensemble, ...]
-    steps: Steps  # (k, I) those of `Ensemble.groups` with the values of each
-    descent: Descent
-
-    @classmethod
-    def of(cls, ensembles: tuple[Ensemble, ...]) -> Self:
-        nodes = ensembles[0]
-        return cls(ensembles, nodes.valued(nodes.groups.steps, ensembles), Descent.of(ensembles))
+    def __call__(self, game: BaseGame, rows: Rows, X: FloatArray) -> TreeBatch:
+        """Return the batch of `rows`; X (n, c) are the same rows, encoded as inputs of trees."""
+        readers: list[OutputReader] = []
+        for removal, filler in self.removals:
+            content, endpoints = removal.encode_rows(X)
+            readers += [
+                OutputReader(removal, filler, content, of_output, position)
+                for position, of_output in enumerate(endpoints)
+            ]
+        return TreeBatch(game, rows, is_exact=True, readers=tuple(readers))
 
     @property
-    def row_bytes(self) -> int:
-        """About what is held of a row, so that rows of large forests are cut for workers."""
-        return 2 * len(self.ensembles[0].left)
-
-    def at(self, X: FloatArray) -> BoolArray:
-        """What is known of rows X (n, c), their directions (n, I), which the methods below ask
-        for."""
-        return self.ensembles[0].directions(X)
-
-    def weigher(self, vectors: FloatArray) -> Weigher:
-        return Semivalues.of(self.ensembles, self.descent, vectors).fill
-
-    def ends(self, goes: BoolArray, output: int, out: FloatArray) -> None:
-        """(n, 2) the values of no players and of all players."""
-        ensemble = self.ensembles[output]
-        out[:, 0], out[:, 1] = ensemble.mean_by_cover, ensemble.walk(goes)
-
-    def values(self, goes: BoolArray, output: int, coalitions: BoolArray, out: FloatArray) -> None:
-        """(n, m) the values of coalitions (m, d)."""
-        e = self.ensembles[output]
-        out[:] = e.constant
-        lane_kernels.values(goes, e.steps, e.lines, coalitions, out)
-
-    def along(self, goes: BoolArray, output: int, orders: IntArray, out: FloatArray) -> None:
-        """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
-        out[:] = 0.0
-        groups = self.ensembles[0].groups._replace(steps=self.steps[output])
-        (_, m, d) = orders.shape
-        widest = int(np.diff(groups.first_player).max(initial=0))
-        room = lane_kernels.room(m, d, widest, self.ensembles[0].lines)
-        ranges = np.empty((4, len(groups.steps)), np.uint64) if widest > lane_kernels.FEW else None
-        lane_kernels.add_steps(goes, *groups, orders, room, ranges, out)
-        np.cumsum(out, axis=2, out=out)  # of the changes with each player
-        out += self.ensembles[output].constant
+    def bytes_per_row(self) -> int:
+        """The approximate memory that a batch needs for each row, in bytes."""
+        return sum(removal.bytes_per_row for removal, _ in self.removals)
 
 
-def leaf_games(
-    ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray, d: int
-) -> TreeGames:
-    """Games whose hidden features take the values of absent rows Z (B, c) with weights (B,)."""
-    return TreeGames.of((absent_rows(some, Z, weights) for some in alike(ensembles)), d)
+def background_batches(
+    ensembles: Sequence[Ensemble], Z: FloatArray, weights: FloatArray
+) -> BatchFactory:
+    """Return the `BatchFactory` of interventional games over weighted background rows Z (B, c)."""
+    groups = group_by_nodes(ensembles)
+    return BatchFactory.build(choose_removal(group, Z, weights) for group in groups)
 
 
-def path_games(ensembles: Sequence[Ensemble], d: int) -> TreeGames:
-    """Games whose splits on hidden features are averaged by cover."""
-    return TreeGames.of(map(ByCover.of, alike(ensembles)), d)
-
-
-def mask_game(ensembles: Sequence[Ensemble], d: int) -> ExactGame:
-    """The game of ensembles trained on 0/1 masks, column i being 1 where player i is known; its Δ
-    is exact."""
-    games = leaf_games(ensembles, np.zeros((1, d)), np.ones(1), d)
-    return ExactGame(games(np.ones((1, d))), axis=False)
+def path_dependent_batches(ensembles: Sequence[Ensemble]) -> BatchFactory:
+    """Return the `BatchFactory` of path-dependent games: splits on hidden features are averaged."""
+    groups = group_by_nodes(ensembles)
+    return BatchFactory.build(PathDependentRemoval.build(group) for group in groups)

@@ -1,4 +1,8 @@
-"""The model's own trees as the game: interventional and path-dependent, with exact Δ."""
+"""Games of the model's own trees, interventional and path-dependent, with exact Δ.
+
+`TreeModel` is the recipe. The trees are read by `weightedshap.trees.readers` and evaluated by
+`tree_batch`; `weightedshap.config` tries the path-dependent game first for every model.
+"""
 
 from __future__ import annotations
 
@@ -6,158 +10,186 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from weightedshap._checks import FloatArray, look_up
-from weightedshap.games.base import Anchor, ExactFitted
-from weightedshap.games.surrogates.data import Masked, refuse_infinite
-from weightedshap.games.user import FittedOnTable, wrapped
-from weightedshap.inputs import Data, Model, Table
-from weightedshap.trees.links import agree, follows, link_among, link_between, name_of_raw
+from weightedshap._checks import LARGEST, FloatArray, Seed, look_up
+from weightedshap.games.base import BaseGame
+from weightedshap.games.surrogates.data import MaskedRows, too_large_error
+from weightedshap.games.user import as_model_and_table
+from weightedshap.inputs import Data, Model, Table, take_rows
+from weightedshap.inputs.rows import Rows
+from weightedshap.trees.links import (
+    are_close,
+    is_monotone,
+    link_among,
+    link_between,
+    raw_scale_name,
+)
 
 if TYPE_CHECKING:
-    from weightedshap.games.tree_batch import TreeBlock, TreeGames
-    from weightedshap.trees.readers import ReadModel
+    from weightedshap.games.tree_batch import BatchFactory, TreeBatch
+    from weightedshap.trees.readers import TreeModelReading
 
 
 @dataclass(frozen=True)
 class TreeModel:
-    """v(S) read from the trees of LightGBM, XGBoost, CatBoost or scikit-learn models, also inside
-    wrappers.
+    """A game given by the model's own trees (LightGBM, XGBoost, CatBoost or scikit-learn).
+
+    The trees are also found inside wrappers.
 
     Parameters
     ----------
     removal : "interventional" averages the prediction for (x_S, z_{[d]∖S}) over background rows z,
         as the marginal game does; "path" follows both sides of splits on hidden features, weighted
-        by the training rows that went there.
+        by the number of training rows on each side (cover).
 
     Notes
     -----
-    Predictions and curves are on the scale on which trees add up, the fitted game's ``space``: the
-    margin (log-odds) of a boosted classifier, the probability of a forest, the value of a
-    regression.
+    Predictions and curves are on the scale on which the trees are summed, the fitted game's
+    ``space``: the margin (log-odds) of a boosted classifier, the probability of a forest, the value
+    of a regression.
     """
 
     removal: str = "interventional"
 
-    def fit(
-        self, model: Any, background: Data, rng: np.random.Generator | int | None = None
-    ) -> FittedTrees:
-        """Read the trees, and for "interventional" sort the background rows by what they pass."""
-        fitted = look_up(
-            "removal", self.removal, {"interventional": FittedInterventional, "path": FittedPath}
-        )
-        model, table, _ = wrapped(model, background, rng)
-        return fitted(model, table, *_explained(model, table))
+    def fit(self, model: Any, background: Data, rng: Seed = None) -> TreeGame:
+        """Read the trees of the model; raise an `UnreadableModelError` if that is not possible."""
+        games: Mapping[str, type[TreeGame]] = {
+            "interventional": InterventionalTreeGame,
+            "path": PathTreeGame,
+        }
+        game = look_up("removal", self.removal, games)
+        model, table, _ = as_model_and_table(model, background, rng)
+        return game(model, table, *_read_explained_outputs(model, table))
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], model: Model, background: Table) -> FittedTrees:
-        """The game that `FittedTrees.stored` wrote, read from the model again."""
+    def from_state(cls, content: Mapping[str, Any], model: Model, background: Table) -> TreeGame:
+        """Rebuild a game from the dict of `TreeGame.state`; the model's trees are read again."""
         return cls(content["removal"]).fit(model, background)
 
 
-def read_or_told(model: Model, table: Table) -> tuple[FittedPath | None, str]:
-    """Return the path game of trees that can be read, else None and why, if there are any trees."""
-    from weightedshap.trees.readers import UnreadableModel
+def try_read_trees(model: Model, table: Table) -> tuple[PathTreeGame | None, str]:
+    """Return the path-dependent game of the model's trees, or None and why reading them failed.
+
+    The second result, the reason, is "" if the trees were read, or if the model has no trees.
+    """
+    from weightedshap.trees.readers import UnreadableModelError
     from weightedshap.trees.wrappers import find_trees
 
     try:
-        return FittedPath(model, table, *_explained(model, table)), ""
-    except UnreadableModel as error:
-        return None, error.reason if find_trees(model.original) is not None else ""
+        return PathTreeGame(model, table, *_read_explained_outputs(model, table)), ""
+    except UnreadableModelError as error:
+        has_trees = find_trees(model.original) is not None
+        return None, error.reason if has_trees else ""
 
 
-def _explained(model: Model, table: Table) -> tuple[ReadModel, str]:
-    """The model as read, with only the outputs explained, on the players of the table; and its
-    link.
+def _read_explained_outputs(model: Model, table: Table) -> tuple[TreeModelReading, str]:
+    """Read the trees of the explained outputs; return them, and the link to predictions.
 
-    Two classes share one margin, that of the second; the first class has the other sign.
+    The splits of the trees refer to the players of the table. A model of two classes has one
+    margin, that of the second class; the first class has its negative.
     """
     from weightedshap.trees.pipelines import players_of_columns
-    from weightedshap.trees.readers import UnreadableModel, probes
+    from weightedshap.trees.readers import UnreadableModelError, make_probes
     from weightedshap.trees.wrappers import read_through
 
-    if model.custom:
-        raise UnreadableModel(
+    if model.is_custom:
+        raise UnreadableModelError(
             "A tree game reads the model's trees and cannot follow `predict=`.",
             "Leave `predict` out, or use game='tree_surrogate', which learns any function.",
         )
-    rows = table.take(slice(0, 100))
-    read = read_through(model.original, rows)
-    owner = players_of_columns(read, rows, table.player_of_column, table.names)
-    if len(read.ensembles) == model.n_raw:
-        positions = list(model.chosen)
-        signs = np.ones(len(model.chosen))
-    elif len(read.ensembles) == 1 and model.n_raw == 2:
-        positions = [0] * len(model.chosen)
-        signs = np.where(np.array(model.chosen) == 1, 1.0, -1.0)
+    rows = take_rows(table.data, slice(0, 100))
+    reading = read_through(model.original, rows)
+    owner = players_of_columns(reading, rows, table.player_of_column, table.names)
+
+    n_ensembles = len(reading.ensembles)
+    if n_ensembles == model.n_raw:
+        positions = list(model.output_positions)
+        signs = np.ones(len(model.output_positions))
+    elif n_ensembles == 1 and model.n_raw == 2:
+        positions = [0] * len(model.output_positions)
+        signs = np.where(np.array(model.output_positions) == 1, 1.0, -1.0)
     else:
-        raise UnreadableModel(
-            f"The model predicts {model.n_raw} outputs but its trees give {len(read.ensembles)}.",
+        raise UnreadableModelError(
+            f"The model predicts {model.n_raw} outputs but its trees give {n_ensembles}.",
             "Pass the estimator itself rather than a wrapper of it.",
         )
-    players = [e.of_players(owner) for e in read.ensembles]
-    chosen = zip((players[p] for p in positions), signs.tolist(), strict=True)
-    ensembles = tuple(
-        replace(e, value=e.value * sign, offset=e.offset * sign) for e, sign in chosen
-    )
+
+    players = [ensemble.with_players(owner) for ensemble in reading.ensembles]
+    ensembles = []
+    for position, sign in zip(positions, signs.tolist(), strict=True):
+        e = players[position]
+        ensembles.append(replace(e, value=e.value * sign, offset=e.offset * sign))
     explained = replace(
-        read, ensembles=ensembles, picked=tuple(positions), factor=read.factor * signs
+        reading,
+        ensembles=tuple(ensembles),
+        picked=tuple(positions),
+        factor=reading.factor * signs,
     )
-    return explained, _link(model, read, explained, probes(read, rows))
+    return explained, _find_link(model, reading, explained, make_probes(reading, rows))
 
 
-def _link(model: Model, read: ReadModel, explained: ReadModel, rows: Data) -> str:
-    """The name of the link from the trees of the outputs explained to what the user's estimator
-    predicts for `rows`."""
-    from weightedshap.trees.readers import UnreadableModel
+def _find_link(
+    model: Model, reading: TreeModelReading, explained: TreeModelReading, rows: Data
+) -> str:
+    """Return the name of the link from the sums over trees to the predictions for `rows`.
+
+    It is "unknown" if the predictions only increase or decrease with the sums.
+    """
+    from weightedshap.trees.readers import UnreadableModelError
 
     f = model(rows)
     raw = explained.predict(rows)
-    if model.link == "logit" and not agree(raw, f):
-        raise UnreadableModel(
+    if model.link == "logit" and not are_close(raw, f):
+        raise UnreadableModelError(
             "The trees of this model do not add up to log-odds of one class against the rest.",
             "Leave `link` out, or use game='tree_surrogate'.",
         )
-    if (link := link_between(raw, f)) is not None:
+    link = link_between(raw, f)
+    if link is None and len(reading.ensembles) > 1:
+        link = link_among(reading.predict(rows), f, model.output_positions)
+    if link is not None:
         return link.name
-    if len(read.ensembles) > 1:
-        link = link_among(read.predict(rows), f, model.chosen)
-        if link is not None:
-            return link.name
-    if follows(raw, f):
+    if is_monotone(raw, f):
         return "unknown"
-    raise UnreadableModel(
+    raise UnreadableModelError(
         "The trees of this model do not give what the model predicts, by any link."
     )
 
 
 @dataclass(frozen=True, repr=False)
-class FittedTrees(FittedOnTable, ExactFitted, Anchor):
-    """Model, background, and the trees of the outputs explained."""
+class TreeGame(BaseGame):
+    """A game of the model's own trees; a subclass defines how features are hidden."""
 
-    read: ReadModel
-    link: str  # from the scale on which trees add up to the model's own
-    name: ClassVar[str]
+    model: Model
+    background: Table
+    reading: TreeModelReading
+    link: str  # from the scale on which the trees are summed to the model's own
+
+    matches_model = True
+    is_exact = True
+    # Larger blocks save no time and make the progress bar jump.
+    rows_per_block = 256
 
     @property
     @abstractmethod
-    def games(self) -> TreeGames:
-        """Encoded rows (n, c) → their games."""
+    def factory(self) -> BatchFactory:
+        """The `BatchFactory` that builds batches of rows."""
 
     @property
-    def one_thread(self) -> bool:
-        return self.read.one_thread
+    def asks_by_block(self) -> bool:
+        return self.reading.is_single_threaded
 
     @cached_property
-    def row_bytes(self) -> int:
-        return self.games.row_bytes
+    def bytes_per_row(self) -> int:
+        return self.factory.bytes_per_row
 
-    def ready(self) -> Self:
-        _ = self.row_bytes
-        return super().ready()
+    def warm_up(self) -> Self:
+        _ = self.factory
+        _ = self.bytes_per_row
+        return self
 
     @property
     def space(self) -> str:
@@ -166,88 +198,68 @@ class FittedTrees(FittedOnTable, ExactFitted, Anchor):
     @cached_property
     def info(self) -> Mapping[str, Any]:
         return {
-            "game": self.name,
+            "game": self.label,
             "space": self.space,
-            **name_of_raw(self.link),
+            **raw_scale_name(self.link),
             "background_rows": len(self.background),
-            "trees": sum(len(e.roots) for e in self.read.ensembles),
-            "leaves": sum(len(e.value) for e in self.read.ensembles),
+            "trees": sum(len(e.roots) for e in self.reading.ensembles),
+            "leaves": sum(len(e.value) for e in self.reading.ensembles),
         }
 
-    def outputs(self, rows: Data) -> tuple[FloatArray, bool]:
-        return self.read.predict(rows), self.model.has_axis
+    def predictions(self, rows: Rows) -> FloatArray:
+        return self.reading.predict(rows.data)
 
-    def stored(self) -> dict[str, Any]:
-        return {"recipe": "TreeModel", "removal": self.name.removeprefix("tree_")}
+    def batch(self, rows: Rows) -> TreeBatch:
+        X = self._encode(rows.data)
+        return self.factory(self, rows, X)
 
-    def block(self, rows: Data) -> TreeBlock:
-        return self.games(self._numbers(rows))
+    def state(self) -> dict[str, Any]:
+        return {"recipe": "TreeModel", "removal": self.label.removeprefix("tree_")}
 
-    def shapley(self, rows: Data) -> FloatArray:
-        """(n, d, k) Shapley values."""
-        return self.block(rows).semivalues(self._uniform)[:, 0]
-
-    @cached_property
-    def _uniform(self) -> FloatArray:
-        """(1, d) the weights of Shapley; one array for all calls, as what is made of weights is
-        kept for that array."""
-        return np.full((1, self.background.d), 1 / self.background.d)
-
-    def _numbers(self, rows: Data) -> FloatArray:
-        X = self.read.encode(rows)
-        refuse_infinite(X, self.background.names)
+    def _encode(self, rows: Data) -> FloatArray:
+        """Encode rows as numbers (n, c), to be compared with the thresholds of splits."""
+        X = self.reading.encode(rows)
+        if (np.abs(X) > LARGEST).any():
+            raise too_large_error(X, self.background.names)
         return X
 
 
 @dataclass(frozen=True, repr=False)
-class FittedInterventional(FittedTrees):
-    """Hidden features take the background's values."""
+class InterventionalTreeGame(TreeGame):
+    """The tree game in which hidden features take the values of background rows."""
 
-    name = "tree_interventional"
-    at_once = 2048  # rows share what is found for a pattern
+    label = "tree_interventional"
+    # All rows of a block share the results for a background pattern, so large blocks are faster.
+    rows_per_block = 2048
 
     @cached_property
-    def games(self) -> TreeGames:
-        from weightedshap.games.tree_batch import leaf_games
+    def factory(self) -> BatchFactory:
+        from weightedshap.games.tree_batch import background_batches
 
         background = self.background
-        return leaf_games(
-            self.read.ensembles, self._numbers(background.data), background.weights, background.d
-        )
-
-    def shapley(self, rows: Data) -> FloatArray:
-        """(n, d, k) Shapley values: pair by pair where trees have more leaves than there are
-        background rows."""
-        if any(
-            len(self.background) * len(e.roots) > len(e.value) or e.widest > 64
-            for e in self.read.ensembles
-        ):
-            return super().shapley(rows)
-        pairs = self._numbers(rows), self._numbers(self.background.data), self.background.weights
-        return np.stack(
-            [e.shapley_values(*pairs, self.background.d) for e in self.read.ensembles], axis=-1
-        )
+        Z = self._encode(background.data)
+        return background_batches(self.reading.ensembles, Z, background.weights)
 
 
 @dataclass(frozen=True, repr=False)
-class FittedPath(FittedTrees):
-    """Splits on hidden features are averaged by cover."""
+class PathTreeGame(TreeGame):
+    """The path-dependent tree game: splits on hidden features are averaged, weighted by cover."""
 
-    name = "tree_path"
+    label = "tree_path"
 
     @cached_property
-    def games(self) -> TreeGames:
-        from weightedshap.games.tree_batch import path_games
+    def factory(self) -> BatchFactory:
+        from weightedshap.games.tree_batch import path_dependent_batches
 
-        return path_games(self.read.ensembles, self.background.d)
+        return path_dependent_batches(self.reading.ensembles)
 
-    def pairs(self, rows: Data, masked: Masked) -> FloatArray:
-        """(N, k) the games of aligned rows at masks: row ``masked.row[t]`` when
-        ``masked.coalition[t]`` is known."""
-        X = self._numbers(rows)
-        return np.stack([e.masked_values(X, *masked) for e in self.read.ensembles], axis=-1)
+    def values_at(self, rows: Data, masked: MaskedRows) -> FloatArray:
+        X = self._encode(rows)
+        values = [e.masked_values(X, *masked) for e in self.reading.ensembles]
+        return np.stack(values, axis=-1)
 
     @cached_property
     def mean_prediction(self) -> FloatArray:
-        """game(∅): the mean by cover, over the rows that the trees were grown on."""
-        return np.asarray(self.block(self.background.take(slice(0, 1))).ends()[0, 0])
+        """The mean output over the rows that the trees were trained on, which is v(∅)."""
+        row = Rows(self.background.take(slice(0, 1)))
+        return np.asarray(self.batch(row).endpoints()[0, 0])

@@ -1,14 +1,15 @@
-"""E[f(X) | X_S = x_S] learned by a network, as in the paper; and the better of it and of the tree
-surrogate."""
+"""The conditional expectation E[f(X) | X_S = x_S], learned by a network, as in the paper.
+
+`NeuralSurrogate` is the recipe: it encodes the rows, trains by `network.training`, and stores a
+`network.model.Network`. `Explainer.paper` explains with it, and judges correct it to equal f(x).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,24 +18,31 @@ from weightedshap._checks import (
     FloatArray,
     IntArray,
     Seed,
+    check_array,
+    check_choice,
     check_settings,
-    one_of,
     require,
-    stored_array,
 )
-from weightedshap.games.surrogates.data import Encoding, Masked, Split, fit_quality, held_out_masks
-from weightedshap.games.surrogates.network.model import Network, Single, Target
+from weightedshap.games.base import BaseGame, RowwiseBatch
+from weightedshap.games.surrogates.data import (
+    Encoding,
+    MaskedRows,
+    TrainTestSplit,
+    fit_quality,
+    held_out_coalitions,
+)
+from weightedshap.games.surrogates.network.model import Float32Array, Network, OutputScaling
 from weightedshap.games.surrogates.network.training import (
     CompiledLearner,
-    Lessons,
     TorchLearner,
     Training,
+    TrainingSet,
     cycle,
     plateau,
 )
-from weightedshap.games.surrogates.tree_surrogate import LearnedTrees, TreeSurrogate
-from weightedshap.games.user import FittedOnTable, Rowwise, WalkingGame, wrapped
+from weightedshap.games.user import as_model_and_table
 from weightedshap.inputs import Data, Model, Table
+from weightedshap.inputs.rows import Rows
 
 LOSSES = ("auto", "kl", "squared")
 SCHEDULES = ("cycle", "plateau")
@@ -43,33 +51,33 @@ ENGINES = ("compiled", "torch")
 
 @dataclass(frozen=True)
 class NeuralSurrogate:
-    """v(S) ≈ E[f(X) | X_S = x_S], learned by a network with two hidden layers of ELU units on [x·S,
-    S].
+    """v(S) ≈ E[f(X) | X_S = x_S], learned by a network with two hidden layers of ELU units.
 
-    Every pass shows each background row with fresh random coalitions, sizes uniform on 0..d. The
-    loss is the Kullback–Leibler divergence for probabilities and the squared error for other
-    numbers. Held-out rows tell which state is the best, when to stop, and how good the game is. One
-    network has all outputs.
+    The inputs of the network are [x·S, S]. In every epoch each background row gets newly drawn
+    coalitions, sizes uniform on 0..d. The loss is the Kullback–Leibler divergence for probabilities
+    and the squared error for other numbers. Held-out rows select the best parameters, decide when
+    training stops, and measure how good the game is. One network predicts all outputs.
 
-    A category is one input for each value; one that the background never saw is none of them. A
-    missing value is an input of its own where the background has some, next to a zero, so that it
-    differs from a hidden one; else it counts as the column's mean.
+    A column of categories is one input for each category; for a category that is not in the
+    background all of them are zero. A column with missing values in the background has one more
+    input, which is one for a missing value, so that it differs from a hidden one; in any other
+    column a missing value is replaced by the mean.
 
-    `NeuralSurrogate.paper()` is the paper's recipe. The defaults differ from it where that measured
-    better.
+    `NeuralSurrogate.paper()` is the paper's recipe. The defaults differ from it where measurements
+    favoured another value.
 
     Parameters
     ----------
-    units : in each of the two hidden layers · standardise : inputs and targets in standard units
-    rate, batch, epochs : of Adam; an epoch shows every row `masks` times, each time with a fresh
-        coalition
-    beta_2 : how much of the mean of squared gradients Adam keeps at each step; short trainings want
-        less than 0.999
-    max_rows : rows shown in all epochs together; large backgrounds get fewer epochs, but at least
-        ten
-    every : epochs between two looks at the held-out loss · patience : epochs without a lower one
-        before stopping
-    schedule : "cycle" raises the rate to `rate` and lowers it to nothing over all epochs; "plateau"
+    units : units in each of the two hidden layers · standardise : whether inputs and targets are
+        standardised
+    rate, batch, epochs : parameters of Adam; an epoch uses every row `masks` times, each time with
+        a newly drawn coalition
+    beta_2 : decay of Adam's mean of squared gradients; short trainings need less than 0.999
+    max_rows : limit of the rows in all epochs together; large backgrounds get fewer epochs, but at
+        least ten
+    every : epochs from one held-out loss to the next · patience : epochs without a lower one before
+        training stops
+    schedule : "cycle" raises the rate to `rate` and lowers it to zero over all epochs; "plateau"
         starts at `rate` and halves it after `plateau` epochs without a lower held-out loss
     loss : "kl", "squared", or "auto" for "kl" where the model gives probabilities
     held_out : share of the distinct rows that are held out, at least 50 rows where there are 150
@@ -94,9 +102,9 @@ class NeuralSurrogate:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        one_of("loss", self.loss, LOSSES)
-        one_of("schedule", self.schedule, SCHEDULES)
-        one_of("engine", self.engine, ENGINES)
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("engine", self.engine, ENGINES)
         if self.engine == "compiled" and self.device != "cpu":
             raise ValueError(
                 "The engine 'compiled' runs on the CPU only. Pass engine='torch' for"
@@ -108,11 +116,10 @@ class NeuralSurrogate:
 
     @classmethod
     def paper(cls, device: str = "cpu") -> NeuralSurrogate:
-        """The paper's recipe, by torch: Adam at 1e-3, batches of 64, up to 100 epochs, inputs and
-        targets as they come.
+        """Return the paper's recipe: Adam at 1e-3, batches of 64, up to 100 epochs, with torch.
 
-        It names no figures for when the rate is halved, and when training ends, without a lower
-        held-out loss.
+        Inputs and targets are not standardised. The paper does not say after how many epochs
+        without a lower held-out loss the rate is halved, and training ends: here 5 and 20.
         """
         adam = cls(
             units=128,
@@ -128,206 +135,226 @@ class NeuralSurrogate:
             adam, schedule="plateau", plateau=5, patience=20, engine="torch", device=device
         )
 
-    def fit(self, model: Any, background: Data, rng: Seed = None) -> FittedNeuralSurrogate:
-        """Learn one network for all outputs. Ctrl-C keeps the best state so far, and
-        ``info["stopped"]`` says so."""
+    def fit(self, model: Any, background: Data, rng: Seed = None) -> NeuralGame:
+        """Train one network for all outputs.
+
+        Ctrl-C stops training and keeps the best parameters so far; ``info["stopped"]`` says so.
+        """
         if self.engine == "torch":
             require("torch", "neural")
-        model, table, rng = wrapped(model, background, rng)
-        return self.fit_split(
-            model, table, Split.of(model(table.data), table, self.held_out, rng), rng
-        )
+        model, table, rng = as_model_and_table(model, background, rng)
+        split = TrainTestSplit.build(model(table.data), table, self.held_out, rng)
+        return self.fit_split(model, table, split, rng)
 
     def fit_split(
-        self, model: Model, table: Table, split: Split, rng: np.random.Generator
-    ) -> FittedNeuralSurrogate:
-        """Learn from rows that are split already."""
+        self, model: Model, table: Table, split: TrainTestSplit, rng: np.random.Generator
+    ) -> NeuralGame:
+        """Train on a given split of the rows into training and test rows."""
         f = split.f
-        inputs = Inputs.of(split, table, self.standardise)
-        target = Target.of(f, self._link(model, f), self.standardise)
-        lessons = Lessons(
-            inputs(split.X), target(f), table.weights * len(table), inputs.owner, table.d
+        inputs = InputEncoding.fit(split, table, self.standardise)
+        scaling = OutputScaling.fit(f, self._link(model, f), self.standardise)
+        training_set = TrainingSet(
+            inputs(split.X), scaling(f), table.weights * len(table), inputs.player_of_input, table.d
         )
-        held = held_out_masks(split.test, table.d, rng)
-        parameters, stopped = self._train(lessons, target.link, split.train, held, rng)
-        network = Network(parameters, inputs.owner, target)
-        game = network(lessons.Z[held.row], held.coalition)
-        quality = fit_quality(game, f[held.row], held.coalition, f, table.weights)
-        return FittedNeuralSurrogate(
-            model, table, inputs, network, {**quality, "stopped": stopped}, self
-        )
+        test = held_out_coalitions(split.test, table.d, rng)
+        parameters, stopped = self._train(training_set, scaling.link, split.train, test, rng)
+
+        network = Network(parameters, inputs.player_of_input, scaling)
+        values = network(training_set.Z[test.row], test.coalition)
+        quality = fit_quality(values, f[test.row], test.coalition, f, table.weights)
+        return NeuralGame(model, table, inputs, network, {**quality, "stopped": stopped}, self)
 
     @classmethod
-    def restored(
-        cls, content: Mapping[str, Any], model: Model, background: Table
-    ) -> FittedNeuralSurrogate:
-        """The game that `FittedNeuralSurrogate.stored` wrote. Needs no torch."""
-        for what, found in _fitted_to(model, background).items():
-            if content[what] != found:
-                said = f"The saved game has other {what} than the given model and background"
+    def from_state(cls, content: Mapping[str, Any], model: Model, background: Table) -> NeuralGame:
+        """Rebuild the game from the dict that `NeuralGame.state` returned; torch is not needed."""
+        for what, expected in _identity(model, background).items():
+            if content[what] != expected:
                 raise ValueError(
-                    f"{said}: {content[what]} against {found}. Pass those that it was fitted to."
+                    f"The saved game has other {what} than the given model and background:"
+                    f" {content[what]} against {expected}. Pass those that it was fitted to."
                 )
-        encoding = Encoding.restored(content["encoding"], background.names)
-        inputs = Inputs(encoding, background.player_of_column, **content["inputs"])
-        network = Network(content["parameters"], inputs.owner, Target(**content["target"]))
-        _check_shapes(inputs, network, background, len(model.chosen))
+        encoding = Encoding.from_state(content["encoding"], background.names)
+        inputs = InputEncoding(encoding, background.player_of_column, **content["inputs"])
+        scaling = OutputScaling(**content["target"])
+        network = Network(content["parameters"], inputs.player_of_input, scaling)
+        _check_shapes(inputs, network, background, len(model.output_positions))
         quality = dict(content["quality"])
         recipe = cls(**content["settings"])
-        return FittedNeuralSurrogate(model, background, inputs, network, quality, recipe)
+        return NeuralGame(model, background, inputs, network, quality, recipe)
 
-    def epochs_for(self, n_rows: int) -> int:
-        """How many epochs `n_rows` rows to learn from get at most."""
+    def n_epochs(self, n_rows: int) -> int:
+        """Return the maximum number of epochs for a training set of `n_rows` rows."""
         most = self.epochs if self.max_rows is None else self.max_rows // (n_rows * self.masks)
         return min(self.epochs, max(10, most))
 
     def _train(
-        self, lessons: Lessons, link: str, rows: IntArray, held: Masked, rng: np.random.Generator
-    ) -> tuple[dict[str, Single], str]:
-        """The best parameters and why training stopped, by the engine and schedule of this
-        recipe."""
-        start = lessons.first_parameters(self.units, rng), link, self.beta_2
-        learner = (
-            TorchLearner(*start, self.device) if self.engine == "torch" else CompiledLearner(*start)
-        )
-        shown = np.repeat(rows, self.masks)
-        epochs = self.epochs_for(len(rows))
-        steps = epochs * int(np.ceil(len(shown) / self.batch))
-        schedule = (
-            partial(cycle, steps) if self.schedule == "cycle" else partial(plateau, self.plateau)
-        )
+        self,
+        training_set: TrainingSet,
+        link: str,
+        rows: IntArray,
+        test: MaskedRows,
+        rng: np.random.Generator,
+    ) -> tuple[dict[str, Float32Array], str]:
+        """Train a network on `rows`; return its best parameters, and why training stopped."""
+        start = training_set.first_parameters(self.units, rng)
+        if self.engine == "torch":
+            learner: Any = TorchLearner(start, link, self.beta_2, self.device)
+        else:
+            learner = CompiledLearner(start, link, self.beta_2)
+
+        rows_per_epoch = np.repeat(rows, self.masks)
+        epochs = self.n_epochs(len(rows))
+        if self.schedule == "cycle":
+            steps = epochs * int(np.ceil(len(rows_per_epoch) / self.batch))
+            schedule: Any = partial(cycle, steps)
+        else:
+            schedule = partial(plateau, self.plateau)
         training = Training(
-            lessons, learner, self.rate, schedule, self.batch, epochs, self.every, self.patience
+            training_set,
+            learner,
+            self.rate,
+            schedule,
+            self.batch,
+            epochs,
+            self.every,
+            self.patience,
         )
-        return training.run(shown, held, rng)
+        return training.run(rows_per_epoch, test, rng)
 
     def _link(self, model: Model, f: FloatArray) -> str:
-        """How the last layer becomes a prediction: the inverse of what the loss is natural for."""
+        """Return the link from raw outputs to predictions ("identity", …) that the loss implies.
+
+        The loss "kl" needs predictions f (n, k) that are probabilities; others raise an error.
+        """
         if self.loss == "squared" or (self.loss == "auto" and model.space != "probability"):
             return "identity"
         if (f < 0).any() or (f > 1).any():
-            said = (
+            raise ValueError(
                 f"The loss 'kl' is for probabilities, but predictions run from {f.min():g} to"
-                f" {f.max():g}."
+                f" {f.max():g}. Pass loss='squared'."
             )
-            raise ValueError(f"{said} Pass loss='squared'.")
-        return (
-            "softmax" if f.shape[1] > 1 and np.allclose(f.sum(axis=1), 1, atol=1e-4) else "sigmoid"
-        )
+        adds_up_to_one = f.shape[1] > 1 and np.allclose(f.sum(axis=1), 1, atol=1e-4)
+        return "softmax" if adds_up_to_one else "sigmoid"
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """How rows become inputs (n, p), float32: a number is one, a category one for each value, and
-    one tells holes."""
+class InputEncoding:
+    """A map from rows to the inputs (n, p) of a network, in float32.
 
-    encoding: Encoding  # how rows become columns of numbers (n, c)
+    A column of numbers is one input, a column of categories one for each category; one more input
+    marks missing values.
+    """
+
+    encoding: Encoding  # from rows to columns of numbers (n, c)
     player_of_column: IntArray  # (c,)
     centre: FloatArray  # (c,) of numeric columns
     scale: FloatArray  # (c,)
     holes: tuple[int, ...]  # columns with missing values in the background
 
     @classmethod
-    def of(cls, split: Split, table: Table, standardise: bool) -> Inputs:
-        """Learn centre, scale and holes on the background."""
-        absent = split.encoding.missing == split.X
-        centre = np.zeros(len(absent.T))
-        scale = np.ones(len(absent.T))
+    def fit(cls, split: TrainTestSplit, table: Table, standardise: bool) -> InputEncoding:
+        """Compute centre and scale of the columns, and find those with missing values."""
+        is_missing = split.encoding.missing == split.X
+        n_columns = split.X.shape[1]
+        centre = np.zeros(n_columns)
+        scale = np.ones(n_columns)
         for c, column in enumerate(split.X.T):
-            present = column[~absent[:, c]]
+            present = column[~is_missing[:, c]]
             if standardise and len(present):
                 centre[c] = present.mean()
                 scale[c] = present.std() or 1.0
-        holes = tuple(np.flatnonzero(absent.any(axis=0)).tolist())
+        holes = tuple(np.flatnonzero(is_missing.any(axis=0)).tolist())
         return cls(split.encoding, table.player_of_column, centre, scale, holes)
 
     @cached_property
-    def owner(self) -> IntArray:
-        """(p,) the player of each input."""
-        return self.player_of_column[[c for c, _ in self._each(np.zeros((1, len(self.centre))))]]
+    def player_of_input(self) -> IntArray:
+        """The player that each input of the network belongs to, (p,) for p inputs."""
+        columns = [c for c, _ in self._inputs(np.zeros((1, len(self.centre))))]
+        return self.player_of_column[columns]
 
-    def __call__(self, rows: Data) -> Single:
-        """(n, p) inputs of rows, as people have them or encoded already."""
-        return np.stack([values for _, values in self._each(self.encoding(rows))], axis=1).astype(
-            np.float32
-        )
+    def __call__(self, rows: Data) -> Float32Array:
+        """Return the network inputs (n, p) for rows, in the user's container or already encoded."""
+        inputs = [values for _, values in self._inputs(self.encoding(rows))]
+        return np.stack(inputs, axis=1).astype(np.float32)
 
-    def _each(self, X: FloatArray) -> Iterator[tuple[int, FloatArray]]:
-        """Each input (n,) of encoded rows X (n, c), with the column it comes from."""
+    def _inputs(self, X: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+        """Yield each network input as (column, values (n,)), for encoded rows X (n, c)."""
         for c, column in enumerate(X.T):
-            absent = column == self.encoding.missing[c]
+            is_missing = column == self.encoding.missing[c]
             if c in self.encoding.ranks:
-                yield from (
-                    (c, (column == rank).astype(np.float64))
-                    for rank in range(len(self.encoding.ranks[c]))
-                )
+                for rank in range(len(self.encoding.ranks[c])):
+                    yield c, (column == rank).astype(np.float64)
             else:
-                yield c, np.where(absent, 0.0, (column - self.centre[c]) / self.scale[c])
+                yield c, np.where(is_missing, 0.0, (column - self.centre[c]) / self.scale[c])
             if c in self.holes:
-                yield c, absent.astype(np.float64)
-
-
-@dataclass(frozen=True)
-class NetworkBlock(Rowwise):
-    """The network at n rows, with what its first layer adds up at each."""
-
-    network: Network
-    terms: FloatArray  # (n, d + 1, h)
-
-    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
-        return self.network.at_coalitions(self.terms[r], coalitions)
-
-    def row_along(self, r: int, orders: IntArray) -> FloatArray:
-        return self.network.along_orders(self.terms[r], orders)
-
-    def alone(self) -> WalkingGame:
-        return WalkingGame(self, cost="cheap")
+                yield c, is_missing.astype(np.float64)
 
 
 @dataclass(frozen=True, repr=False)
-class FittedNeuralSurrogate(FittedOnTable):
-    """The learned network, and how well it fits."""
+class NeuralGame(BaseGame):
+    """The game whose values v(S) are the outputs of a trained network."""
 
-    inputs: Inputs
+    label = "neural_surrogate"
+
+    model: Model
+    background: Table
+    inputs: InputEncoding
     network: Network
-    # The held-out errors that `fit_quality` describes, and why training stopped.
+    # The errors of `fit_quality`, and why training stopped.
     quality: Mapping[str, Any]
     recipe: NeuralSurrogate
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
         weights = sum(array.size for array in self.network.parameters.values())
-        return {**super().info, "game": "neural_surrogate", "weights": weights, **self.quality}
+        return {**super().info, "weights": weights, **self.quality}
 
-    def block(self, rows: Data) -> NetworkBlock:
-        terms = self.network.terms(self.inputs(rows))
-        return NetworkBlock(self.background.d, len(terms), self.network, terms)
+    def batch(self, rows: Rows) -> NetworkBatch:
+        return NetworkBatch(self, rows, self.network.terms(self.inputs(rows.data)))
 
-    def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
-        """(n, k) the game of each row at its own coalition (n, d)."""
-        return self.network(self.inputs(rows), coalitions)
+    def values_at(self, rows: Data, masked: MaskedRows) -> FloatArray:
+        return self.network(self.inputs(rows)[masked.row], masked.coalition)
 
-    def stored(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         return {
             "recipe": "NeuralSurrogate",
             "settings": asdict(self.recipe),
-            **_fitted_to(self.model, self.background),
-            "encoding": self.inputs.encoding.stored(),
+            **_identity(self.model, self.background),
+            "encoding": self.inputs.encoding.state(),
             "inputs": {name: vars(self.inputs)[name] for name in ("centre", "scale", "holes")},
             "parameters": dict(self.network.parameters),
-            "target": asdict(self.network.target),
+            "target": asdict(self.network.scaling),
             "quality": dict(self.quality),
         }
 
 
-def _check_shapes(inputs: Inputs, network: Network, table: Table, k: int) -> None:
-    """An error for a network of a file whose arrays do not fit together: compiled loops would read
-    beyond them."""
+@dataclass(frozen=True, eq=False)
+class NetworkBatch(RowwiseBatch):
+    """The games of n rows given by a network, with the terms of its first layer for each row."""
+
+    walks: ClassVar[bool] = True
+    cost: ClassVar[str | None] = "cheap"
+
+    game: NeuralGame
+    terms: FloatArray  # (n, d + 1, h)
+
+    def row_values(self, r: int, coalitions: BoolArray) -> FloatArray:
+        return self.game.network.at_coalitions(self.terms[r], coalitions)
+
+    def row_along(self, r: int, orders: IntArray) -> FloatArray:
+        return self.game.network.along_orders(self.terms[r], orders)
+
+
+def _check_shapes(inputs: InputEncoding, network: Network, table: Table, k: int) -> None:
+    """Raise an error if the arrays of a saved network do not fit together.
+
+    Compiled loops would read beyond the end of such arrays.
+    """
     c = len(table.names)
-    h = len(network.parameters["b1"])
-    of = network.parameters
+    parameters = network.parameters
+    h = len(parameters["b1"])
     shapes = {
-        "W1": (len(inputs.owner) + table.d, h),
+        "W1": (len(inputs.player_of_input) + table.d, h),
         "b1": (h,),
         "W2": (h, h),
         "b2": (h,),
@@ -335,76 +362,18 @@ def _check_shapes(inputs: Inputs, network: Network, table: Table, k: int) -> Non
         "b3": (k,),
     }
     for name, shape in shapes.items():
-        if stored_array(name, of[name], shape).dtype != np.float32:
+        if check_array(name, parameters[name], shape).dtype != np.float32:
             raise ValueError(f"`{name}` of the network is not in single precision.")
-    for which, size in ((inputs, c), (network.target, k)):
-        stored_array("centre", which.centre, (size,))
-        if (stored_array("scale", which.scale, (size,)) <= 0).any():
+    for scaling, size in ((inputs, c), (network.scaling, k)):
+        check_array("centre", scaling.centre, (size,))
+        if (check_array("scale", scaling.scale, (size,)) <= 0).any():
             raise ValueError("`scale` of the network is not positive.")
-    one_of("link", network.target.link, ("identity", "sigmoid", "softmax"))
+    check_choice("link", network.scaling.link, ("identity", "sigmoid", "softmax"))
     if not all(hole in range(c) for hole in inputs.holes):
         raise ValueError("`holes` of the network are in columns that are not there.")
 
 
-def _fitted_to(model: Model, table: Table) -> dict[str, list[Any]]:
-    """What a saved game and the model and background that it is loaded for must share."""
+def _identity(model: Model, table: Table) -> dict[str, list[Any]]:
+    """Return columns, players and outputs; a saved game is loaded only if they are the same."""
     players = [columns.tolist() for columns in table.players]
     return {"names": list(table.names), "players": players, "outputs": list(model.output_names)}
-
-
-FittedSurrogate = LearnedTrees | FittedNeuralSurrogate
-
-
-@dataclass(frozen=True)
-class Auto:
-    """The tree surrogate, or the network where its held-out error is lower by at least a share
-    `gain`.
-
-    Both learn from the same rows and are judged on the same coalitions of the same held-out rows.
-    Contributions of the trees are exact while those of the network are sampled, so the network has
-    to be clearly better. Where it needs torch and there is none, the trees are taken.
-    ``info["auto"]`` says which was taken and by how much the other lost.
-    """
-
-    gain: float = 0.1
-    tree: TreeSurrogate = field(default_factory=TreeSurrogate)
-    network: NeuralSurrogate = field(default_factory=NeuralSurrogate)
-
-    def fit(self, model: object, background: Data, rng: Seed = None) -> FittedSurrogate:
-        """Fit both and keep one."""
-        model, table, rng = wrapped(model, background, rng)
-        learning = np.random.default_rng(int(rng.integers(2**63)))
-        split = Split.of(model(table.data), table, self.tree.held_out, learning)
-        # As it would learn by itself.
-        tree = self.tree.fit_split(model, table, split, deepcopy(learning))
-        if self.network.engine == "torch" and find_spec("torch") is None:
-            return _with(
-                tree,
-                auto=(
-                    'tree_surrogate; no network without torch (pip install "weightedshap[neural]")'
-                ),
-            )
-        network = replace(self.network, held_out=self.tree.held_out).fit_split(
-            model, table, split, learning
-        )
-        held = held_out_masks(split.test, table.d, rng)
-        rows = table.take(held.row)
-        f_x = split.f[held.row]
-        own, other = (
-            float(((game.masked(rows, held.coalition) - f_x) ** 2).mean())
-            for game in (tree, network)
-        )
-        gain = 1 - other / own if own > 0 else 0.0
-        facts = {"tree_error": own, "network_error": other}
-        verdict = (
-            f"the network's held-out error is {abs(gain):.1%} {'lower' if gain >= 0 else 'higher'}"
-        )
-        if gain >= self.gain:
-            return _with(network, auto=f"neural_surrogate; {verdict}", **facts)
-        return _with(
-            tree, auto=f"tree_surrogate; {verdict}, and must be {self.gain:.0%} lower", **facts
-        )
-
-
-def _with(fitted: FittedSurrogate, **facts: object) -> FittedSurrogate:
-    return replace(fitted, quality={**fitted.quality, **facts})

@@ -1,32 +1,44 @@
-"""E[f(X) | X_S = x_S] learned by boosted trees on rows with hidden features, read out exactly."""
+"""The expectation E[f(X) | X_S = x_S], learned by boosted trees from rows with hidden features.
+
+`TreeSurrogate` is the recipe of the learned game, and of corrections that judges add to another
+game, their base. The trees are trained by `boosting`, on the masked rows of `data`, and evaluated
+by `tree_batch`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from weightedshap._checks import BoolArray, FloatArray, check_settings, stored_array
-from weightedshap.games.surrogates.boosting import Examples, ReadOff, boost
-from weightedshap.games.surrogates.correction import FittedAnchored, Footing, fading
-from weightedshap.games.surrogates.data import Masked, Split, fit_quality, split_rows
-from weightedshap.games.surrogates.imputation import FittedHinted, Hints, columns_that_matter
-from weightedshap.games.user import wrapped
+from weightedshap._checks import BoolArray, FloatArray, Seed, check_array, check_settings
+from weightedshap.games.surrogates.boosting import BoostedGame, TrainingExamples, boost
+from weightedshap.games.surrogates.correction import AnchoredGame, Base, fading_weights
+from weightedshap.games.surrogates.data import (
+    MaskedRows,
+    TrainTestSplit,
+    fit_quality,
+    split_rows,
+)
+from weightedshap.games.surrogates.imputation import (
+    ImputedGame,
+    Imputer,
+    most_predictive_columns,
+)
+from weightedshap.games.user import as_model_and_table
 from weightedshap.inputs import Data, Model, Table
+from weightedshap.inputs.rows import Rows
 
 if TYPE_CHECKING:
     from lightgbm import Booster
 
-    from weightedshap.games.tree_batch import TreeGames
+    from weightedshap.games.tree_batch import BatchFactory, TreeBatch
 
-
-FAR = 100  # times the range of f: so far from 0 single precision loses digits that matter
-Learned = tuple[tuple["Booster", ...], FloatArray, tuple[FloatArray, FloatArray, BoolArray], int]
-"""Boosters and offset of each output; the game, f(x) and coalitions of held-out rows; calls of the
-model."""
+# Targets further from 0 than this multiple of their range lose digits in single precision.
+FAR = 100
 
 
 @dataclass(frozen=True)
@@ -34,38 +46,38 @@ class TreeSurrogate:
     """v(S) ≈ E[f(X) | X_S = x_S], learned by LightGBM; Δ is exact for the learned game.
 
     Background rows are repeated with random coalitions of known players, sizes uniform on 0..d;
-    hidden columns are NaN, and the trees are fitted to f(x) by squared error. Rows that they do not
-    see tell when to stop and how good the game is. At a row every split sends "known" and "hidden"
-    one way or the other, so each leaf is an indicator of two small sets of players and Δ needs no
-    sampling.
+    hidden columns are NaN, and the trees are fitted to f(x) by squared error. Held-out rows decide
+    when training stops and measure how good the game is. A row reaches a leaf if a small set of
+    players is known and another small set is hidden, so Δ is computed without sampling.
 
     A missing value is information, not a hidden feature: it is coded as a number below all others
-    of its column. Categories become ranks by their mean prediction, rare ones by that of other rows
-    (`Encoding.cross_fitted`).
+    of its column. Categories become ranks by their mean prediction; for a rare category it is the
+    mean over other rows (`Encoding.cross_fit`).
 
     With a `base` the game is anchored: v(x, S) = g(base(x, S)) + h(|S|)·c(x_S), where the base
     gives the prediction itself when all players are known (the path-dependent game of the model's
-    own trees), g is the link from its scale to the model's (see `Footing`), and h(s) = (1 − s/d)^¼
-    falls to zero there. The trees learn only c, what the base leaves, by squared error of v: on
-    (f(x) − g(base)) / h with weight h². Where g is the identity Δ is exact as before.
+    own trees), g is the link from its scale to the model's (see `Base`), and h(s) = (1 − s/d)^¼
+    is zero in that case. The trees learn only c, the error of the base, and minimise the squared
+    error of v: the targets are (f(x) − g(base)) / h, with weights h². If g is the identity, Δ is
+    exact as before.
 
-    With `hints` the trees see more of x_S than its columns: guesses at the hidden ones, see
-    `Hints`. The game is nearer to the truth, and its Δ has to be sampled.
+    With `hints` the inputs of the trees include linear imputations of hidden columns, see
+    `Imputer`. The game is nearer to the truth, but its Δ has to be sampled.
 
     The defaults were measured on the paper's datasets: see the documentation, and
     ``benchmarks/surrogate_recipes.py``.
 
     Parameters
     ----------
-    base : None, or what the game is anchored to: a name of `GAMES`, a recipe, or a fitted game that
-        is exact at [d]
-    fits : how many times to learn, each time from other rows and coalitions; the game is the mean
-    hints : at how many columns the known ones are made to guess; 0 keeps Δ exact
+    base : None, or the game to anchor to: a name of `GAMES`, a recipe, or a fitted game; it must
+        give f(x) at [d]
+    fits : number of fits, each to different rows and coalitions; the game is their mean
+    hints : number of columns that are imputed from the known ones; 0 keeps Δ exact
     masks : coalitions per row; fewer where the table would exceed `max_rows`, but at least one: no
         row is dropped
-    max_rows : rows of the enlarged table, unless the background itself has more
-    trees, leaves, rate, bins : of LightGBM
-    patience : trees without a lower held-out error before stopping
+    max_rows : largest number of rows to train on, unless the background itself has more
+    trees, leaves, rate, bins : parameters of LightGBM
+    patience : trees without a lower held-out error before training stops
     held_out : share of the distinct rows that are held out, at least 50 rows where there are 150
     n_jobs : threads of LightGBM; 0 for all cores, or one where the table is small
     """
@@ -86,142 +98,200 @@ class TreeSurrogate:
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def fit(
-        self, model: Any, background: Data, rng: np.random.Generator | int | None = None
-    ) -> LearnedTrees | FittedAnchored:
-        """Learn one ensemble for each output."""
-        model, table, rng = wrapped(model, background, rng)
-        footing = None if self.base is None else Footing.of(self.base, model, table, rng)
-        f = model(table.data) if footing is None else footing.f(table.data)
-        correction = self.fit_split(
-            model, table, Split.of(f, table, self.held_out, rng), rng, footing
-        )
-        if footing is None:
-            return correction
-        return footing.game(model, table, correction, fading(table.d))
+    def fit(self, model: Any, background: Data, rng: Seed = None) -> LearnedTrees | AnchoredGame:
+        """Train one ensemble for each output, as a complete game or as a correction of `base`."""
+        model, table, rng = as_model_and_table(model, background, rng)
+        if self.base is None:
+            split = TrainTestSplit.build(model(table.data), table, self.held_out, rng)
+            return self.fit_split(model, table, split, rng)
+
+        base = Base.fit(self.base, model, table, rng)
+        split = TrainTestSplit.build(base.predict(table.data), table, self.held_out, rng)
+        correction = self.fit_split(model, table, split, rng, base)
+        return AnchoredGame.build(model, table, base, correction, fading_weights(table.d))
 
     def fit_split(
         self,
         model: Model,
         table: Table,
-        split: Split,
+        split: TrainTestSplit,
         rng: np.random.Generator,
-        footing: Footing | None = None,
+        base: Base | None = None,
     ) -> LearnedTrees:
-        """Learn from rows that are split already; with a footing, only what it leaves."""
-        hints = None
+        """Train on a given train/test split of rows; with a `base`, train only its correction."""
+        imputer = None
         if self.hints:
-            guessed = columns_that_matter(split.X, split.f, table.weights, self.hints)
-            hints = Hints.of(split.X, table, guessed)
-        split = replace(split, X=split.encoding.cross_fitted(split.X, split.f, table.weights, rng))
-        fits = [self._learn(table, split, rng, footing, hints)]
+            targets = most_predictive_columns(split.X, split.f, table.weights, self.hints)
+            imputer = Imputer.fit(split.X, table, targets)
+
+        X = split.encoding.cross_fit(split.X, split.f, table.weights, rng)
+        split = replace(split, X=X)
+        fits = [self._fit_once(table, split, rng, base, imputer)]
         for _ in range(1, self.fits):
             train, test = split_rows(split.X, self.held_out, rng)
-            fits.append(
-                self._learn(table, replace(split, train=train, test=test), rng, footing, hints)
-            )
-        boosters, offsets, told, calls = zip(*fits, strict=True)
-        game, f_x, coalitions = (np.concatenate(parts) for parts in zip(*told, strict=True))
-        quality = fit_quality(game, f_x, coalitions, split.f, table.weights)
-        offset = np.mean(offsets, axis=0)
-        if footing is not None and footing.base.calls:
-            quality["calls"] = {"fit": sum(calls), "ranking": footing.base.calls * (table.d - 1)}
-        learned = model, table, split.encoding, sum(boosters, ()), offset, quality
-        return (
-            FittedTreeSurrogate(*learned) if hints is None else FittedHinted(*learned, hints=hints)
+            other = replace(split, train=train, test=test)
+            fits.append(self._fit_once(table, other, rng, base, imputer))
+
+        boosters = tuple(booster for fit in fits for booster in fit.boosters)
+        offset = np.mean([fit.offset for fit in fits], axis=0)
+        quality = fit_quality(
+            np.concatenate([fit.game for fit in fits]),
+            np.concatenate([fit.f_x for fit in fits]),
+            np.concatenate([fit.coalitions for fit in fits]),
+            split.f,
+            table.weights,
         )
+        if base is not None and base.game.calls_per_value:
+            quality["calls"] = {
+                "fit": sum(fit.calls for fit in fits),
+                "ranking": base.game.calls_per_value * (table.d - 1),
+            }
+        learned = (model, table, split.encoding, boosters, offset, quality)
+        if imputer is None:
+            return TreeSurrogateGame(*learned)
+        return ImputedGame(*learned, imputer=imputer)
 
     @classmethod
-    def restored(
+    def from_state(
         cls, content: Mapping[str, Any], model: Model, background: Table
-    ) -> LearnedTrees | FittedAnchored:
-        """The game that `FittedTreeSurrogate.stored` or `FittedAnchored.stored` wrote."""
-        made = FittedHinted if "guessed" in content else FittedTreeSurrogate
-        learned = made.restored(content, model, background)
-        if "anchored" not in content:
-            return learned
-        footing = Footing.restored(content["anchored"], model, background)
-        h = stored_array("h", content["anchored"]["h"], (background.d + 1,))
-        return footing.game(model, background, learned, h)
+    ) -> LearnedTrees | AnchoredGame:
+        """Rebuild a game from its saved dict, with or without a base that it corrects.
 
-    def _learn(
+        The dict is that of `TreeSurrogateGame.state` or `AnchoredGame.state`.
+        """
+        game = ImputedGame if "guessed" in content else TreeSurrogateGame
+        correction = game.from_state(content, model, background)
+        if "anchored" not in content:
+            return correction
+        base = Base.from_state(content["anchored"], model, background)
+        h = check_array("h", content["anchored"]["h"], (background.d + 1,))
+        return AnchoredGame.build(model, background, base, correction, h)
+
+    def _fit_once(
         self,
         table: Table,
-        split: Split,
+        split: TrainTestSplit,
         rng: np.random.Generator,
-        footing: Footing | None,
-        hints: Hints | None,
-    ) -> Learned:
-        """One ensemble for each output, and what the game gives for held-out rows."""
-        seen = Masked.of(split.train, table.d, self.masks, self.max_rows, rng)
-        held = Masked.of(split.test, table.d, self.masks // 2, self.max_rows // 10, rng)
-        least = max(20, len(seen.row) // len(split.train))
-        if footing is not None:
-            seen = seen.take(np.flatnonzero(~seen.coalition.all(axis=1)))
-        lessons = (_lesson(table, split, masked, footing, hints) for masked in (seen, held))
-        (to_learn, *_), (to_check, start, h) = lessons
-        extra = footing is not None
-        mean = np.average(to_learn.target, axis=0, weights=to_learn.share)
-        offset = np.where(extra | (np.abs(mean) > FAR * np.ptp(to_learn.target, axis=0)), mean, 0.0)
+        base: Base | None,
+        imputer: Imputer | None,
+    ) -> Fit:
+        """Train one ensemble for each output, and evaluate the game on held-out rows."""
+        train = MaskedRows.draw(split.train, table.d, self.masks, self.max_rows, rng)
+        test = MaskedRows.draw(split.test, table.d, self.masks // 2, self.max_rows // 10, rng)
+        fewest_in_leaf = max(20, len(train.row) // len(split.train))
+        if base is not None:
+            # At [d] the base has no error and h is 0, so such rows contain no information on c.
+            train = train.take(np.flatnonzero(~train.coalition.all(axis=1)))
+        to_train, _, _ = training_examples(table, split, train, base, imputer)
+        to_test, start, h = training_examples(table, split, test, base, imputer)
+
+        # A correction always learns its targets less their mean, a surrogate only where they are
+        # far from 0.
+        mean = np.average(to_train.target, axis=0, weights=to_train.weight)
+        is_far = np.abs(mean) > FAR * np.ptp(to_train.target, axis=0)
+        is_correction = base is not None
+        offset = np.where(is_correction | is_far, mean, 0.0)
+
         boosters = boost(
-            self, to_learn, to_check, offset, rng, min_data_in_leaf=least, extra_trees=extra
+            self,
+            to_train,
+            to_test,
+            offset,
+            rng,
+            min_data_in_leaf=fewest_in_leaf,
+            extra_trees=is_correction,
         )
-        c = offset + np.stack([booster.predict(to_check.X) for booster in boosters], axis=1)
-        told = start + h * c, split.f[held.row], held.coalition
-        return boosters, offset, told, 0 if footing is None else footing.calls(seen, held)
+        c = offset + np.stack([booster.predict(to_test.X) for booster in boosters], axis=1)
+        return Fit(
+            boosters=boosters,
+            offset=offset,
+            game=start + h * c,
+            f_x=split.f[test.row],
+            coalitions=test.coalition,
+            calls=0 if base is None else base.n_calls(train, test),
+        )
 
 
-def _lesson(
-    table: Table, split: Split, masked: Masked, footing: Footing | None, hints: Hints | None
-) -> tuple[Examples, FloatArray, FloatArray]:
-    """N masked rows with what c is to give there, and start (N, k) and h (N, 1): the game is to be
-    start + h·c.
+@dataclass(frozen=True)
+class Fit:
+    """The result of training a tree surrogate once: boosters, and their values on held-out rows."""
 
-    Weights are those of the rows times h², as errors of c are h times as large in the game; where h
-    is 0, so is c.
+    boosters: tuple[Booster, ...]  # one for each output
+    offset: FloatArray  # (k,)
+    game: FloatArray  # (N, k) values of the game
+    f_x: FloatArray  # (N, k)
+    coalitions: BoolArray  # (N, d)
+    calls: int  # number of calls of the model
+
+
+def training_examples(
+    table: Table,
+    split: TrainTestSplit,
+    masked: MaskedRows,
+    base: Base | None,
+    imputer: Imputer | None,
+) -> tuple[TrainingExamples, FloatArray, FloatArray]:
+    """Return the examples to learn a correction from, its starting values, and its factors h.
+
+    The starting values `start` are (N, k) and the factors h (N, 1), for N masked rows. The game is
+    v = start + h·c, where `start` are the values of the base, so c is fitted to (f − start) / h. An
+    error of c changes v by h times the error, hence the weights h². With all features known h is 0,
+    and the target is set to 0. Without a base, start is 0, h is 1, and c is the game itself.
     """
+    known = masked.coalition[:, table.player_of_column]
     X = split.X[masked.row]
-    known = table.known_columns(masked.coalition)
-    X[~known] = np.nan  # in place: the table is large
-    if hints is not None:
-        X = np.concatenate([X, hints.pairs(split.X, masked.row, known)], axis=1)
+    # In place: a second copy of the enlarged table would double the peak memory.
+    X[~known] = np.nan
+    if imputer is not None:
+        imputed = imputer.values_at(split.X, masked.row, known)
+        X = np.concatenate([X, imputed], axis=1)
+
     f = split.f[masked.row]
-    weight = table.weights[masked.row] * len(table)
-    if footing is None:
-        return Examples(X, f, weight), np.zeros((1, 1)), np.ones((1, 1))
-    start = footing.start(table.data, masked)
-    h = fading(table.d)[masked.coalition.sum(axis=1), None]
+    row_weight = table.weights[masked.row] * len(table.weights)
+    if base is None:
+        return TrainingExamples(X, f, row_weight), np.zeros((1, 1)), np.ones((1, 1))
+
+    n_known = masked.coalition.sum(axis=1)
+    h = fading_weights(table.d)[n_known, None]  # (N, 1)
+    start = base.values_at(table.data, masked)  # (N, k)
     target = np.divide(f - start, h, out=np.zeros_like(f), where=h > 0)
-    return Examples(X, target, weight * h[:, 0] ** 2), start, h
+    return TrainingExamples(X, target, row_weight * h[:, 0] ** 2), start, h
 
 
 @dataclass(frozen=True, repr=False)
-class FittedTreeSurrogate(ReadOff):
-    """The learned ensembles, and how well they fit (`fit_quality`); hidden columns are NaN."""
+class TreeSurrogateGame(BoostedGame):
+    """A game of learned trees with exact Δ, in which a hidden column is NaN."""
 
-    name: ClassVar[str] = "tree_surrogate"
-    recipe: ClassVar[str] = "TreeSurrogate"
+    label = "tree_surrogate"
+    recipe = "TreeSurrogate"
+    is_exact = True
+    rows_per_block = 256
 
     @cached_property
-    def games(self) -> TreeGames:
-        """Encoded rows (n, c) → their games; hidden features are those of a row without any
-        value."""
-        from weightedshap.games.tree_batch import leaf_games
+    def factory(self) -> BatchFactory:
+        """The `BatchFactory` that builds batches of rows; hidden features are NaN."""
+        from weightedshap.games.tree_batch import background_batches
 
-        nothing = np.full((1, len(self.background.names)), np.nan)
-        return leaf_games(self.ensembles, nothing, np.ones(1), self.background.d)
+        empty_row = np.full((1, len(self.background.names)), np.nan)
+        return background_batches(self.ensembles, empty_row, np.ones(1))
 
-    @property
-    def row_bytes(self) -> int:
-        return self.games.row_bytes
+    @cached_property
+    def bytes_per_row(self) -> int:
+        return self.factory.bytes_per_row
 
-    def masked(self, rows: Data, coalitions: BoolArray) -> FloatArray:
-        """(n, k) the game of each row at its own coalition (n, d)."""
-        X = np.where(self.background.known_columns(coalitions), self.encoding(rows), np.nan)
-        c = np.stack([booster.predict(X) for booster in self.boosters], axis=1).reshape(
-            len(X), -1, len(self.offset)
-        )
-        return np.asarray(c.mean(axis=1) + self.offset)
+    def warm_up(self) -> Self:
+        _ = self.factory
+        return self
+
+    def batch(self, rows: Rows) -> TreeBatch:
+        return self.factory(self, rows, self.encoding(rows.data))
+
+    def values_at(self, rows: Data, masked: MaskedRows) -> FloatArray:
+        known = self.background.known_columns(masked.coalition)
+        X = np.where(known, self.encoding(rows)[masked.row], np.nan)
+        by_booster = np.stack([booster.predict(X) for booster in self.boosters], axis=1)
+        by_fit = by_booster.reshape(len(X), -1, len(self.offset))  # (N, fits, k)
+        return np.asarray(by_fit.mean(axis=1) + self.offset)
 
 
-LearnedTrees = FittedTreeSurrogate | FittedHinted
+LearnedTrees = TreeSurrogateGame | ImputedGame

@@ -1,5 +1,8 @@
-"""The masked network as plain arrays: two hidden layers of ELU units on [x·S, S], evaluated without
-torch."""
+"""The masked network as arrays: two hidden layers of ELU units, for masked features and mask.
+
+`Network` evaluates it with the compiled loops of `kernels`, without torch. `neural` makes a game of
+it, and `training` fits its parameters.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,20 +13,23 @@ import numpy as np
 import numpy.typing as npt
 
 from weightedshap._checks import BoolArray, FloatArray, IntArray
-from weightedshap._lazy import Lazily, special
-from weightedshap.coalitions import batches
+from weightedshap._lazy import LazyModule, special
+from weightedshap.coalitions import slices_of
 
-Single = npt.NDArray[np.float32]
-kernels = Lazily("weightedshap.games.surrogates.network.kernels")  # numba takes a second to load
-LANES = 64  # columns that `kernels.product` adds up side by side
-# Coalitions at a time: their units, 128 kB where a layer has 64, stay in the cache of a core
+Float32Array = npt.NDArray[np.float32]
+# Imported at first use, as numba takes a second to load.
+kernels = LazyModule("weightedshap.games.surrogates.network.kernels")
+# Columns that `kernels.product` adds up together: its own `LANES`, where half and double are
+# compared.
+LANES = 64
+# Coalitions in a batch: their units, 128 kB for a layer of 64, stay in the cache of a core. Timed
+# with layers of 64 and 128, it makes no difference beyond the noise, 10 %, at half or at double.
 BATCH = 512
 
 
 @dataclass(frozen=True)
-class Target:
-    """What the network is to give, and how the raw numbers of its last layer become values of the
-    game."""
+class OutputScaling:
+    """The scaling of a network's outputs: predictions to targets, and raw outputs to values."""
 
     # "sigmoid" or "softmax" for probabilities; "identity" for numbers in units of `scale` around
     # `centre`
@@ -32,19 +38,19 @@ class Target:
     scale: FloatArray  # (k,)
 
     @classmethod
-    def of(cls, f: FloatArray, link: str, standardise: bool) -> Self:
-        """Learn centre and scale from predictions f (n, k) of the background."""
+    def fit(cls, f: FloatArray, link: str, standardise: bool) -> Self:
+        """Learn the centre and scale of the background's predictions f (n, k)."""
         if link != "identity" or not standardise:
             return cls(link, np.zeros(f.shape[1]), np.ones(f.shape[1]))
         spread = f.std(axis=0)
         return cls(link, f.mean(axis=0), np.where(spread > 0, spread, 1.0))
 
-    def __call__(self, f: FloatArray) -> Single:
-        """(n, k) what is to be learned, of predictions f (n, k)."""
+    def __call__(self, f: FloatArray) -> Float32Array:
+        """Return the training targets (n, k) for predictions f (n, k)."""
         return ((f - self.centre) / self.scale).astype(np.float32)
 
-    def values(self, raw: Single) -> FloatArray:
-        """(m, k) values of the game, of what the last layer gives (m, k)."""
+    def values(self, raw: Float32Array) -> FloatArray:
+        """Return values of the game (m, k) from the raw outputs (m, k) of the last layer."""
         numbers = raw.astype(np.float64)
         if self.link == "identity":
             return np.asarray(numbers * self.scale + self.centre)
@@ -55,27 +61,28 @@ class Target:
 
 @dataclass(frozen=True)
 class Network:
-    """v(S) at x = target(W3ᵀ·ELU(W2ᵀ·ELU(W1ᵀ·[x·S, S] + b1) + b2) + b3).
+    """A network for v(S), with two hidden layers of ELU units on the masked row and its mask.
 
-    At a fixed row the first layer sees a sum of terms in double precision, the bias and one for
-    each known player, which is carried from one coalition to the next. The second layer is a
-    product in single precision. Both are added up so that a coalition has the same bits alone and
-    in any batch.
+    v(S) = scaling(W3ᵀ·ELU(W2ᵀ·ELU(W1ᵀ·[x·S, S] + b1) + b2) + b3). At a fixed row the input of the
+    first layer is a sum of terms in double precision, the bias and one term for each known player,
+    which is updated from one coalition to the next. The second layer is a matrix product in single
+    precision. Both are summed such that the value of a coalition is the same alone and in any
+    batch, bit for bit.
 
     W1 (p + d, h), b1 (h,), W2 (h, h), b2 (h,), W3 (h, k), b3 (k,); the last d rows of W1 belong to
     the masks.
     """
 
-    parameters: Mapping[str, Single]
-    owner: IntArray  # (p,) the player of each input
-    target: Target
+    parameters: Mapping[str, Float32Array]
+    player_of_input: IntArray  # (p,)
+    scaling: OutputScaling
 
-    def __call__(self, Z: Single, coalitions: BoolArray) -> FloatArray:
-        """Return (n, k) v(S) at rows with inputs Z (n, p), each with its own coalition (n, d)."""
+    def __call__(self, Z: Float32Array, coalitions: BoolArray) -> FloatArray:
+        """Return v(S) (n, k) for rows of inputs Z (n, p), each with its own coalition S."""
 
-        def fill_units(part: slice, units: Single) -> None:
+        def fill_units(part: slice, units: Float32Array) -> None:
             shape = (next_multiple(part.stop - part.start, 4), weights.shape[1])
-            inputs = masked_inputs(Z[part], coalitions[part], self.owner, shape)
+            inputs = masked_inputs(Z[part], coalitions[part], self.player_of_input, shape)
             sums = np.empty((len(weights), len(inputs), LANES), dtype=np.float32)
             kernels.product(inputs, weights, sums)
             kernels.hidden_units(sums, bias, units[: len(inputs)])
@@ -83,70 +90,71 @@ class Network:
         weights, bias = self._padded_first_layer
         return self._values(fill_units, len(Z), 1)
 
-    def terms(self, Z: Single) -> FloatArray:
-        """Return (n, d + 1, h) what the first layer adds up at rows with inputs Z (n, p).
+    def terms(self, Z: Float32Array) -> FloatArray:
+        """Return the terms that the first layer adds up, for each row of inputs Z (n, p).
 
-        ``[:, 0]`` is the bias, and ``[:, 1 + i]`` what player i adds when known.
+        The terms are (n, d + 1, h) for h hidden units. ``[:, 0]`` is the bias, and ``[:, 1 + i]``
+        is added when player i is known.
         """
         W1 = self.parameters["W1"]
         b1 = self.parameters["b1"]
         d = len(W1) - Z.shape[1]
         terms = np.empty((len(Z), d + 1, len(b1)))
-        kernels.player_terms(Z, self.owner, W1, b1, terms)
+        kernels.player_terms(Z, self.player_of_input, W1, b1, terms)
         return terms
 
     def at_coalitions(self, terms: FloatArray, coalitions: BoolArray) -> FloatArray:
-        """Return (m, k) v(S) of coalitions (m, d) at the row with these terms (d + 1, h)."""
+        """Return v(S) (m, k) at coalitions (m, d) of one row, given its `terms` (d + 1, h)."""
         known = np.zeros(len(terms) - 1, dtype=np.bool_)
         sums = terms[0].copy()
 
-        def fill_units(part: slice, units: Single) -> None:
+        def fill_units(part: slice, units: Float32Array) -> None:
             kernels.first_layer(coalitions[part], terms, known, sums, units)
 
         return self._values(fill_units, len(coalitions), 1)
 
     def along_orders(self, terms: FloatArray, orders: IntArray) -> FloatArray:
-        """Return (m, d + 1, k) v(S) of the first 0..d players of orders (m, d) at the row with
-        these terms."""
+        """Return v (m, d + 1, k) along orders (m, d) of one row, given its `terms` (d + 1, h)."""
         m, d = orders.shape
 
-        def fill_units(part: slice, units: Single) -> None:
+        def fill_units(part: slice, units: Float32Array) -> None:
             kernels.walk_layer(orders[part], terms, units)
 
         return self._values(fill_units, m, d + 1).reshape(m, d + 1, -1)
 
-    def _values(self, fill_units: Callable[[slice, Single], None], n: int, each: int) -> FloatArray:
-        """Return (n·each, k) v(S) of n items that stand for `each` coalitions.
+    def _values(
+        self, fill_units: Callable[[slice, Float32Array], None], n: int, each: int
+    ) -> FloatArray:
+        """Return v(S) for n coalitions, or for n orders with `each` coalitions per order.
 
-        ``fill_units(part, units)`` sets the first layer's units, ELU + 1, of the items in a part.
+        The result is (n·each, k), with ``each = 1`` for coalitions. ``fill_units(part, units)``
+        fills in the first layer's outputs, ELU + 1, of some items.
         """
         W2, b2, W3, b3 = self._upper_layers
         at_once = max(1, BATCH // each)
         most = next_multiple(min(at_once, n) * each, 4)
 
-        # The product takes four rows at a time and whole blocks of columns: what is beyond is zero.
+        # The product takes four rows at a time and whole blocks of columns: the rest is zero.
         units = np.zeros((most, W2.shape[1]), dtype=np.float32)
         sums = np.empty((len(W2), most, LANES), dtype=np.float32)
         raw = np.empty((n * each, len(b3)), dtype=np.float32)
-        for part in batches(n, at_once):
+        for part in slices_of(n, at_once):
             out = raw[part.start * each : part.stop * each]
             fill_units(part, units)
             n_rows = next_multiple(len(out), 4)
             own_sums = sums.reshape(-1)[: len(W2) * n_rows * LANES].reshape(len(W2), n_rows, LANES)
             kernels.product(units[:n_rows], W2, own_sums)
             kernels.last_layer(own_sums, b2, W3, b3, out)
-        return self.target.values(raw)
+        return self.scaling.values(raw)
 
     @cached_property
-    def _padded_first_layer(self) -> tuple[Single, Single]:
-        """W1 in blocks, and b1 with zeros behind it, as `kernels.product` and `hidden_units` take
-        them."""
+    def _padded_first_layer(self) -> tuple[Float32Array, Float32Array]:
+        """The first layer's weights and bias, padded with zeros for the compiled loops."""
         return in_blocks(self.parameters["W1"], multiple=4), padded(self.parameters["b1"], LANES)
 
     @cached_property
-    def _upper_layers(self) -> tuple[Single, Single, Single, Single]:
-        """W2 in blocks, b2, W3ᵀ and b3, for units that are ELU + 1, which saves a subtraction for
-        each unit."""
+    def _upper_layers(self) -> tuple[Float32Array, Float32Array, Float32Array, Float32Array]:
+        """The weights and biases of the second and last layers, as the compiled loops need them."""
         W2, b2, W3, b3 = (self.parameters[name] for name in ("W2", "b2", "W3", "b3"))
         b2 = (b2 - W2.sum(axis=0, dtype=np.float64)).astype(np.float32)
         b3 = (b3 - W3.sum(axis=0, dtype=np.float64)).astype(np.float32)
@@ -154,34 +162,37 @@ class Network:
 
 
 def next_multiple(n: int, of: int) -> int:
-    """Return the smallest multiple of a number that is not below n."""
+    """Return the smallest multiple of `of` that is at least n."""
     return n + -n % of
 
 
-def padded(array: Single, multiple: int) -> Single:
-    """Return `array` with zeros behind its last axis, up to a multiple."""
+def padded(array: Float32Array, multiple: int) -> Float32Array:
+    """Return `array` with zeros added to its last axis, up to the next multiple of `multiple`."""
     missing = -array.shape[-1] % multiple
     widths = [*[(0, 0)] * (array.ndim - 1), (0, missing)]
     return np.ascontiguousarray(np.pad(array, widths))
 
 
-def in_blocks(weights: Single, multiple: int) -> Single:
-    """Return weights (h, u) as (B, H, LANES): blocks of columns, rows up to a multiple, zeros where
-    nothing was."""
+def in_blocks(weights: Float32Array, multiple: int) -> Float32Array:
+    """Split the columns of a weight matrix into blocks of equal width, padded with zeros.
+
+    Weights (h, u) become B blocks (B, H, LANES). H is h rounded up to a multiple of `multiple`.
+    """
     full = padded(padded(weights.T, multiple).T, LANES)
     return np.ascontiguousarray(full.reshape(len(full), -1, LANES).transpose(1, 0, 2))
 
 
 def masked_inputs(
-    Z: Single, coalitions: BoolArray, owner: IntArray, shape: tuple[int, int] | None = None
-) -> Single:
-    """Return [x·S, S] for inputs Z (m, p), each with its own coalition (m, d).
+    Z: Float32Array, coalitions: BoolArray, owner: IntArray, shape: tuple[int, int] | None = None
+) -> Float32Array:
+    """Return the network's inputs: features, 0 where hidden, followed by the mask S.
 
-    The result is (m, p + d), or of a larger shape with zeros behind.
+    The inputs are [x·S, S], for features Z (m, p) and a coalition (m, d) for each row. `owner` (p,)
+    is the player of each input. The result is (m, p + d), or padded with zeros to a larger `shape`.
     """
     m, p = Z.shape
     d = coalitions.shape[1]
-    # In most tables each input is a player of its own, and nothing need be looked up.
+    # In most tables each input is a player of its own, so that no lookup is needed.
     one_each = np.array_equal(owner, np.arange(d))
     known = coalitions if one_each else np.take(coalitions, owner, axis=1)
     inputs = np.zeros(shape or (m, p + d), dtype=np.float32)

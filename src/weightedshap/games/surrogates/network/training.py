@@ -1,5 +1,8 @@
-"""How the network learns: one loop over epochs, steps by compiled loops or by torch, two schedules
-of the rate."""
+"""Train the network: a loop over epochs, with Adam in compiled loops or in torch.
+
+`Training` is the loop, `CompiledLearner` or `TorchLearner` performs its steps, and the learning
+rate follows the schedule `cycle` or `plateau`. `NeuralSurrogate` runs it.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,51 +12,52 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weightedshap._checks import BoolArray, FloatArray, IntArray
-from weightedshap._lazy import Lazily, special
-from weightedshap.coalitions import batches, random_coalitions
-from weightedshap.games.surrogates.network.model import Single, kernels, masked_inputs
-from weightedshap.parallel import one_blas_thread
+from weightedshap._lazy import LazyModule, special
+from weightedshap.coalitions import random_coalitions, slices_of
+from weightedshap.games.surrogates.network.model import Float32Array, kernels, masked_inputs
+from weightedshap.parallel import limit_blas_threads
 
-torch = Lazily("torch")
+torch = LazyModule("torch")
 Masked = tuple[IntArray, BoolArray]  # rows (N,), each with its own coalition (N, d)
 
 BETA_1 = 0.9
-EPSILON = 1e-8  # Adam's, as its authors advise
-# Held-out masked rows that tell epochs apart, at the price of eight batches; all of them judge the
-# result
+# The value that the authors of Adam recommend.
+EPSILON = 1e-8
+# Held-out masked rows that compare epochs, in the time of eight batches; the final network is
+# measured on all of them.
 EXAM = 4096
 # Coalitions drawn at once: every call of `random_coalitions` starts by shuffling orders.
 COALITION_BYTES = 2**24
 
 
-class Batch(NamedTuple):
-    """[x·S, S] (m, p + d), targets (m, k), and weights (m,) that add up to one."""
+class MiniBatch(NamedTuple):
+    """A mini-batch of m rows: masked inputs, targets, and weights that add up to one."""
 
-    inputs: Single
-    target: Single
-    weights: Single
+    inputs: Float32Array  # (m, p + d)
+    target: Float32Array  # (m, k)
+    weights: Float32Array  # (m,)
 
 
 @dataclass(frozen=True)
-class Lessons:
-    """All rows to learn from and to be judged by."""
+class TrainingSet:
+    """The inputs, targets and weights of all rows, both for training and for validation."""
 
-    Z: Single  # (n, p) inputs
-    target: Single  # (n, k)
+    Z: Float32Array  # (n, p) inputs
+    target: Float32Array  # (n, k)
     weights: FloatArray  # (n,)
-    owner: IntArray  # (p,) the player of each input
-    d: int  # players
+    player_of_input: IntArray  # (p,)
+    d: int  # number of players
 
-    def batch(self, rows: IntArray, coalitions: BoolArray) -> Batch:
-        """Rows (m,), each with its own coalition (m, d)."""
+    def mini_batch(self, rows: IntArray, coalitions: BoolArray) -> MiniBatch:
+        """Build the mini-batch of rows (m,), each with its own coalition (m, d)."""
         weights = self.weights[rows].astype(np.float32)
-        inputs = masked_inputs(self.Z[rows], coalitions, self.owner)
-        # They may all be zero.
-        return Batch(inputs, self.target[rows], weights / max(float(weights.sum()), 1e-30))
+        inputs = masked_inputs(self.Z[rows], coalitions, self.player_of_input)
+        # All weights may be zero, so keep their sum above 0.
+        return MiniBatch(inputs, self.target[rows], weights / max(float(weights.sum()), 1e-30))
 
-    def first_parameters(self, units: int, rng: np.random.Generator) -> dict[str, Single]:
-        """Weights and biases uniform within ±1/√(inputs of the layer), as torch draws them."""
-        widths = len(self.owner) + self.d, units, units, self.target.shape[1]
+    def first_parameters(self, units: int, rng: np.random.Generator) -> dict[str, Float32Array]:
+        """Draw initial weights and biases, uniform within ±1/√(inputs of the layer), like torch."""
+        widths = len(self.player_of_input) + self.d, units, units, self.target.shape[1]
         parameters = {}
         for layer, (inputs, outputs) in enumerate(pairwise(widths), start=1):
             for name, shape in (("W", (inputs, outputs)), ("b", (outputs,))):
@@ -63,14 +67,14 @@ class Lessons:
 
 
 class CompiledLearner:
-    """Parameters, views of one vector, that learn by matrix products and compiled loops, on one
-    core.
+    """The optimiser Adam for a network's parameters, in compiled loops on one core.
 
-    The loss is the weighted mean of squared errors ("identity"), or of the cross entropy
-    ("sigmoid", "softmax"): the divergence without the part that no network changes.
+    The parameters are views of one vector. The loss is the weighted mean of squared errors
+    ("identity") or of cross entropies ("sigmoid", "softmax"), which differ from the
+    Kullback–Leibler divergence by a constant.
     """
 
-    def __init__(self, parameters: Mapping[str, Single], link: str, beta_2: float) -> None:
+    def __init__(self, parameters: Mapping[str, Float32Array], link: str, beta_2: float) -> None:
         self.link, self.beta_2, self.steps = link, beta_2, 0
         self.flat = np.concatenate([array.reshape(-1) for array in parameters.values()])
         self.gradient, self.mean, self.square = np.zeros((3, len(self.flat)), np.float32)
@@ -83,11 +87,12 @@ class CompiledLearner:
             for flat in (self.flat, self.gradient)
         )
 
-    def step(self, batch: Batch, rate: float) -> None:
-        """One step of Adam."""
+    def step(self, batch: MiniBatch, rate: float) -> None:
+        """Take one step of Adam on a mini-batch, with learning rate `rate`."""
         self.steps += 1
         self._differentiate(batch)
-        seen = 1 - BETA_1**self.steps, 1 - self.beta_2**self.steps
+        # They correct the running means, which start at zero.
+        weights = 1 - BETA_1**self.steps, 1 - self.beta_2**self.steps
         kernels.adam(
             self.flat,
             self.gradient,
@@ -97,10 +102,11 @@ class CompiledLearner:
             BETA_1,
             self.beta_2,
             EPSILON,
-            *seen,
+            *weights,
         )
 
-    def loss(self, batch: Batch) -> float:
+    def loss(self, batch: MiniBatch) -> float:
+        """Return the loss of a mini-batch."""
         raw = self._forward(batch.inputs)[-1].astype(np.float64)
         target = batch.target
         if self.link == "identity":
@@ -111,21 +117,24 @@ class CompiledLearner:
             each = -(target * special.log_softmax(raw, axis=1)).sum(axis=1)
         return float(each @ batch.weights)
 
-    def arrays(self) -> dict[str, Single]:
+    def arrays(self) -> dict[str, Float32Array]:
+        """Return copies of the parameters."""
         return {name: array.copy() for name, array in self.parameters.items()}
 
-    def _forward(self, inputs: Single) -> tuple[Single, Single, Single]:
-        """Units of both hidden layers, and what the last layer gives."""
+    def _forward(self, inputs: Float32Array) -> tuple[Float32Array, Float32Array, Float32Array]:
+        """Return the outputs of both hidden layers, and the raw outputs of the last layer."""
         p = self.parameters
-        first: Single = np.matmul(inputs, p["W1"])
+        first: Float32Array = np.matmul(inputs, p["W1"])
         kernels.elu(first, p["b1"], np.float32(0))
-        second: Single = np.matmul(first, p["W2"])
+        second: Float32Array = np.matmul(first, p["W2"])
         kernels.elu(second, p["b2"], np.float32(0))
         return first, second, np.asarray(second @ p["W3"] + p["b3"], dtype=np.float32)
 
-    def _differentiate(self, batch: Batch) -> None:
-        """Fill in the gradients, by the chain rule from the last layer to the first; ELU' = 1 +
-        min(ELU, 0)."""
+    def _differentiate(self, batch: MiniBatch) -> None:
+        """Compute the gradients of the loss by backpropagation, and store them in `self.gradients`.
+
+        The derivative of a unit is ELU' = 1 + min(ELU, 0).
+        """
         p = self.parameters
         g = self.gradients
         first, second, raw = self._forward(batch.inputs)
@@ -140,8 +149,8 @@ class CompiledLearner:
         np.matmul(first.T, into_second, out=g["W2"])
         np.matmul(batch.inputs.T, into_first, out=g["W1"])
 
-    def _slope(self, raw: Single, batch: Batch) -> Single:
-        """(m, k) derivative of the loss by what the last layer gives."""
+    def _slope(self, raw: Float32Array, batch: MiniBatch) -> Float32Array:
+        """Return the derivative (m, k) of the loss with respect to the network's raw outputs."""
         if self.link == "identity":
             slope = (raw - batch.target) * (2 / raw.shape[1])
         elif self.link == "sigmoid":
@@ -152,37 +161,41 @@ class CompiledLearner:
 
 
 class TorchLearner:
-    """The same steps by torch, on any device."""
+    """The optimiser Adam for a network's parameters, in torch on any device."""
 
     def __init__(
-        self, parameters: Mapping[str, Single], link: str, beta_2: float, device: str
+        self, parameters: Mapping[str, Float32Array], link: str, beta_2: float, device: str
     ) -> None:
         self.link, self.device = link, device
         self.parameters = {
             name: torch.tensor(p, device=device, requires_grad=True)
             for name, p in parameters.items()
         }
-        every = list(self.parameters.values())
+        tensors = list(self.parameters.values())
         self.optimiser = torch.optim.Adam(
-            every, lr=1.0, betas=(BETA_1, beta_2), eps=EPSILON, fused=True
+            tensors, lr=1.0, betas=(BETA_1, beta_2), eps=EPSILON, fused=True
         )
 
-    def step(self, batch: Batch, rate: float) -> None:
+    def step(self, batch: MiniBatch, rate: float) -> None:
+        """Take one step of Adam on a mini-batch, with learning rate `rate`."""
         self.optimiser.param_groups[0]["lr"] = rate
         self.optimiser.zero_grad()
         self._loss(batch).backward()
         self.optimiser.step()
 
-    def loss(self, batch: Batch) -> float:
+    def loss(self, batch: MiniBatch) -> float:
+        """Return the loss of a mini-batch."""
         with torch.no_grad():
             return float(self._loss(batch))
 
-    def arrays(self) -> dict[str, Single]:
+    def arrays(self) -> dict[str, Float32Array]:
+        """Return copies of the parameters."""
         return {
             name: tensor.detach().cpu().numpy().copy() for name, tensor in self.parameters.items()
         }
 
-    def _loss(self, batch: Batch) -> Any:
+    def _loss(self, batch: MiniBatch) -> Any:
+        """Return the loss of a mini-batch as a torch tensor."""
         units, target, weights = (torch.tensor(array, device=self.device) for array in batch)
         p = self.parameters
         for layer in ("1", "2"):
@@ -200,12 +213,15 @@ class TorchLearner:
 
 
 Schedule = Callable[[int, Sequence[float]], float]
-"""The share of the rate at a step, by its number and the held-out losses so far."""
+"""The signature of a schedule: (step number, held-out losses so far) → factor of the rate."""
 
 
 def cycle(steps: int, step: int, losses: Sequence[float]) -> float:
-    """From 1/25 to all of the rate in the first 30 % of the steps, and down to nothing, along
-    cosines."""
+    """Return the factor of the learning rate at one step of a one-cycle schedule.
+
+    It rises from 1/25 to 1 in the first 30 % of the steps and then falls to 0, along cosines. The
+    losses are not used.
+    """
     share = step / steps
     if share < 0.3:
         return float(0.04 + 0.96 * (0.5 * (1 - np.cos(np.pi * (share / 0.3)))))
@@ -213,8 +229,10 @@ def cycle(steps: int, step: int, losses: Sequence[float]) -> float:
 
 
 def plateau(patience: int, step: int, losses: Sequence[float]) -> float:
-    """Half of it whenever the loss has not fallen by 1e-4 of itself for more than `patience`
-    looks."""
+    """Return a factor of the learning rate that halves when the held-out loss stops falling.
+
+    That is when more than `patience` losses in a row are not below 1 − 1e-4 times the best.
+    """
     best = np.inf
     waited = 0
     share = 1.0
@@ -228,10 +246,12 @@ def plateau(patience: int, step: int, losses: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Training:
-    """One training run. All randomness comes from the given generator; torch's own is left
-    alone."""
+    """One training run of a network: its data, learner, learning rate and stopping rule.
 
-    lessons: Lessons
+    All random numbers come from one numpy generator, none from torch.
+    """
+
+    training_set: TrainingSet
     learner: CompiledLearner | TorchLearner
     rate: float
     schedule: Schedule
@@ -241,16 +261,18 @@ class Training:
     patience: int
 
     def run(
-        self, rows: IntArray, held: Masked, rng: np.random.Generator
-    ) -> tuple[dict[str, Single], str]:
-        """The parameters with the lowest loss on `held`, and why training stopped; each epoch shows
-        all of `rows`."""
+        self, rows: IntArray, test: Masked, rng: np.random.Generator
+    ) -> tuple[dict[str, Float32Array], str]:
+        """Train; return the parameters with the lowest loss on `test`, and why training stopped.
+
+        Each epoch trains on all of `rows`.
+        """
         lowest = np.inf
         best = 0
         parameters = None
         try:
-            with one_blas_thread():
-                for epoch, loss in self._losses(rows, held, rng):
+            with limit_blas_threads():
+                for epoch, loss in self._losses(rows, test, rng):
                     if loss < lowest:
                         lowest = loss
                         best = epoch
@@ -272,35 +294,36 @@ class Training:
         return parameters, stopped
 
     def _losses(
-        self, rows: IntArray, held: Masked, rng: np.random.Generator
+        self, rows: IntArray, test: Masked, rng: np.random.Generator
     ) -> Iterator[tuple[int, float]]:
-        """Learn, epoch after epoch; the epochs after which the held-out loss is looked at, with the
-        loss."""
-        thin = max(1, len(held[0]) // EXAM)
-        exam = self.lessons.batch(held[0][::thin], held[1][::thin])
+        """Train epoch by epoch; yield the epoch and the held-out loss whenever it is computed."""
+        thin = max(1, len(test[0]) // EXAM)
+        exam = self.training_set.mini_batch(test[0][::thin], test[1][::thin])
         losses: list[float] = []
         step = count()
         for epoch, coalitions in enumerate(self._coalitions(len(rows), rng), start=1):
             order = rng.permutation(rows)
-            for cut in batches(len(rows), self.batch):
+            for cut in slices_of(len(rows), self.batch):
                 rate = self.rate * self.schedule(next(step), losses)
-                self.learner.step(self.lessons.batch(order[cut], coalitions[cut]), rate)
+                self.learner.step(self.training_set.mini_batch(order[cut], coalitions[cut]), rate)
             if epoch % self.every and epoch < self.epochs:
                 continue
             losses.append(loss := self.learner.loss(exam))
             if not np.isfinite(loss):
-                said = (
+                raise ValueError(
                     f"The network's held-out loss is {loss} after epoch {epoch}: training diverged."
+                    f" Lower `rate` (now {self.rate:g}), or pass standardise=True if inputs or"
+                    " predictions are large."
                 )
-                instead = f"Lower `rate` (now {self.rate:g}), or pass standardise=True"
-                raise ValueError(f"{said} {instead} if inputs or predictions are large.")
             yield epoch, loss
 
     def _coalitions(self, n: int, rng: np.random.Generator) -> Iterator[BoolArray]:
-        """(n, d) fresh coalitions for each epoch, drawn for several epochs at once, which is
-        faster."""
+        """Yield new random coalitions (n, d) for each epoch.
+
+        They are drawn for several epochs at once, which is faster.
+        """
         left = self.epochs
-        d = self.lessons.d
+        d = self.training_set.d
         while left:
             ahead = max(1, min(left, COALITION_BYTES // (n * d)))
             left -= ahead
