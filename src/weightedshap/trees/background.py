@@ -1,11 +1,13 @@
-"""Absent rows, whose values stand in for hidden features, as ensembles with the same nodes see
-them.
+"""Games of trees whose hidden features take the values of background rows.
 
-Against few of them the living leaves of a row are listed, see `leaf_kernels`. Many are written as
-patterns, see `pattern_kernels`: what a row costs then does not depend on how many there are.
+With few background rows, the leaves that each explained row can reach are listed, see
+`kernels.leaf_lists`. Many background rows are summarised as patterns, see `kernels.patterns`: the
+cost of an explained row then does not grow with the number of background rows.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
@@ -18,287 +20,400 @@ from weightedshap.trees.ensembles import Ensemble, Int32, coefficient_table
 from weightedshap.trees.kernels import leaf_lists as leaf_kernels
 from weightedshap.trees.kernels import patterns as pattern_kernels
 from weightedshap.trees.kernels import quadrature as point_kernels
-from weightedshap.trees.kernels.leaf_lists import level, with_room
-from weightedshap.trees.kernels.patterns import ALL, ROWS, SEEN, Words, in_words
+from weightedshap.trees.kernels.leaf_lists import LeafLists, grown, level
+from weightedshap.trees.kernels.patterns import (
+    ALL,
+    ROWS,
+    CoalitionWords,
+    LeafGroups,
+    LeafPaths,
+    Memo,
+    PatternScratch,
+    PatternTable,
+    PrefixScratch,
+    Words,
+    pack_bits,
+)
+from weightedshap.trees.removal import EncodedRows, SemivalueFiller
 
-Directions = tuple[BoolArray, Words]  # (n, I) of rows, and the same as words, see `pattern_kernels`
-# Values of all players (k, n), and lists of leaves, see `leaf_kernels`.
-Rows = tuple[FloatArray, tuple[Any, ...]]
-FEW_ROWS = (
-    4  # up to so many absent rows are walked one by one faster than they are written as patterns
-)
-MOST_PATTERNS = 2**25  # of 16 bytes each: half a gigabyte
-PATTERN_BITS = 64  # a pattern is one word, so it tells apart as many players on one path
-PLACES = 2**16  # of what is kept at once, a power of two
-ENTRIES = (
-    2**21
-    # Numbers in entries that are kept at once: at least two times 64 entries of 64 players and 64
-    # columns
-)
-SET_BYTES = 2**23  # of the sets that rows are asked about at once
+# Up to this many background rows are taken one by one; more are summarised as patterns. It trades
+# φ_w and curves, faster by lists, for values of many coalitions, faster by patterns: for 64 rows of
+# 100 LightGBM trees, patterns take 9, 4.5 and 2.6 times as long for the former at 2, 4 and 8
+# background rows, and 0.55, 0.22 and 0.11 times as long for 300 values. At half that is
+# lost, and won, with 3 and 4 background rows; at double it is the other way round with 5 to 8.
+FEW_ROWS = 4
+# It bounds the memory of patterns, 16 bytes each: all take at most half a gigabyte, at half a
+# quarter, at double one. It makes no difference to games with fewer patterns. Those with more list
+# leaves instead, which took as long with 50 background rows and six times as long with 200.
+MOST_PATTERNS = 2**25
+# A pattern is one word, so it can hold the players of one path up to here.
+PATTERN_BITS = 64
+# Results that a kernel remembers at once, a power of two. More are found again, fewer stay in the
+# cache. Timed with 200 trees of depth 7 and 100 background rows, it hardly matters: at half 0 to 3
+# % faster, at double 0 to 5 % slower.
+MEMO_SLOTS = 2**16
+# Numbers in the entries that a kernel remembers at once, as many as 64 entries of 64 players and 64
+# columns take at the least. More are forgotten less often. Timed on the same games: at half between
+# 1 % faster and 2 % slower, at double no difference.
+MEMO_NUMBERS = 2**21
+# Memory for the sets of first players of rows that are looked at together. More rows share the
+# memo, fewer stay in the cache. Timed with up to 1,024 rows and 64 orders, it hardly matters: at
+# half 0 to 4 % faster, at double within 2 %.
+PREFIX_BYTES = 2**23
+
+
+def choose_removal(
+    ensembles: Iterable[Ensemble], Z: FloatArray, weights: FloatArray
+) -> LeafListRemoval | PatternRemoval:
+    """Return the faster way to hide features by background rows Z (B, c) with weights (B,).
+
+    With many rows that is a `PatternRemoval`, unless there are too many patterns.
+    """
+    ensembles = tuple(ensembles)
+    goes_left = ensembles[0].goes_left(Z)
+    if len(weights) > FEW_ROWS:
+        by_patterns = PatternRemoval.build(ensembles, goes_left, weights)
+        if by_patterns is not None:
+            return by_patterns
+    return LeafListRemoval(ensembles, goes_left, weights).warm_up()
 
 
 @dataclass(frozen=True)
-class FewRows:
-    """B absent rows that are walked one by one; of explained rows the living leaves are listed."""
+class LeafListRemoval:
+    """Hide features by few background rows: list the leaves that each explained row can reach.
 
-    ensembles: tuple[Ensemble, ...]  # one for each output
-    goes: BoolArray  # (B, I) whether each row goes left at each inner node
+    Hidden features take the values of the background rows.
+    """
+
+    ensembles: tuple[Ensemble, ...]  # one for each output, with the same nodes
+    goes_left: BoolArray  # (B, I) whether each background row goes left at each inner node
     weights: FloatArray  # (B,)
 
     @property
-    def row_bytes(self) -> int:
-        """About what the lists of a row take."""
-        return (
-            6
-            * (1 + len(self.ensembles))
-            * min(len(self.weights), 64)
-            * len(self.ensembles[0].value)
-        )
+    def bytes_per_row(self) -> int:
+        """The approximate memory, in bytes, that the leaf list of a row takes."""
+        leaves = min(len(self.weights), 64) * len(self.ensembles[0].value)
+        return 6 * (1 + len(self.ensembles)) * leaves
 
     @cached_property
-    def ways(self) -> Int32:
-        """(B, I, 4) of each row and node, see `leaf_kernels.fill_leaves`."""
-        e = self.ensembles[0]
-        parted = np.where(self.goes, e.right, e.left), np.where(self.goes, e.left, e.right)
-        return np.stack(
-            [*parted, np.broadcast_to(e.player, self.goes.shape), self.goes],
-            axis=-1,
-            dtype=np.int32,
-        )
+    def children_by_side(self) -> Int32:
+        """Four numbers for each of B background rows and I inner nodes, (B, I, 4).
+
+        They are the child that the background row does not go to, the child that it goes to, the
+        player of the split, and whether the background row goes left. They are the input of
+        `kernels.leaf_lists.fill_leaves`.
+        """
+        nodes = self.ensembles[0]
+        away = np.where(self.goes_left, nodes.right, nodes.left)
+        along = np.where(self.goes_left, nodes.left, nodes.right)
+        player = np.broadcast_to(nodes.player, self.goes_left.shape)
+        return np.stack([away, along, player, self.goes_left], axis=-1, dtype=np.int32)
 
     @cached_property
-    def nothing(self) -> FloatArray:
-        """(k,) the values of no players, the same at every row."""
-        return np.array([self.weights @ e.walk(self.goes) for e in self.ensembles])
+    def empty_values(self) -> FloatArray:
+        """The value v(∅) of the empty coalition for each output, (k,), equal at all rows."""
+        values = [self.weights @ one.sum_leaves(self.goes_left) for one in self.ensembles]
+        return np.array(values)
 
-    def at(self, X: FloatArray) -> Rows:
-        """What is known of rows X (n, c), their values and leaves, which the methods below ask
-        for."""
-        e, value = self.ensembles[0], np.stack([e.value for e in self.ensembles])
-        return leaf_kernels.list_leaves(
-            e.directions(X), self.ways, self.weights, e.roots, value, e.n_players, e.depth
+    def warm_up(self) -> Self:
+        """Compute and cache now what all rows share; return the object itself."""
+        nodes = self.ensembles[0]
+        nodes.warm_up()
+        _ = nodes.n_players
+        _ = nodes.depth
+        _ = self.children_by_side
+        _ = self.empty_values
+        return self
+
+    def encode_rows(self, X: FloatArray) -> EncodedRows:
+        """Return the lists of leaves that rows X (n, c) can reach, with v(∅) and v([d])."""
+        nodes = self.ensembles[0]
+        full, leaves = leaf_kernels.list_leaves(
+            nodes.goes_left(X),
+            self.children_by_side,
+            self.weights,
+            nodes.roots,
+            np.stack([one.value for one in self.ensembles]),
+            nodes.n_players,
+            nodes.depth,
         )
+        endpoints = np.empty((len(self.ensembles), len(X), 2))
+        for output, one in enumerate(self.ensembles):
+            endpoints[output, :, 0] = self.empty_values[output]
+            endpoints[output, :, 1] = one.offset + full[output]
+        return EncodedRows(leaves, endpoints)
 
-    def weigher(self, vectors: FloatArray) -> Callable[[Rows, slice, FloatArray], None]:
-        return partial(self.semivalues, times(self.ensembles[0].widest, vectors))
+    def semivalue_filler(self, vectors: FloatArray) -> SemivalueFiller:
+        """Return a function that writes semivalues φ_w into an array, for weight vectors (m, d)."""
+        table = weighted_coefficients(self.ensembles[0].widest, vectors)
+        return partial(self._fill_semivalues, table)
 
-    def semivalues(self, table: FloatArray, rows: Rows, outputs: slice, out: FloatArray) -> None:
-        """φ_w (k, n, m, d) under m weight vectors, times which the coefficients K(s, t) are the
-        `table` (K, m)."""
-        first, c, *leaves = rows[1]
-        for of_one, phi in zip(c[outputs], out, strict=True):
-            leaf_kernels.semivalues(first, of_one, *leaves, table, phi)
+    def _fill_semivalues(
+        self, table: FloatArray, lists: LeafLists, outputs: slice, out: FloatArray
+    ) -> None:
+        """Write semivalues φ_w into `out` (k, n, m, d).
 
-    def ends(self, rows: Rows, output: int, out: FloatArray) -> None:
-        """(n, 2) the values of no players and of all players."""
-        out[:, 0], out[:, 1] = self.nothing[output], self.ensembles[output].offset + rows[0][output]
+        `table` is the result of `weighted_coefficients`.
+        """
+        for leaf_value, phi in zip(lists.value[outputs], out, strict=True):
+            leaf_kernels.semivalues(lists._replace(value=leaf_value), table, phi)
 
-    def values(self, rows: Rows, output: int, coalitions: BoolArray, out: FloatArray) -> None:
-        """(n, m) the values of coalitions (m, d)."""
-        first, c, *leaves = rows[1]
+    def values(self, lists: LeafLists, output: int, coalitions: BoolArray, out: FloatArray) -> None:
+        """Write v(S) of each row, at m coalitions S (m, d), into `out` (n, m)."""
         out[:] = self.ensembles[output].offset
-        leaf_kernels.values(first, c[output], *leaves, coalitions, out)
+        leaf_kernels.values(lists.of_output(output), coalitions, out)
 
-    def along(self, rows: Rows, output: int, orders: IntArray, out: FloatArray) -> None:
-        """(n, m, d + 1) the values when the first 0..d players of orders (n, m, d) are known."""
-        first, c, *leaves = rows[1]
+    def along(self, lists: LeafLists, output: int, orders: IntArray, out: FloatArray) -> None:
+        """Write v(S) after 0, 1, …, d players of each order (n, m, d) into `out` (n, m, d + 1)."""
         out[:] = self.ensembles[output].offset
-        leaf_kernels.along(first, c[output], *leaves, orders, out)
+        leaf_kernels.along(lists.of_output(output), orders, out)
 
 
 @dataclass(frozen=True)
-class Background:
-    """Absent rows that are written as patterns, with the methods of `FewRows`."""
+class PatternRemoval:
+    """Hide features by many background rows, which are summarised as patterns at each leaf.
 
-    ensembles: tuple[Ensemble, ...]
-    value: FloatArray  # (k, L) of leaves in the order of `Paths`
-    # Leaves, their groups and patterns, as `pattern_kernels` asks for them.
-    given: tuple[tuple[Any, ...], ...]
-    nothing: FloatArray  # (k, G) what each group of leaves gives to no players
+    Hidden features take the values of the background rows. The pattern of a row at a leaf says
+    which players' splits on the path to the leaf the row passes.
+    """
+
+    ensembles: tuple[Ensemble, ...]  # one for each output, with the same nodes
+    value: FloatArray  # (k, L) of leaves in the order of `PathTable`
+    paths: LeafPaths
+    groups: LeafGroups
+    patterns: PatternTable
+    empty_values: FloatArray  # (k, G) what each group of leaves adds to v(∅)
 
     @classmethod
-    def of(
-        cls, ensembles: tuple[Ensemble, ...], goes: BoolArray, weights: FloatArray
+    def build(
+        cls, ensembles: tuple[Ensemble, ...], goes_left: BoolArray, weights: FloatArray
     ) -> Self | None:
-        """Rows with directions `goes` (B, I) and weights (B,); None where they have too many
-        patterns."""
+        """Prepare to hide features by B background rows; None if there would be too many patterns.
+
+        `goes_left` (B, I) says whether each row goes left at each inner node, and `weights` (B,)
+        are the weights of the rows.
+        """
         paths = ensembles[0].paths
-        ways = paths.start, paths.edge_start, paths.edge
-        if (
-            paths.widest > PATTERN_BITS
-            or (patterns := _patterns(in_words(goes), weights, *ways)) is None
-        ):
+        if paths.widest > PATTERN_BITS:
             return None
-        groups = _groups(paths.start, paths.member, ensembles[0].n_players)
-        size = np.diff(paths.start)
-        first, mask, weight = patterns
-        leaf = np.repeat(np.arange(len(size)), np.diff(first))
-        passes_all = ALL >> (64 - size).astype(np.uint64)
-        share = np.bincount(leaf, weight * (mask == passes_all[leaf]), minlength=len(size))
+        leaf_paths = LeafPaths(paths.start, paths.edge_start, paths.edge)
+        patterns = _find_patterns(pack_bits(goes_left), weights, leaf_paths)
+        if patterns is None:
+            return None
+        groups = _group_leaves(paths.start, paths.member, ensembles[0].n_players)
         value = np.stack([ensemble.value[paths.leaf] for ensemble in ensembles])
-        nothing = np.zeros((len(value), len(groups[0]) - 1))
-        np.add.at(
-            nothing.T, np.repeat(np.arange(nothing.shape[1]), np.diff(groups[0])), (value * share).T
-        )
-        return cls(ensembles, value, (ways, groups, patterns), nothing)
+
+        # A leaf adds to v(∅) its value times the share of the background rows that reach it.
+        sizes = np.diff(paths.start)
+        leaf = np.repeat(np.arange(len(sizes)), np.diff(patterns.first))
+        everything = ALL >> (64 - sizes).astype(np.uint64)
+        passes_all = patterns.mask == everything[leaf]
+        share = np.bincount(leaf, patterns.weight * passes_all, minlength=len(sizes))
+
+        n_groups = len(groups.first_leaf) - 1
+        group_of_leaf = np.repeat(np.arange(n_groups), np.diff(groups.first_leaf))
+        empty_values = np.zeros((len(value), n_groups))
+        np.add.at(empty_values.T, group_of_leaf, (value * share).T)
+        return cls(ensembles, value, leaf_paths, groups, patterns, empty_values)
 
     @property
-    def row_bytes(self) -> int:
-        """About what is held of a row."""
+    def bytes_per_row(self) -> int:
+        """The approximate memory, in bytes, that an encoded row takes."""
         return 2 * len(self.ensembles[0].left)
 
-    def at(self, X: FloatArray) -> Directions:
-        goes = self.ensembles[0].directions(X)
-        return goes, in_words(goes)
+    def encode_rows(self, X: FloatArray) -> EncodedRows:
+        """Return bits that say whether rows X (n, c) go left at nodes, with v(∅) and v([d])."""
+        goes_left = self.ensembles[0].goes_left(X)
+        endpoints = np.empty((len(self.ensembles), len(X), 2))
+        for output, one in enumerate(self.ensembles):
+            endpoints[output, :, 0] = one.offset + self.empty_values[output].sum()
+            endpoints[output, :, 1] = one.sum_leaves(goes_left)
+        return EncodedRows(pack_bits(goes_left), endpoints)
 
-    def weigher(self, vectors: FloatArray) -> Callable[[Directions, slice, FloatArray], None]:
-        return partial(self.semivalues, times(self.ensembles[0].paths.widest, vectors))
+    def semivalue_filler(self, vectors: FloatArray) -> SemivalueFiller:
+        """Return a function that writes semivalues φ_w into an array, for weight vectors (m, d)."""
+        table = weighted_coefficients(self.ensembles[0].paths.widest, vectors)
+        return partial(self._fill_semivalues, table)
 
-    def semivalues(
-        self, table: FloatArray, rows: Directions, outputs: slice, out: FloatArray
+    def _fill_semivalues(
+        self, table: FloatArray, words: Words, outputs: slice, out: FloatArray
     ) -> None:
-        (k, n, m, d) = out.shape
-        (columns, weights) = basis(table, self.ensembles[0].paths.widest)
-        sums = np.zeros((k, len(rows[1]), d, columns.shape[1], min(n, ROWS)))
-        memory = np.empty(ENTRIES)
+        """Write semivalues φ_w into `out` (k, n, m, d).
+
+        `table` is the result of `weighted_coefficients`.
+        """
+        k, n, m, d = out.shape
+        columns, weights = coefficient_basis(table, self.ensembles[0].paths.widest)
         value = np.ascontiguousarray(self.value[outputs].T)
-        room = np.empty((65, 65)), np.empty(k * ROWS * 64 * max(1, columns.shape[1]))
-        asked = rows[1], n, value, value.any(axis=1), self.given, _places(np.int64), columns, memory
-        pattern_kernels.semivalues(*asked, (np.empty(ROWS, np.uint64), *room), sums)
+        sums = np.zeros((k, len(words), d, columns.shape[1], min(n, ROWS)))
+        scratch = PatternScratch(
+            pattern=np.empty(ROWS, np.uint64),
+            counted=np.empty((65, 65)),
+            total=np.empty(k * ROWS * 64 * max(1, columns.shape[1])),
+        )
+        pattern_kernels.semivalues(
+            words,
+            n,
+            value,
+            value.any(axis=1),
+            self.paths,
+            self.groups,
+            self.patterns,
+            Memo.empty(MEMO_SLOTS, np.int64),
+            columns,
+            np.empty(MEMO_NUMBERS),
+            scratch,
+            sums,
+        )
         phi = np.empty((min(n, ROWS), m, d))
-        for o, b in np.ndindex(sums.shape[:2]):
-            point_kernels.weigh(sums[o, b], weights, np.arange(d), phi)
-            out[o, ROWS * b : ROWS * (b + 1)] = phi[: n - ROWS * b]
+        for output, block in np.ndindex(sums.shape[:2]):
+            start = ROWS * block
+            point_kernels.weigh(sums[output, block], weights, np.arange(d), phi)
+            out[output, start : start + ROWS] = phi[: n - start]
 
-    def ends(self, rows: Directions, output: int, out: FloatArray) -> None:
-        e = self.ensembles[output]
-        out[:, 0], out[:, 1] = e.offset + self.nothing[output].sum(), e.walk(rows[0])
-
-    def values(self, rows: Directions, output: int, coalitions: BoolArray, out: FloatArray) -> None:
+    def values(self, words: Words, output: int, coalitions: BoolArray, out: FloatArray) -> None:
+        """Write v(S) of each row, at m coalitions S (m, d), into `out` (n, m)."""
         out[:] = self.ensembles[output].offset
-        given = self.value[output], self.given, _places(np.float64)
-        pattern_kernels.values(rows[1], *given, coalitions, _lanes(len(coalitions)), out)
+        pattern_kernels.values(
+            words,
+            self.value[output],
+            self.paths,
+            self.groups,
+            self.patterns,
+            Memo.empty(MEMO_SLOTS, np.float64),
+            coalitions,
+            CoalitionWords.build(len(coalitions)),
+            out,
+        )
 
-    def along(self, rows: Directions, output: int, orders: IntArray, out: FloatArray) -> None:
+    def along(self, words: Words, output: int, orders: IntArray, out: FloatArray) -> None:
+        """Write v(S) after 0, 1, …, d players of each order (n, m, d) into `out` (n, m, d + 1)."""
         m, d = orders.shape[1:]
-        most = m * d + 1
-        size = max(1, SET_BYTES // (16 * ROWS * most)) * ROWS
-        given = self.value[output], self.given, _places(np.float64), self.nothing[output]
-        scratch = (
-            np.empty(most, np.uint64),
-            np.empty((ROWS, most), np.int32),
-            np.empty((ROWS, most)),
-        )
-        for begin in range(0, len(orders), size):
-            some = slice(begin, begin + size)
-            words = rows[1][begin // ROWS :]
-            parent, added, sets, lane = first_sets(orders[some])
-            found = np.full(parent.shape, self.ensembles[output].offset)
-            seen = np.zeros(d, np.uint64), (np.zeros(SEEN, np.uint64), np.full(SEEN, -1))
+        most_sets = m * d + 1
+        memo = Memo.empty(MEMO_SLOTS, np.float64)
+        coalitions = CoalitionWords.build(most_sets)
+        # A word holds 64 rows, so rows are evaluated in multiples of 64.
+        size = max(1, PREFIX_BYTES // (16 * ROWS * most_sets)) * ROWS
+        for start in range(0, len(orders), size):
+            part = slice(start, start + size)
+            parent, added, n_sets, set_of_prefix = number_prefixes(orders[part])
+            values = np.full(parent.shape, self.ensembles[output].offset)
             pattern_kernels.along(
-                words, *given, parent, added, sets, *seen, _lanes(most), scratch, found
+                words[start // ROWS :],
+                self.value[output],
+                self.paths,
+                self.groups,
+                self.patterns,
+                memo,
+                self.empty_values[output],
+                parent,
+                added,
+                n_sets,
+                coalitions,
+                PrefixScratch.build(most_sets, d),
+                values,
             )
-            out[some] = np.take_along_axis(found, lane.reshape(len(lane), -1), axis=1).reshape(
-                lane.shape
-            )
+            flat = set_of_prefix.reshape(len(set_of_prefix), -1)
+            out[part] = np.take_along_axis(values, flat, axis=1).reshape(set_of_prefix.shape)
 
 
-def first_sets(orders: IntArray) -> tuple[npt.NDArray[Any], ...]:
-    """The distinct sets among the first players of orders (n, m, d), as
-    `pattern_kernels.first_players` tells them."""
+def number_prefixes(orders: IntArray) -> tuple[npt.NDArray[Any], ...]:
+    """Number the distinct sets of first players (prefixes) of orders (n, m, d), for each row.
+
+    Return, as `kernels.patterns.first_players` describes them, the parent of each set (n, s), the
+    player that the set adds to its parent (n, s), the number of sets (n,), and the set of each
+    prefix (n, m, d + 1).
+    """
     n, m, d = orders.shape
-    (parent, added) = np.empty((2, n, m * d + 1), np.int32)
-    sets = np.empty(n, np.int64)
-    lane = np.empty((n, m, d + 1), np.int32)
-    bits = np.empty(((d + 63) // 64, m * d + 1), np.uint64)
-    pattern_kernels.first_players(orders.astype(np.int32), bits, parent, added, sets, lane)
-    return parent, added, sets, lane
+    most_sets = m * d + 1
+    parent = np.empty((n, most_sets), np.int32)
+    added = np.empty((n, most_sets), np.int32)
+    n_sets = np.empty(n, np.int64)
+    set_of_prefix = np.empty((n, m, d + 1), np.int32)
+    bits = np.empty(((d + 63) // 64, most_sets), np.uint64)
+    pattern_kernels.first_players(
+        orders.astype(np.int32), bits, parent, added, n_sets, set_of_prefix
+    )
+    return parent, added, n_sets, set_of_prefix
 
 
-def _patterns(
-    words: Words, weights: FloatArray, *ways: Any
-) -> tuple[IntArray, Words, FloatArray] | None:
-    """Where the patterns of each leaf begin, the patterns and their weights; None where they would
-    be too many."""
-    n_leaves = len(ways[0]) - 1
+def _find_patterns(words: Words, weights: FloatArray, paths: LeafPaths) -> PatternTable | None:
+    """Return the patterns of background rows at each leaf; None if there would be too many.
+
+    The bits of `words` (⌈B / 64⌉, I) say whether each row goes left at each inner node; `weights`
+    (B,) are the weights of the rows.
+    """
+    n_leaves = len(paths.start) - 1
+    table = PatternTable(
+        first=np.zeros(n_leaves + 1, np.int64), mask=np.empty(0, np.uint64), weight=np.empty(0)
+    )
+    # A hash table with room for twice as many patterns as rows.
+    slot = np.empty(2 ** (2 * len(weights) - 1).bit_length(), np.int64)
+    scratch = np.empty(ROWS, np.uint64)
+    capacity = max(4096, len(weights))
     done = 0
-    room = max(4096, len(weights))
-    first = np.zeros(n_leaves + 1, np.int64)
-    mask = np.empty(0, np.uint64)
-    weight = np.empty(0)
-    place = np.empty(2 ** (2 * len(weights) - 1).bit_length(), np.int64)
-    seen = np.empty(ROWS, np.uint64)
     while done < n_leaves:
-        if first[done] > MOST_PATTERNS:
+        if table.first[done] > MOST_PATTERNS:
             return None
-        mask = with_room(mask, room)
-        weight = with_room(weight, room)
-        filled = pattern_kernels.fill_patterns(
-            words, weights, *ways, place, seen, done, first, mask, weight
-        )
-        done = filled
-        room = 2 * room
-    return (
-        None
-        if first[-1] > MOST_PATTERNS
-        else (first, mask[: first[-1]].copy(), weight[: first[-1]].copy())
+        mask = grown(table.mask, capacity)
+        weight = grown(table.weight, capacity)
+        table = PatternTable(table.first, mask, weight)
+        done = pattern_kernels.fill_patterns(words, weights, paths, slot, scratch, done, table)
+        capacity = 2 * capacity
+    n_patterns = table.first[-1]
+    if n_patterns > MOST_PATTERNS:
+        return None
+    return PatternTable(
+        first=table.first,
+        mask=table.mask[:n_patterns].copy(),
+        weight=table.weight[:n_patterns].copy(),
     )
 
 
-def _groups(
-    start: IntArray, member: Int32, n_players: int
-) -> tuple[IntArray, IntArray, Int32, Int32]:
-    """Where the leaves and the players of each group begin, the players, and of each member its
-    place among them."""
-    first_leaf, first_player = np.zeros((2, len(start) + 1), np.int64)
-    who, local, slot = *np.empty((2, len(member)), np.int32), np.full(n_players, -1, np.int32)
-    G = pattern_kernels.group_leaves(start, member, slot, first_leaf, first_player, who, local)
-    return first_leaf[: G + 1], first_player[: G + 1], who[: first_player[G]], local
+def _group_leaves(start: IntArray, member: Int32, n_players: int) -> LeafGroups:
+    """Divide the leaves, in their order, into groups with at most 64 players each.
+
+    The members of leaf l, the players on its path, are ``member[start[l] : start[l + 1]]``.
+    """
+    groups = LeafGroups(
+        first_leaf=np.zeros(len(start) + 1, np.int64),
+        first_player=np.zeros(len(start) + 1, np.int64),
+        player=np.empty(len(member), np.int32),
+        local=np.empty(len(member), np.int32),
+    )
+    slot = np.full(n_players, -1, np.int32)
+    n_groups = pattern_kernels.group_leaves(start, member, slot, groups)
+    n_entries = groups.first_player[n_groups]
+    return LeafGroups(
+        first_leaf=groups.first_leaf[: n_groups + 1],
+        first_player=groups.first_player[: n_groups + 1],
+        player=groups.player[:n_entries],
+        local=groups.local,
+    )
 
 
-def _places(kind: npt.DTypeLike) -> tuple[npt.NDArray[Any], ...]:
-    """Where something is kept for words of leaves: the leaf, −1 where there is none, the word, and
-    what is kept."""
-    return np.full(PLACES, -1, np.int32), np.empty(PLACES, np.uint64), np.empty(PLACES, kind)
+def weighted_coefficients(widest: int, vectors: FloatArray) -> FloatArray:
+    """Return the products (r, m) of `coefficient_table` (r, d) and m weight vectors (m, d).
 
-
-def _lanes(most: int) -> tuple[npt.NDArray[Any], ...]:
-    """Room for up to `most` coalitions of 64 rows: as words, turned round, how many there are, and
-    two lines."""
-    words = np.empty((ROWS, most + 1), np.uint64), np.empty((most // 64 + 1, 64, ROWS), np.uint64)
-    return *words, np.empty(ROWS, np.int64), np.empty(64, np.uint64), np.empty(ROWS, np.uint64)
-
-
-def times(widest: int, vectors: FloatArray) -> FloatArray:
-    """(K, m) the coefficients K(s, t) of leaves up to `widest` members, see `coefficient_table`,
-    times m vectors."""
+    Leaves have up to `widest` members. Row by row, these are the coefficients K(s, t), times the
+    weights.
+    """
     return np.ascontiguousarray(coefficient_table(vectors.shape[1], widest) @ vectors.T)
 
 
-def basis(table: FloatArray, widest: int) -> tuple[FloatArray, FloatArray]:
-    """(K, c) and (c, m) whose product is the table (K, m) for leaves up to `widest` members; c is
-    as small as can be.
+def coefficient_basis(table: FloatArray, widest: int) -> tuple[FloatArray, FloatArray]:
+    """Factor a table (r, m) of weighted coefficients into (r, c) and (c, m), with a small c.
 
-    By Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1), so all coefficients are sums of the
-    last `widest`.
+    Leaves have up to `widest` members. By Pascal's rule K(s, t) = K(s + 1, t) + K(s + 1, t + 1),
+    so all coefficients are sums of the last `widest` ones.
     """
     table = table[: level(widest + 1)]
-    if table.shape[1] <= widest:
-        return table, np.eye(table.shape[1])
+    m = table.shape[1]
+    if m <= widest:
+        return table, np.eye(m)
     sums = np.zeros((len(table), widest))
     sums[level(widest) :] = np.eye(widest)
     for s in range(widest - 1, 0, -1):
         above = sums[level(s + 1) : level(s + 2)]
         sums[level(s) : level(s + 1)] = above[:-1] + above[1:]
     return sums, table[level(widest) :]
-
-
-def absent_rows(
-    ensembles: tuple[Ensemble, ...], Z: FloatArray, weights: FloatArray
-) -> FewRows | Background:
-    """The rows Z (B, c) with weights (B,): as patterns if there are many, and these are not too
-    many."""
-    goes = ensembles[0].directions(Z)
-    many = Background.of(ensembles, goes, weights) if len(weights) > FEW_ROWS else None
-    return FewRows(ensembles, goes, weights) if many is None else many

@@ -1,5 +1,8 @@
-"""From the scale on which trees add up to the one on which their model predicts: tried on rows,
-never guessed."""
+"""Links from the raw scale, on which trees add up, to the scale of a model's predictions.
+
+A link is found by comparing its results with the predictions on rows, not by the name of the
+model. Tree games and anchored judges use it.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +12,8 @@ import numpy as np
 from weightedshap._checks import FloatArray
 from weightedshap._lazy import special
 
-CLOSE = 1e-5  # relative: libraries add up trees in single precision
+# A relative tolerance: libraries add up trees in single precision.
+CLOSE = 1e-5
 
 LINKS: Mapping[str, tuple[str | None, Callable[[FloatArray], FloatArray]]] = {
     "identity": (None, lambda raw: raw),
@@ -17,12 +21,11 @@ LINKS: Mapping[str, tuple[str | None, Callable[[FloatArray], FloatArray]]] = {
     "exp": ("logarithm of the prediction", np.exp),
     "square": ("square root of the prediction", lambda raw: np.sign(raw) * raw**2),
 }
-"""Links of one output: what raw numbers are called, and how they become a prediction."""
+"""Links of one output, by name: the name of the raw scale, and the function to predictions."""
 
 
 def _one_vs_rest(raw: FloatArray) -> FloatArray:
-    """Return the probability of each class by itself over the sum of all, where that is not
-    zero."""
+    """Return the sigmoid of each class, divided by the sum over all classes unless that is 0."""
     alone = special.expit(raw)
     total = alone.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(alone, total, out=alone, where=total != 0))
@@ -32,22 +35,23 @@ SHARED: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "softmax": lambda raw: special.softmax(raw, axis=-1),
     "one_vs_rest": _one_vs_rest,
 }
-"""Links of all classes (…, K), which share out one among them."""
+"""Links of several classes (…, K), by name: functions to probabilities that add up to 1."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """g: raw numbers (…, K) → predictions (…, k)."""
+    """A function from K raw outputs of a model to the k explained predictions."""
 
-    name: str  # of `LINKS` or `SHARED`
-    picked: tuple[int, ...] = ()  # classes looked at, of those that a shared link shares out among
+    name: str  # a key of `LINKS` or `SHARED`
+    picked: tuple[int, ...] = ()  # for a link in `SHARED`: the k classes that are explained
 
     @property
     def shared(self) -> bool:
-        """Whether every class is needed."""
+        """Whether each prediction depends on the raw outputs of all classes."""
         return self.name in SHARED
 
     def __call__(self, raw: FloatArray) -> FloatArray:
+        """Return the predictions (…, k) for raw outputs (…, K)."""
         if self.shared:
             return np.asarray(SHARED[self.name](raw)[..., list(self.picked)])
         with np.errstate(over="ignore"):
@@ -55,30 +59,33 @@ class Link:
 
 
 def link_between(raw: FloatArray, f: FloatArray) -> Link | None:
-    """The link of one output that turns raw numbers (n, k) into predictions f (n, k)."""
-    return next((link for link in map(Link, LINKS) if agree(link(raw), f)), None)
+    """Return the link in `LINKS` from raw outputs (n, k) to predictions f (n, k), or None."""
+    return next((link for link in map(Link, LINKS) if are_close(link(raw), f)), None)
 
 
 def link_among(raw: FloatArray, f: FloatArray, picked: tuple[int, ...]) -> Link | None:
-    """Return the link of all classes that turns raw numbers (n, K) into f (n, k) of those
-    picked."""
-    return next((link for name in SHARED if agree((link := Link(name, picked))(raw), f)), None)
+    """Return the link in `SHARED` from K raw outputs (n, K) to predictions f (n, k), or None.
+
+    `picked` are the positions of the k explained classes among all K.
+    """
+    return next((link for name in SHARED if are_close((link := Link(name, picked))(raw), f)), None)
 
 
-def name_of_raw(link: str) -> dict[str, str]:
-    """What raw numbers under a link are called, for ``info``; nothing where they have no name."""
-    return {"scale": scale} if (scale := LINKS.get(link, (None,))[0]) else {}
+def raw_scale_name(link: str) -> dict[str, str]:
+    """Return ``{"scale": name}`` for the raw scale of a link, or ``{}`` if it has no name."""
+    scale = LINKS.get(link, (None,))[0]
+    return {"scale": scale} if scale else {}
 
 
-def agree(one: FloatArray, other: FloatArray) -> bool:
-    """Whether two tables of predictions are the same but for rounding."""
+def are_close(one: FloatArray, other: FloatArray) -> bool:
+    """Return whether two arrays of predictions are equal up to rounding."""
     return one.shape == other.shape and bool(
         np.abs(one - other).max() <= CLOSE * (1 + np.abs(other).max())
     )
 
 
-def follows(raw: FloatArray, f: FloatArray) -> bool:
-    """Whether each prediction (n, k) rises with its raw number, by whatever link."""
+def is_monotone(raw: FloatArray, f: FloatArray) -> bool:
+    """Return whether the predictions f (n, k) never fall, in any column, as `raw` (n, k) rises."""
     if raw.shape != f.shape:
         return False
     rising = np.take_along_axis(f, np.argsort(raw, axis=0, kind="stable"), axis=0)

@@ -1,22 +1,25 @@
-"""Nodes that a file describes, checked to be trees before any library walks them."""
+"""A check that the nodes of a model file form trees, before any library follows their links.
+
+`documents` (XGBoost) and `lightgbm_text` use it.
+"""
 
 import numpy as np
 
 from weightedshap._checks import IntArray
 
-DEEPEST = 500  # splits above a leaf: libraries, and JSON in Python, go down trees by recursion
+DEEPEST = 500  # splits above a leaf: libraries, and JSON in Python, descend trees by recursion
 
 
 def node_depths(inner: IntArray, children: IntArray, roots: IntArray, count: int) -> IntArray:
-    """Return how many splits stand above each of `count` nodes, (count,); −1 where no root leads.
+    """Return the depth of each of `count` nodes, (count,); −1 for nodes that no root leads to.
 
-    `inner` (I,) are the nodes that split, and `children` (I, 2) where they lead. A ValueError says
-    why they are no trees.
+    `inner` (I,) are the nodes with a split, and `children` (I, 2) their children. Raise a
+    ValueError if the nodes do not form trees.
     """
     if len(children) and (children.min() < 0 or children.max() >= count):
         raise ValueError("its trees name children that do not exist.")
 
-    # With one parent at most, and none for a root, no walk from a root can come back to a node.
+    # If each node has at most one parent, and roots have none, no path from a root forms a circle.
     parents = np.bincount(children.ravel(), minlength=count)
     if (parents > 1).any() or parents[roots].any():
         raise ValueError("its trees have nodes with two parents, or a root below another node.")

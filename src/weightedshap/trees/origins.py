@@ -1,4 +1,7 @@
-"""Which input columns the columns that a transformer of scikit-learn makes come from."""
+"""The origins of a transformer's output columns: the input columns that each is computed from.
+
+`pipelines` uses them to assign splits on transformed columns to players.
+"""
 
 from __future__ import annotations
 
@@ -9,45 +12,45 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap._checks import offered
-from weightedshap.trees.readers import UnreadableModel
+from weightedshap._checks import optional_attrs
+from weightedshap.trees.readers import UnreadableModelError
 
 Origin = frozenset[int]
-"""The input columns that a transformed column is made of; none for a known constant."""
+"""The input columns from which a transformed column is computed; empty for a known constant."""
 
-# The modules of steps that work column by column, but for those that mix.
+# Modules whose transformers work column by column, and the exceptions, which mix columns.
 BY_COLUMN = ("sklearn.preprocessing", "sklearn.impute", "sklearn.feature_selection")
 MIXING = ("Normalizer", "KernelCenterer", "KNNImputer", "IterativeImputer")
-TOKEN = "\ue000{}\ue001"  # letters for private use: a name that no column has
+TOKEN = "\ue000{}\ue001"  # private-use characters: a name that no column has
 
 
-def origins(step: Any, n: int) -> list[Origin]:
-    """Return where each column comes from that a fitted step makes of n columns."""
+def source_columns(step: Any, n: int) -> list[Origin]:
+    """Return, for each output column of a fitted step, which of n input columns it comes from."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import FeatureUnion, Pipeline
 
     if step in (None, "passthrough"):
         return [frozenset([c]) for c in range(n)]
     if isinstance(step, Pipeline):
-        made = origins(None, n)
+        made = source_columns(None, n)
         for _, inner in step.steps:
-            made = composed(origins(inner, len(made)), made)
+            made = compose_origins(source_columns(inner, len(made)), made)
         return made
     if isinstance(step, FeatureUnion):
         kept = [inner for _, inner in step.transformer_list if inner != "drop"]
-        return [of for inner in kept for of in origins(inner, n)]
+        return [of for inner in kept for of in source_columns(inner, n)]
     if isinstance(step, ColumnTransformer):
-        return _of_parts(step)
-    return _of_leaf(step, n)
+        return _of_column_transformer(step)
+    return _of_single_step(step, n)
 
 
-def composed(later: Sequence[Origin], earlier: Sequence[Origin]) -> list[Origin]:
-    """Return the origins of a step's columns before the step that made its inputs."""
+def compose_origins(later: Sequence[Origin], earlier: Sequence[Origin]) -> list[Origin]:
+    """Return which inputs of the earlier step each output of the later step comes from."""
     return [frozenset[int]().union(*(earlier[c] for c in of)) for of in later]
 
 
-def _of_parts(step: Any) -> list[Origin]:
-    """Return the origins of a ColumnTransformer's columns: each part has its inputs and place."""
+def _of_column_transformer(step: Any) -> list[Origin]:
+    """Return the origins of the output columns of a fitted ColumnTransformer."""
     made: list[Origin] = [frozenset()] * max(where.stop for where in step.output_indices_.values())
     for name, inner, _ in step.transformers_:
         where = step.output_indices_[name]
@@ -56,64 +59,70 @@ def _of_parts(step: Any) -> list[Origin]:
         if width == 0:
             continue
 
-        part = origins(inner, len(inputs))
-        # a part of another width would push all parts after it to wrong places
+        part = source_columns(inner, len(inputs))
+        # A part with another number of columns would shift all parts after it.
         check_width(inner, len(part), width)
         made[where] = [frozenset(inputs[c] for c in of) for of in part]
     return made
 
 
 def check_width(step: Any, named: int, made: int) -> None:
-    """Raise an error where a step does not make as many columns as it says."""
+    """Raise an error if a step names a different number of columns than it makes."""
     if named != made:
-        said = f"{type(step).__name__} makes {made} columns but names {named}"
-        raise UnreadableModel(f"{said}, so it is not known which input each of them comes from.")
+        raise UnreadableModelError(
+            f"{type(step).__name__} makes {made} columns but names {named}, so it is not known"
+            " which input each of them comes from."
+        )
 
 
-def _of_leaf(step: Any, n: int) -> list[Origin]:
-    """Return the origins of the columns of a step that is made of no other steps.
+def _of_single_step(step: Any, n: int) -> list[Origin]:
+    """Return the origins of the output columns of a step that contains no other steps.
 
-    Only scikit-learn's own classes are known to work column by column: of any other, a subclass of
-    these included, every column may come from every input.
+    Only scikit-learn's own classes are known to work column by column. In any other class, and in
+    subclasses, every output column may depend on every input.
     """
     from sklearn import preprocessing
 
     kind = type(step)
-    taken = offered(step, "n_features_in_").get("n_features_in_", n)
+    taken = optional_attrs(step, "n_features_in_").get("n_features_in_", n)
     if taken != n:
-        said = f"{kind.__name__} takes {taken} columns where the step before it makes {n}"
-        raise UnreadableModel(f"{said}.")
+        raise UnreadableModelError(
+            f"{kind.__name__} takes {taken} columns where the step before it makes {n}."
+        )
 
-    # Names of these hold text of people: categories, classes, or what a function makes of both.
+    # The column names of these contain the user's text: categories, classes, or names that a
+    # function makes.
     if kind is preprocessing.OneHotEncoder:
-        return _repeated(_widths(step))
+        return _repeat_inputs(_widths(step))
     if kind is preprocessing.TargetEncoder:
-        return _repeated([len(step.encodings_) // n] * n)
+        return _repeat_inputs([len(step.encodings_) // n] * n)
     if kind is preprocessing.PolynomialFeatures:
         return [frozenset(np.flatnonzero(powers).tolist()) for powers in step.powers_]
     if kind is preprocessing.FunctionTransformer:
         if step.func is None or _by_element(step.func):
-            return origins(None, n)
+            return source_columns(None, n)
     elif kind.__module__.startswith(BY_COLUMN) and kind.__name__ not in MIXING:
         return _by_names(step, n)
     return [frozenset(range(n))] * len(_names(step, None))
 
 
 def _by_element(function: Any) -> bool:
-    """Return whether a function is one of numpy's on single numbers."""
+    """Return whether a function is a numpy ufunc that maps every element separately."""
     return isinstance(function, np.ufunc) and function.nin == 1 and function.signature is None
 
 
-def _repeated(widths: Sequence[int]) -> list[Origin]:
-    """Return the origins of columns of which the first inputs have so many each."""
+def _repeat_inputs(widths: Sequence[int]) -> list[Origin]:
+    """Return the origins of output columns, of which ``widths[c]`` successive ones come from c."""
     return [frozenset([c]) for c, width in enumerate(widths) for _ in range(width)]
 
 
 def _widths(encoder: Any) -> list[int]:
-    """Return how many columns a OneHotEncoder makes of each input."""
+    """Return the number of output columns of a OneHotEncoder for each input column."""
     n = len(encoder.categories_)
     dropped = [None] * n if encoder.drop_idx_ is None else encoder.drop_idx_
-    rare = offered(encoder, "infrequent_categories_").get("infrequent_categories_", [None] * n)
+    rare = optional_attrs(encoder, "infrequent_categories_").get(
+        "infrequent_categories_", [None] * n
+    )
 
     widths = []
     for categories, without, together in zip(encoder.categories_, dropped, rare, strict=True):
@@ -127,23 +136,29 @@ def _widths(encoder: Any) -> list[int]:
 
 
 def _by_names(step: Any, n: int) -> list[Origin]:
-    """Return the origins by the names that a step gives when its inputs are called by tokens."""
+    """Return the origins of a step's output columns, found in their names.
+
+    The inputs are named by unique tokens, which occur again in the names of the outputs.
+    """
     made: list[Origin] = []
     for name in _names(step, [TOKEN.format(c) for c in range(n)]):
         of = frozenset(map(int, re.findall(TOKEN.format(r"(\d+)"), name)))
         if not of:
-            said = f"{type(step).__name__} makes a column without naming the input it comes from"
-            raise UnreadableModel(f"{said}, so splits on it cannot be credited to one.")
+            raise UnreadableModelError(
+                f"{type(step).__name__} makes a column without naming the input it comes from, so"
+                " splits on it cannot be credited to one."
+            )
         made.append(of)
     return made
 
 
 def _names(step: Any, inputs: list[str] | None) -> Sequence[str]:
-    """Return the names of a step's columns, as it makes them of the names of its inputs."""
+    """Return the names that a step gives its output columns when its inputs are named `inputs`."""
     try:
         anonymous = copy(step)
         vars(anonymous).pop("feature_names_in_", None)
         return list(anonymous.get_feature_names_out(inputs))
-    except Exception as error:  # of anybody's class
-        said = f"{type(step).__name__} does not tell the columns that it makes"
-        raise UnreadableModel(f"{said}: {error}.") from error
+    except Exception as error:  # any kind of error, because the class may be the user's own
+        raise UnreadableModelError(
+            f"{type(step).__name__} does not tell the columns that it makes: {error}."
+        ) from error

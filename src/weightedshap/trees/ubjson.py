@@ -1,119 +1,128 @@
-"""UBJSON as XGBoost writes it, decoded with limits on memory and on recursion."""
+"""A decoder of UBJSON as XGBoost writes it, with limits on memory and on recursion.
+
+`weightedshap.jobs.model_files` decodes a model file with `decode`, and checks the result with
+`weightedshap.trees.documents`, before XGBoost opens it.
+"""
 
 import struct
 from typing import Any
 
 import numpy as np
 
-DEEPEST = 64  # values within values; a model of XGBoost has ten
+DEEPEST = 64  # levels of nesting; a model of XGBoost has ten
 
-# All numbers are big-endian, all counts are of the type L, and XGBoost reads a character as a
-# number.
+# The types of numbers, by the letter that precedes them. All are big-endian, and all counts are of
+# the type L. XGBoost reads a character, C, as a number.
 KINDS = {"i": "b", "U": "B", "I": "h", "l": "i", "L": "q", "d": "f", "D": "d", "C": "b"}
 NUMBERS = {letter: struct.Struct(f">{kind}") for letter, kind in KINDS.items()}
 DTYPES = {letter.encode(): np.dtype(f">{kind}") for letter, kind in KINDS.items()}
 CONSTANTS = {"Z": None, "T": True, "F": False}
 COUNT = struct.Struct(">cq")  # L, and the count
-TYPED = struct.Struct(">ccccq")  # $, the type, #, L, and the count
+TYPED_HEAD = struct.Struct(">ccccq")  # $, the type, #, L, and the count
 
-CLAIMS = "it claims more values than it has bytes for."
+TOO_LONG = "it claims more values than it has bytes for."
 
 
 def decode(content: bytes) -> Any:
-    """Return the value that `content` holds; a ValueError says why it holds none."""
+    """Decode UBJSON; raise a ValueError if `content` is not UBJSON as XGBoost writes it."""
     decoder = _Decoder(content)
     try:
-        value = decoder.value(DEEPEST)
+        value = decoder.read_value(DEEPEST)
     except (struct.error, IndexError) as error:
         raise ValueError("it is cut off.") from error
     if decoder.at != len(content):
-        raise ValueError("it goes on behind its end.")
+        extra = len(content) - decoder.at
+        raise ValueError(f"it has {extra:,} bytes after the end of its value.")
     return value
 
 
 class _Decoder:
-    """Bytes, and how far they are read."""
+    """A decoder of UBJSON: each method reads the next item and moves the position `at` past it."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.at = 0
 
-    def value(self, deeper: int) -> Any:
-        """Return the next value, within which there may be so many more levels."""
+    def read_value(self, levels_left: int) -> Any:
+        """Read the next value, which may be nested up to `levels_left` levels deep."""
         letter = chr(self.content[self.at])
         self.at += 1
         if letter == "[":
-            return self.array(deeper)
+            return self.read_array(levels_left)
         if letter == "S":
-            return self.text()
+            return self.read_text()
         if letter == "{":
-            return self.table(deeper)
+            return self.read_table(levels_left)
         if letter in NUMBERS:
             (number,) = NUMBERS[letter].unpack_from(self.content, self.at)
             self.at += NUMBERS[letter].size
             return number
         if letter in CONSTANTS:
             return CONSTANTS[letter]
-        raise ValueError(f"it holds a value of the unknown kind {letter!r}.")
+        raise ValueError(f"it holds a value of the unknown type {letter!r}.")
 
-    def table(self, deeper: int) -> dict[str, Any]:
-        """Return names and values, each name once."""
-        self.check_depth(deeper)
+    def read_table(self, levels_left: int) -> dict[str, Any]:
+        """Read a dict of values by name; raise a ValueError if a name occurs twice."""
+        self.check_depth(levels_left)
         table: dict[str, Any] = {}
         while self.content[self.at] != ord("}"):
-            name = self.text()
+            name = self.read_text()
             if name in table:
-                raise ValueError(f"it says {name!r} twice.")
-            table[name] = self.value(deeper - 1)
+                raise ValueError(f"it holds the name {name!r} twice in one table.")
+            table[name] = self.read_value(levels_left - 1)
         self.at += 1
         return table
 
-    def array(self, deeper: int) -> Any:
-        """Return numbers of one type as an array of numpy, other values as a list."""
+    def read_array(self, levels_left: int) -> Any:
+        """Read an array: numbers of one type as a numpy array, other values as a list."""
         if self.content[self.at] == ord("$"):
-            return self.typed()
+            return self.read_typed_array()
 
-        self.check_depth(deeper)
+        self.check_depth(levels_left)
         if self.content[self.at] == ord("#"):
             self.at += 1
-            # Every value takes a byte at least, so that a list is never much longer than the file.
-            return [self.value(deeper - 1) for _ in range(self.count())]
+            # Every value takes at least one byte, so a list is never much longer than the file.
+            return [self.read_value(levels_left - 1) for _ in range(self.read_count())]
 
         values = []
         while self.content[self.at] != ord("]"):
-            values.append(self.value(deeper - 1))
+            values.append(self.read_value(levels_left - 1))
         self.at += 1
         return values
 
-    def typed(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """Return numbers of one type, as a view of the bytes."""
-        _, kind, mark, letter, count = TYPED.unpack_from(self.content, self.at)
+    def read_typed_array(self) -> np.ndarray[Any, np.dtype[Any]]:
+        """Read an array of numbers of one type, as a view of the bytes."""
+        _, kind, mark, letter, count = TYPED_HEAD.unpack_from(self.content, self.at)
         dtype = DTYPES.get(kind)
-        if dtype is None or mark != b"#" or letter != b"L":
-            raise ValueError(f"it holds an array of the unknown kind {kind.decode('latin-1')!r}.")
-        start = self.at + TYPED.size
+        if dtype is None:
+            raise ValueError(f"it holds an array of the unknown type {kind.decode('latin-1')!r}.")
+        if mark != b"#" or letter != b"L":
+            raise ValueError("it holds an array of numbers without '#L', the mark of its length.")
+        start = self.at + TYPED_HEAD.size
         self.at = start + count * dtype.itemsize
         if count < 0 or self.at > len(self.content):
-            raise ValueError(CLAIMS)
+            raise ValueError(TOO_LONG)
         return np.frombuffer(self.content, dtype, count, start)
 
-    def text(self) -> str:
-        """Return a text."""
-        count = self.count()
+    def read_text(self) -> str:
+        """Read a string, which is stored as its length in bytes and then its text."""
+        count = self.read_count()
         self.at += count
         return str(self.content[self.at - count : self.at], "utf-8")
 
-    def count(self) -> int:
-        """Return how many values or bytes follow."""
+    def read_count(self) -> int:
+        """Read a count of values or bytes, which must not exceed the number of bytes left."""
         letter, count = COUNT.unpack_from(self.content, self.at)
         self.at += COUNT.size
         if letter != b"L":
-            raise ValueError("it counts in another type than 64-bit numbers.")
+            raise ValueError(
+                f"its counts must be 64-bit numbers, of the type 'L'; one is {chr(letter[0])!r}."
+            )
         if not 0 <= count <= len(self.content) - self.at:
-            raise ValueError(CLAIMS)
+            raise ValueError(TOO_LONG)
         return int(count)
 
-    def check_depth(self, deeper: int) -> None:
-        """Check that there may be a further level."""
-        if not deeper:
+    def check_depth(self, levels_left: int) -> None:
+        """Raise a ValueError if no further level of nesting is allowed."""
+        if not levels_left:
             raise ValueError(f"it is nested deeper than {DEEPEST} levels.")

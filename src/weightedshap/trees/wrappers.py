@@ -1,4 +1,7 @@
-"""Trees inside other models: what can be read through them, and why the rest cannot."""
+"""Readers for tree ensembles inside other estimators, and the reasons why some cannot be read.
+
+The tree games call `read_through`; it builds on `readers` and `pipelines`.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap._checks import FloatArray, offered, with_axis
-from weightedshap.inputs import Data, UserModel, feeding
-from weightedshap.inputs.predict import how_to_call
-from weightedshap.trees.links import agree
+from weightedshap._checks import FloatArray, as_2d, optional_attrs
+from weightedshap.inputs import Data, UserModel, input_converter
+from weightedshap.inputs.predict import resolve_predict
+from weightedshap.trees.links import are_close
 from weightedshap.trees.pipelines import read_pipeline, same_prediction, singles
 from weightedshap.trees.readers import (
     READERS,
-    ReadModel,
-    UnreadableModel,
+    TreeModelReading,
+    UnreadableModelError,
     base_among,
-    checked,
+    check_reading,
     read_model,
     refuse_own_prediction,
 )
 
-DEEPEST = 5  # wrappers around trees that are looked for
-MOST = 100  # things that are looked at in a list
+# Wrappers inside each other that are searched for trees, at most.
+DEEPEST = 5
+# Members of a list that are searched, at most.
+MOST = 100
 
 MEAN = "the mean of several models is not read"
 CALIBRATED = "probabilities are calibrated after trees are added up, and averaged over several fits"
@@ -46,12 +51,12 @@ UNLIKE_A_SUM = {
 """Why trees inside some estimators of scikit-learn cannot be read exactly, by class."""
 
 
-def read_through(model: UserModel, rows: Data) -> ReadModel:
-    """Read the trees of a model that is called on `rows`, also inside pipelines and wrappers."""
+def read_through(model: UserModel, rows: Data) -> TreeModelReading:
+    """Read the trees of a model, pipeline or wrapper, and check them on `rows`."""
     from sklearn.pipeline import Pipeline
 
     if isinstance(model, Pipeline):
-        return read_pipeline(model, rows, _left_out(model), read_through)
+        return read_pipeline(model, rows, _value_left_out(model), read_through)
     wrapper = base_among(model, WRAPPERS)
     if wrapper is not None:
         refuse_own_prediction(model, wrapper)
@@ -59,49 +64,49 @@ def read_through(model: UserModel, rows: Data) -> ReadModel:
     if base_among(model, READERS) is None and find_trees(model) is not None:
         known = base_among(model, UNLIKE_A_SUM)
         why = UNLIKE_A_SUM[known] if known else "how it predicts from theirs is not known"
-        raise _unlike_a_sum(model, why)
+        raise _not_a_sum_error(model, why)
     return read_model(model, rows)
 
 
-def _unlike_a_sum(model: UserModel, why: str) -> UnreadableModel:
-    """Return the error for a model that makes something else of its trees than a sum."""
+def _not_a_sum_error(model: UserModel, why: str) -> UnreadableModelError:
+    """Return the error for a model that does not predict the sum of its trees, with the reason."""
     name = type(model).__name__
-    return UnreadableModel(f"The trees inside {name} cannot be read exactly: {why}.")
+    return UnreadableModelError(f"The trees inside {name} cannot be read exactly: {why}.")
 
 
-def _left_out(model: UserModel) -> float:
-    """Return what the trees inside a model take for cells that sparse matrices leave out.
+def _value_left_out(model: UserModel) -> float:
+    """Return the value that trees in a model assume for cells that a sparse matrix leaves out.
 
-    They are missing to XGBoost, and zero to all others.
+    XGBoost treats such cells as missing; all other libraries as zero.
     """
     base = base_among(find_trees(model), READERS)
     return np.nan if base is not None and base[0] == "xgboost" else 0.0
 
 
-def _read_inner(attribute: str, model: UserModel, rows: Data) -> ReadModel:
-    """Read a model whose predictions are those of the fitted one that it holds."""
+def _read_inner(attribute: str, model: UserModel, rows: Data) -> TreeModelReading:
+    """Read a wrapper that predicts as its inner fitted model does, stored as `attribute`."""
     held = vars(model)
     inner = held[attribute] if attribute in held else held["estimator"]
     read = read_through(inner, rows)
     if not same_prediction(model, rows, inner, rows):
-        raise _unlike_a_sum(model, "it predicts otherwise than the model that it holds")
+        raise _not_a_sum_error(model, "it predicts otherwise than the model that it holds")
     return read
 
 
-def _read_transformed_target(model: Any, rows: Data) -> ReadModel:
-    """Read a regressor of a scaled target: leaf values are scaled back.
+def _read_transformed_target(model: Any, rows: Data) -> TreeModelReading:
+    """Read a regressor that was trained on a scaled target; its leaf values are scaled back.
 
-    Offsets follow from the predictions of `model`, which the scaled trees are held against.
+    The offsets follow from comparing the scaled trees with the predictions of `model`.
     """
     slope = _slope(model.transformer_)
     if slope is None:
         name = type(model.transformer_).__name__
-        raise _unlike_a_sum(model, f"its target is transformed by a {name}, not linearly")
+        raise _not_a_sum_error(model, f"its target is transformed by a {name}, not linearly")
 
     read = read_through(model.regressor_, rows)
-    own = np.asarray(how_to_call(model.regressor_, None)[0](rows))
-    if not agree(read.predict(rows), with_axis(own)):
-        raise _unlike_a_sum(
+    own = np.asarray(resolve_predict(model.regressor_, None)[0](rows))
+    if not are_close(read.predict(rows), as_2d(own)):
+        raise _not_a_sum_error(
             model, "its regressor predicts something else than the sum of its trees"
         )
 
@@ -110,13 +115,13 @@ def _read_transformed_target(model: Any, rows: Data) -> ReadModel:
         replace(one, value=one.value * factor, offset=one.offset * factor)
         for one, factor in zip(read.ensembles, slopes, strict=True)
     ]
-    raw = feeding(model.predict, model)
-    of_model = replace(read, raw=raw, picked=None, factor=1.0, one_thread=False)
-    return checked(replace(of_model, ensembles=tuple(scaled)), rows)
+    raw = input_converter(model.predict, model)
+    of_model = replace(read, raw=raw, picked=None, factor=1.0, is_single_threaded=False)
+    return check_reading(replace(of_model, ensembles=tuple(scaled)), rows)
 
 
 def _slope(transformer: Any) -> FloatArray | float | None:
-    """Return what the inverse of a transformer multiplies by; None if not known to be linear."""
+    """Return the slope of a transformer's inverse; None if it is not known to be linear."""
     from sklearn import pipeline, preprocessing
 
     kind = type(transformer)
@@ -140,33 +145,36 @@ def _slope(transformer: Any) -> FloatArray | float | None:
     return None
 
 
-def _read_outputs(model: Any, rows: Data) -> ReadModel:
-    """Read a model that holds one regressor for each output."""
-    return _side_by_side([read_through(one, rows) for one in model.estimators_], rows)
+def _read_outputs(model: Any, rows: Data) -> TreeModelReading:
+    """Read a model that consists of one regressor for each output."""
+    return _join_outputs([read_through(one, rows) for one in model.estimators_], rows)
 
 
-def _read_one_vs_rest(model: Any, rows: Data) -> ReadModel:
-    """Read a classifier that holds one of two classes for each class or label."""
+def _read_one_vs_rest(model: Any, rows: Data) -> TreeModelReading:
+    """Read a classifier that consists of one binary classifier for each class or label."""
     if len(model.estimators_) == 1:
         return read_through(model.estimators_[0], rows)
 
     parts = [read_through(one, rows) for one in model.estimators_]
     if any(len(part.ensembles) > 1 for part in parts) and not model.multilabel_:
-        raise _unlike_a_sum(model, "it divides the probability of each class by the sum of all")
-    return _side_by_side([_of_second(part) for part in parts], rows)
+        raise _not_a_sum_error(model, "it divides the probability of each class by the sum of all")
+    return _join_outputs([_second_class(part) for part in parts], rows)
 
 
-def _of_second(read: ReadModel) -> ReadModel:
-    """Return a reading of two classes with the second alone; some have only that one's margin."""
+def _second_class(read: TreeModelReading) -> TreeModelReading:
+    """Return the reading of a binary classifier with its second class only.
+
+    Some libraries only have the margin of this class, so nothing changes.
+    """
     if len(read.ensembles) == 1:
         return read
     return replace(read, ensembles=read.ensembles[1:2], picked=(1,))
 
 
-def _side_by_side(parts: Sequence[ReadModel], rows: Data) -> ReadModel:
-    """Return one reading with the outputs of all parts.
+def _join_outputs(parts: Sequence[TreeModelReading], rows: Data) -> TreeModelReading:
+    """Join the readings of several models into one, with the outputs of all of them.
 
-    Each part encodes the rows in its own way, so the columns of all parts stand side by side.
+    Each part encodes the rows in its own way, so the encoded columns of all parts are concatenated.
     """
     origins = [part.origins or singles(rows.shape[1]) for part in parts]
     before = np.cumsum([0, *map(len, origins)])
@@ -175,21 +183,21 @@ def _side_by_side(parts: Sequence[ReadModel], rows: Data) -> ReadModel:
         for part, start in zip(parts, before, strict=False)
         for one in part.ensembles
     ]
-    return ReadModel(
+    return TreeModelReading(
         tuple(ensembles),
-        partial(_stacked, tuple(part.predict for part in parts)),
-        one_thread=all(part.one_thread for part in parts),
-        encoder=partial(_stacked, tuple(part.encode for part in parts)),
+        partial(_stack_columns, tuple(part.predict for part in parts)),
+        is_single_threaded=all(part.is_single_threaded for part in parts),
+        encoder=partial(_stack_columns, tuple(part.encode for part in parts)),
         origins=tuple(of for part in origins for of in part),
     )
 
 
-def _stacked(calls: Sequence[Callable[[Data], FloatArray]], rows: Data) -> FloatArray:
-    """Return the columns that all functions of rows give."""
+def _stack_columns(calls: Sequence[Callable[[Data], FloatArray]], rows: Data) -> FloatArray:
+    """Call each function on the rows, and concatenate the columns of the results."""
     return np.concatenate([call(rows) for call in calls], axis=1)
 
 
-WRAPPERS: Mapping[tuple[str, str], Callable[[Any, Data], ReadModel]] = {
+WRAPPERS: Mapping[tuple[str, str], Callable[[Any, Data], TreeModelReading]] = {
     ("sklearn", "BaseSearchCV"): partial(_read_inner, "best_estimator_"),
     ("sklearn", "BaseThresholdClassifier"): partial(_read_inner, "estimator_"),
     ("sklearn", "FrozenEstimator"): partial(_read_inner, "estimator"),
@@ -197,11 +205,11 @@ WRAPPERS: Mapping[tuple[str, str], Callable[[Any, Data], ReadModel]] = {
     ("sklearn", "MultiOutputRegressor"): _read_outputs,
     ("sklearn", "OneVsRestClassifier"): _read_one_vs_rest,
 }
-"""What reads through a wrapper, by the package and the name of its class."""
+"""The function that reads a wrapper, by the package and the name of the wrapper's class."""
 
 
 def find_trees(model: UserModel) -> Any:
-    """Return a fitted tree ensemble that a model is, or holds to predict with, or None."""
+    """Return the first fitted tree ensemble in a model, which may be the model, or None."""
     level = [model]
     seen = set[int]()
     for _ in range(DEEPEST):
@@ -214,31 +222,30 @@ def find_trees(model: UserModel) -> Any:
 
 
 def _parts(model: Any) -> Iterator[Any]:
-    """Yield the models that a model holds, in lists too; of a pipeline only its last step
-    predicts."""
+    """Yield the models inside a model, also those in lists; of a pipeline only the last step."""
     from sklearn.pipeline import Pipeline
 
     if isinstance(model, Pipeline):
         yield model[-1]
         return
-    for thing in offered(model, "__dict__").get("__dict__", {}).values():
+    for thing in optional_attrs(model, "__dict__").get("__dict__", {}).values():
         yield from _models_in(thing, DEEPEST)
 
 
 def _models_in(thing: Any, depth: int) -> Iterator[Any]:
-    """Yield `thing` if it predicts, or what predicts in it if it is a list, or a list of lists."""
+    """Yield `thing` if it can predict; search a list or dictionary, nested up to `depth` levels."""
     if isinstance(thing, dict):
         thing = list(islice(thing.values(), MOST))
     of_objects = isinstance(thing, np.ndarray) and thing.dtype == object and thing.ndim > 0
     if isinstance(thing, (list, tuple)) or of_objects:
         for part in islice(thing, MOST if depth else 0):
             yield from _models_in(part, depth - 1)
-    elif not isinstance(thing, type) and offered(thing, "predict", "predict_proba"):
+    elif not isinstance(thing, type) and optional_attrs(thing, "predict", "predict_proba"):
         yield thing
 
 
 def _is_fitted(model: Any) -> bool:
-    """Return whether a tree ensemble has been fitted; boosters always are."""
+    """Return whether a tree ensemble has been fitted; a booster always counts as fitted."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
