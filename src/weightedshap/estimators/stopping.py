@@ -1,15 +1,17 @@
-"""When to stop sampling: rules that look at the progress and answer with a reason, or with None.
+"""Rules for when to stop sampling: they check the progress and return a reason to stop, or None.
 
-Rules are joined with ``|`` (stop when either is content) and ``&`` (when both are):
+Rules are joined with ``|`` (stop when either rule says so) and ``&`` (when both do):
 
     stop = standard_error(0.01) | evaluations(100_000)
 
-A rule of your own is a function ``Progress → str | None``.
+A rule of your own is a function ``Progress → str | None``. `permutation` checks the rules. An error
+that the game raises stops sampling, too: the contributions drawn before are attached to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, inf
@@ -17,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap._checks import FloatArray, number_above, positive_integer
-from weightedshap.contributions import Chains, Contributions, with_outputs
+from weightedshap._checks import FloatArray, check_above, check_positive_integer
+from weightedshap.contributions import Chains, Contributions, broadcast_cells
 from weightedshap.weights import WeightFamily
 
 __all__ = [
@@ -35,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Progress:
-    """What a stopping rule may look at."""
+    """The progress of sampling, which stopping rules check: draws, evaluations and time."""
 
     chains: Chains  # the independent chains of draws
     ends: FloatArray  # (2, d[, k]) the exact Δ_1 and Δ_d
@@ -44,22 +46,23 @@ class Progress:
 
     @cached_property
     def contributions(self) -> Contributions:
-        """Δ as it stands."""
+        """The contributions Δ estimated from all draws so far."""
+        # The draws are for the sizes between, Δ_2 … Δ_{d−1}.
         exact = np.full(self.chains.mean.shape[1:], np.nan)
         exact[[0, -1]] = self.ends
-        return Contributions.sampled(self.chains, exact, self.evaluations)
+        return Contributions.from_chains(self.chains, exact, self.evaluations)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A stopping rule that can be joined with others.
+    """A stopping rule that can be combined with other rules by ``|`` (or) and ``&`` (and).
 
     Attributes
     ----------
-    decide : Progress → reason in words, or None to go on
+    check : Progress → reason in words, or None to go on
     budget : evaluations that must not be exceeded, or None
-    chains : how many chains the rule wants to see, or None
-    every : the rule is asked when the number of orders walked is a multiple of this; 0 where the
+    chains : number of independent chains of draws that the rule needs, or None
+    every : the rule is checked when the number of orders drawn is a multiple of this; 0 if the
         budget alone decides
 
     Examples
@@ -68,53 +71,61 @@ class Rule:
     5000
     """
 
-    decide: Callable[[Progress], str | None]
+    check: Callable[[Progress], str | None]
     budget: int | None = None
     chains: int | None = None
     every: int = 1
 
     def __call__(self, progress: Progress) -> str | None:
-        return self.decide(progress)
+        """Return the reason to stop, or None to continue."""
+        return self.check(progress)
 
     def reason(self, progress: Progress, cost: int) -> str | None:
-        """Why to stop: what the rule says, or that the budget has no room for one more draw."""
-        if (reason := self(progress)) or self.left(progress.evaluations) >= cost:
+        """Return the reason to stop, which may be that the budget is too small; None to continue.
+
+        The budget is used up if it is too small for one more draw, which takes `cost` evaluations.
+        """
+        reason = self(progress)
+        if reason or self.remaining(progress.evaluations) >= cost:
             return reason
         return (
             f"budget of {self.budget:,} evaluations used ({progress.evaluations:,}; one more draw"
             f" costs {cost:,})"
         )
 
-    def left(self, spent: int) -> float:
-        """Evaluations that the budget still allows."""
+    def remaining(self, spent: int) -> float:
+        """Return the budget that is left after `spent` evaluations; infinity without a budget."""
         return inf if self.budget is None else self.budget - spent
 
     def __or__(self, other: Any) -> Rule:
+        """Return a rule that stops when `self` or `other` stops, within the smaller budget."""
         other = as_rule(other)
-        return self._joined(other, lambda progress: self(progress) or other(progress), min)
+        return self._join(other, lambda progress: self(progress) or other(progress), min)
 
     def __and__(self, other: Any) -> Rule:
+        """Return a rule that stops when `self` and `other` both stop, within the larger budget."""
         other = as_rule(other)
-        return self._joined(other, lambda progress: _both(self(progress), other(progress)), max)
+        return self._join(other, lambda progress: _combine(self(progress), other(progress)), max)
 
     __ror__ = __or__
     __rand__ = __and__
 
-    def _joined(
-        self, other: Rule, decide: Callable[[Progress], str | None], pick: Callable[..., float]
+    def _join(
+        self, other: Rule, check: Callable[[Progress], str | None], pick: Callable[..., float]
     ) -> Rule:
-        budget = pick(self.left(0), other.left(0))
+        """Join two rules into one that calls `check`; `pick` (min or max) selects the budget."""
+        budget = pick(self.remaining(0), other.remaining(0))
         chains = max(self.chains or 0, other.chains or 0)
         return Rule(
-            decide,
-            None if budget == inf else int(budget),
-            chains or None,
-            gcd(self.every, other.every),
+            check=check,
+            budget=None if budget == inf else int(budget),
+            chains=chains or None,
+            every=gcd(self.every, other.every),
         )
 
 
 def as_rule(rule: Any) -> Rule:
-    """A rule from a rule or from a function Progress → reason or None."""
+    """Turn a function of `Progress` that returns a reason or None into a Rule; keep a Rule."""
     if isinstance(rule, Rule):
         return rule
     if callable(rule):
@@ -125,59 +136,66 @@ def as_rule(rule: Any) -> Rule:
 
 
 def visited(every: int = 1) -> Rule:
-    """Stop when every cell Δ_j(i) has a draw, so that no weight is given up; join it to another
-    rule by ``&``."""
+    """Return a rule that stops when every Δ_j(x_i) has at least one draw.
 
-    def decide(progress: Progress) -> str | None:
+    Join it to another rule by ``&``, so that φ is known under every weight. The rule is checked
+    every `every` orders.
+    """
+
+    def check(progress: Progress) -> str | None:
         counts = progress.chains.counts.sum(axis=0)[1:-1]  # Δ_1 and Δ_d are exact
         return "every cell visited" if (counts > 0).all() else None
 
-    return Rule(decide, every=positive_integer("every", every))
+    return Rule(check, every=check_positive_integer("every", every))
 
 
 def gelman_rubin(
     threshold: float = 1.005, chains: int = 10, pooled: bool = False, every: int = 1
 ) -> Rule:
-    """Stop when the largest R̂ over all cells Δ_j(i) is below `threshold`: the rule of the paper.
+    """Return a rule that stops when the largest R̂ of all Δ_j(x_i) is below `threshold`.
 
-    R̂ − 1 of independent draws falls with their number, whatever the error: `standard_error` tells
-    how good they are.
+    This is the rule of the paper. R̂ − 1 of independent draws falls with their number, whatever the
+    error: the rule `standard_error` measures how good the estimates are.
 
     Parameters
     ----------
-    pooled : look at each feature's draws of all sizes together, as the authors' program does
-    every : look only when the number of orders walked so far is a multiple of this (the authors:
+    pooled : compute R̂ from the draws of each feature at all sizes together, as in the authors'
+        program
+    every : check only when the number of orders drawn so far is a multiple of this (the authors:
         100)
     """
-    threshold = number_above("threshold", threshold, 1)
-    if positive_integer("chains", chains) < 2:
+    threshold = check_above("threshold", threshold, 1)
+    if check_positive_integer("chains", chains) < 2:
         raise ValueError("Gelman–Rubin compares chains: it needs at least two.")
-    every = positive_integer("every", every)
+    every = check_positive_integer("every", every)
 
-    def decide(progress: Progress) -> str | None:
+    def check(progress: Progress) -> str | None:
         if round(progress.chains.counts[:, :, 0].sum()) % every:
             return None
-        inner = rhat(progress.chains.pooled(axis=1)) if pooled else rhat(progress.chains)[1:-1]
-        largest = float(inner.max()) if inner.size else 1.0
+        # By cell, the first and the last size are left out: Δ_1 and Δ_d are exact.
+        draws = progress.chains
+        statistics = rhat(draws.pooled(axis=1)) if pooled else rhat(draws)[1:-1]
+        largest = float(statistics.max()) if statistics.size else 1.0
+        # Not `>=`: NaN must go on as well.
         if not largest < threshold:
             return None
-        seen = (
-            f"{inner.size} {'features' if pooled else 'cells'} in {len(progress.chains.mean)}"
-            " chains"
+        kind = "features" if pooled else "cells"
+        return (
+            f"largest R-hat {largest:.5f} < {threshold} over {statistics.size} {kind} in"
+            f" {len(draws.mean)} chains"
         )
-        return f"largest R-hat {largest:.5f} < {threshold} over {seen}"
 
-    return Rule(decide, chains=chains, every=every)
+    return Rule(check, chains=chains, every=every)
 
 
 def rhat(chains: Chains) -> FloatArray:
-    """(d, d[, k]) Gelman–Rubin statistic of every cell, √((n−1)/n + (B/n)/s²).
+    """Return the Gelman–Rubin statistic R̂ of every Δ_j(x_i), (d, d[, k]).
 
-    s² is the mean variance within a chain and B/n the variance of the chain means (Vats & Knudson
-    2021, Equation 4). A cell that is constant in all chains has R̂ = 1; a cell with fewer than two
-    draws in some chain has R̂ = ∞.
+    R̂ = √((n−1)/n + (B/n)/s²), where n is the smallest number of draws in a chain, s² the mean
+    variance within a chain, and B/n the variance of the chain means (Vats & Knudson 2021, Equation
+    4). If all draws are equal, R̂ = 1; with fewer than two draws in some chain, R̂ = ∞.
     """
-    n = with_outputs(chains.counts, chains.mean)
+    n = broadcast_cells(chains.counts, chains.mean)
     least = n.min(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         within = (chains.squares / (n - 1)).mean(axis=0)
@@ -189,14 +207,14 @@ def rhat(chains: Chains) -> FloatArray:
 
 
 def standard_error(tolerance: float = 0.01, weights: WeightFamily | None = None) -> Rule:
-    """Stop when the largest standard error of φ is at most `tolerance` times the range of φ.
+    """Return a rule that stops when all standard errors are ≤ `tolerance` times the range of φ.
 
-    φ is taken under uniform weights, or under every vector of `weights`. A constant φ without error
-    counts as reached.
+    φ is computed under uniform weights, or under every vector of `weights`. A constant φ without
+    error meets the rule.
     """
-    tolerance = number_above("tolerance", tolerance, 0)
+    tolerance = check_above("tolerance", tolerance, 0)
 
-    def decide(progress: Progress) -> str | None:
+    def check(progress: Progress) -> str | None:
         delta = progress.contributions
         vectors = np.full((1, delta.d), 1 / delta.d) if weights is None else weights.vectors
         largest = max(_error_over_range(delta, w) for w in vectors)
@@ -204,10 +222,11 @@ def standard_error(tolerance: float = 0.01, weights: WeightFamily | None = None)
             return None
         return f"largest standard error is {largest:.4f} of the range of φ, at most {tolerance}"
 
-    return Rule(decide)
+    return Rule(check)
 
 
 def _error_over_range(delta: Contributions, w: FloatArray) -> float:
+    """Return the largest standard error of φ_w divided by the range of φ_w, or infinity."""
     phi = np.einsum("j,ji...->i...", w, delta.mean)
     error = delta.standard_error_of(w)
     if np.isnan(phi).any() or np.isnan(error).any():
@@ -218,17 +237,44 @@ def _error_over_range(delta: Contributions, w: FloatArray) -> float:
 
 
 def evaluations(n: int) -> Rule:
-    """Stop before more than `n` coalitions have been evaluated: a hard budget."""
-    n = positive_integer("evaluations", n)
-    used = f"budget of {n:,} evaluations used"
-    return Rule(lambda progress: used if progress.evaluations >= n else None, budget=n, every=0)
+    """Return a rule that stops before more than `n` coalitions are evaluated: a hard budget."""
+    n = check_positive_integer("evaluations", n)
+
+    def check(progress: Progress) -> str | None:
+        return f"budget of {n:,} evaluations used" if progress.evaluations >= n else None
+
+    return Rule(check, budget=n, every=0)
 
 
 def seconds(s: float) -> Rule:
-    """Stop at the first look after `s` seconds of sampling."""
-    s = number_above("seconds", s, 0)
-    return Rule(lambda progress: f"{s:g} seconds passed" if progress.seconds >= s else None)
+    """Return a rule that stops at the first check after `s` seconds of sampling."""
+    s = check_above("seconds", s, 0)
+
+    def check(progress: Progress) -> str | None:
+        return f"{s:g} seconds passed" if progress.seconds >= s else None
+
+    return Rule(check)
 
 
-def _both(one: str | None, other: str | None) -> str | None:
+def _combine(one: str | None, other: str | None) -> str | None:
+    """Join two reasons for stopping into one text; return None if one of them is missing."""
     return f"{one} and {other}" if one and other else None
+
+
+@contextmanager
+def attach_partial_result(table: Callable[[str], Contributions] | None) -> Iterator[None]:
+    """Attach the contributions sampled so far to an error that the game raises.
+
+    `table` returns them, given the reason why sampling stopped; None if there is nothing to keep.
+    They are attached as ``error.contributions``.
+    """
+    try:
+        yield
+    except Exception as error:
+        if table is not None:
+            reason = f"the game raised {type(error).__name__}: {error}"
+            error.contributions = table(reason)  # type: ignore[attr-defined]
+            error.add_note(
+                "What was sampled before the game raised is kept as `error.contributions`."
+            )
+        raise
