@@ -1,5 +1,7 @@
-"""Which axes each field of an Explanation has, and cutting along them: one table keeps every array
-in step."""
+"""Slicing: which axes every field of an Explanation has, and how a key selects along them.
+
+The table `AXES` describes all arrays. `Explanation`, its files and its concatenation use it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,85 +9,108 @@ from typing import Any
 
 import numpy as np
 
-from weightedshap._checks import IntArray, Positions, as_numbers_of, one_of
-from weightedshap.inputs import Kind, is_frame, kind_of, part_of
+from weightedshap._checks import IntArray, Positions, as_array, check_choice
+from weightedshap.inputs import Container, container_of, is_frame, take_rows
 
 AXES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        ("values", "shapley", "orders", "standard_errors", "shapley_errors"),
-        ("row", "feature", "output"),
-    ),
-    **dict.fromkeys(
-        ("predictions", "judge_predictions", "base_values", "endpoint_gaps"), ("row", "output")
-    ),
-    **dict.fromkeys(("game_labels", "weight_labels"), ("row", "output")),
-    **dict.fromkeys(("curves", "reference_curves"), ("row", "step", "output")),
+    "values": ("row", "feature", "output"),
+    "shapley": ("row", "feature", "output"),
+    "orders": ("row", "feature", "output"),
+    "standard_errors": ("row", "feature", "output"),
+    "shapley_errors": ("row", "feature", "output"),
+    "predictions": ("row", "output"),
+    "judge_predictions": ("row", "output"),
+    "base_values": ("row", "output"),
+    "endpoint_gaps": ("row", "output"),
+    "game_labels": ("row", "output"),
+    "weight_labels": ("row", "output"),
+    "curves": ("row", "step", "output"),
+    "reference_curves": ("row", "step", "output"),
     "weights": ("row", "size", "output"),
     "scores": ("row", "weight", "output"),
     "contributions": ("row", "size", "feature", "output"),
     "replicates": ("row", "chain", "size", "feature", "output"),
     "n_evaluations": ("row",),
 }
-"""The axes of every array; "output" is there only if the explanation has that axis."""
+"""The axes of every array; "output" applies only if the explanation has that axis."""
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Positions to keep, None for all; a single output (an int) takes its axis away, rows and
-    features keep theirs."""
+class Selector:
+    """The positions to keep along the axes of rows, features and outputs; None keeps all.
+
+    A single output is an int and loses its axis; rows and features keep theirs.
+    """
 
     rows: IntArray
     features: IntArray | None
     outputs: IntArray | int | None
 
 
-def as_cut(key: object, n: int, features: Sequence[str], outputs: Sequence[str] | None) -> Cut:
-    """What ``explanation[key]`` keeps. `outputs` is None where the axis is not there."""
-    axes = ("rows", "features", "outputs")[: 2 if outputs is None else 3]
-    rows, chosen, kept = (*_by_axis(key, axes), slice(None))[:3]
-    if as_numbers_of("rows", rows, None).dtype.kind == "U":
+def parse_key(
+    key: object, n: int, features: Sequence[str], outputs: Sequence[str] | None
+) -> Selector:
+    """Convert the key of ``explanation[key]`` to the positions that it selects on each axis.
+
+    `features` and `outputs` are names; `outputs` is None where there is no axis of outputs.
+    """
+    axes = ("rows", "features") if outputs is None else ("rows", "features", "outputs")
+    parts = _split_key(key, axes)
+    rows = parts[0]
+    if as_array("rows", rows, None).dtype.kind == "U":
         raise IndexError(
             f"Rows are selected by position. To select a feature, write explanation[:, {rows!r}]."
         )
-    places = np.atleast_1d(_positions("row", rows, n))
-    columns = _distinct("feature", chosen, features)
-    found = _distinct("output", kept, outputs or ())
-    columns = None if columns is None else np.atleast_1d(columns)
-    return Cut(places, columns, found if found is None or found.ndim else int(found))
+    row_positions = np.atleast_1d(_positions("row", rows, n))
+
+    feature_positions = _unique_positions("feature", parts[1], features)
+    if feature_positions is not None:
+        feature_positions = np.atleast_1d(feature_positions)
+
+    output_positions: IntArray | int | None = None
+    if outputs is not None:
+        output_positions = _unique_positions("output", parts[2], outputs)
+        if output_positions is not None and output_positions.ndim == 0:
+            output_positions = int(output_positions)
+    return Selector(row_positions, feature_positions, output_positions)
 
 
-def _by_axis(key: object, axes: Sequence[str]) -> list[Any]:
-    """What a key says about each axis; all of those that it leaves out or stands for by dots."""
-    said = list(key) if isinstance(key, tuple) else [key]
-    dots = [place for place, wanted in enumerate(said) if wanted is Ellipsis]
-    if len(dots) > 1 or len(said) - len(dots) > len(axes):
-        raise IndexError(f"An explanation is sliced as [{', '.join(axes)}]; got {len(said)} parts.")
-    at = dots[0] if dots else len(said)
-    return said[:at] + [slice(None)] * (len(axes) - len(said) + len(dots)) + said[at + 1 :]
+def _split_key(key: object, axes: Sequence[str]) -> list[Any]:
+    """Split an indexing key into one key for each axis; a missing one becomes ``slice(None)``."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    dots = [place for place, part in enumerate(parts) if part is Ellipsis]
+    if len(dots) > 1 or len(parts) - len(dots) > len(axes):
+        raise IndexError(
+            f"An explanation is sliced as [{', '.join(axes)}]; got {len(parts)} parts."
+        )
+    gap = dots[0] if dots else len(parts)
+    n_missing = len(axes) - len(parts) + len(dots)
+    return parts[:gap] + [slice(None)] * n_missing + parts[gap + 1 :]
 
 
-def _distinct(axis: str, wanted: object, names: Sequence[str]) -> IntArray | None:
-    """Positions of features or outputs, given by position or by name, each once; None for all of
-    them."""
-    if isinstance(wanted, slice) and wanted == slice(None):
+def _unique_positions(axis: str, key: object, names: Sequence[str]) -> IntArray | None:
+    """Return the positions of features or outputs, given by position or name; None for all."""
+    if isinstance(key, slice) and key == slice(None):
         return None
-    if isinstance(wanted, str):
-        wanted = names.index(one_of(axis, wanted, names))
-    elif isinstance(wanted, (list, tuple)):
-        wanted = [
-            names.index(one_of(axis, name, names)) if isinstance(name, str) else name
-            for name in wanted
+    if isinstance(key, str):
+        key = names.index(check_choice(axis, key, names))
+    elif isinstance(key, (list, tuple)):
+        key = [
+            names.index(check_choice(axis, name, names)) if isinstance(name, str) else name
+            for name in key
         ]
-    found = _positions(axis, wanted, len(names))
-    if found.size > len(np.unique(found)):
-        raise IndexError(f"Each {axis} can be selected once; got {[names[i] for i in found]}.")
-    return found
+    positions = _positions(axis, key, len(names))
+    if positions.size > len(np.unique(positions)):
+        raise IndexError(f"Each {axis} can be selected once; got {[names[i] for i in positions]}.")
+    return positions
 
 
-def _positions(axis: str, wanted: object, n: int) -> IntArray:
-    """A position, slice, mask or list of positions as positions 0..n−1; a single one has no
-    axis."""
-    array = np.arange(n)[wanted] if isinstance(wanted, slice) else as_numbers_of(axis, wanted, None)
+def _positions(axis: str, key: object, n: int) -> IntArray:
+    """Turn a position, slice, mask or list of positions into positions 0..n−1.
+
+    A single position becomes an array without an axis.
+    """
+    array = np.arange(n)[key] if isinstance(key, slice) else as_array(axis, key, None)
     if array.dtype == np.bool_:
         if array.shape != (n,):
             raise IndexError(f"A mask over {n} {axis}s must have shape ({n},); got {array.shape}.")
@@ -94,73 +119,94 @@ def _positions(axis: str, wanted: object, n: int) -> IntArray:
         raise IndexError(f"Select at least one {axis}.")
     if array.ndim > 1 or not np.issubdtype(array.dtype, np.integer):
         raise IndexError(
-            f"Select {axis}s by position, slice, mask or list of positions; got {wanted!r}."
+            f"Select {axis}s by position, slice, mask or list of positions; got {key!r}."
         )
-    if (outside := array[(array < -n) | (array >= n)]).size:
+    outside = array[(array < -n) | (array >= n)]
+    if outside.size:
         raise IndexError(f"There is no {axis} {outside[0]}: there are {n}.")
     return np.asarray(array % n, dtype=np.intp)
 
 
-def cut(fields: Mapping[str, Any], keep: Cut) -> dict[str, Any]:
-    """The fields of an Explanation that a cut changes."""
-    kept = {"row": keep.rows, "feature": keep.features, "output": keep.outputs}
-    made = {name: cut_field(fields[name], axes, kept) for name, axes in AXES.items()}
-    made["orders"] = cut_field(fields["orders"], ("row", "rank", "output"), kept)
-    made["data"] = None if fields["data"] is None else part_of(fields["data"], keep.rows)
-    made["stopped"] = tuple(fields["stopped"][row] for row in keep.rows)
-    if keep.features is not None:
-        ranks = np.argsort(made["orders"], axis=1)
-        # Kept features, ranked among themselves.
-        made["orders"] = np.argsort(ranks[:, keep.features], axis=1)
-        made["feature_names"] = tuple(fields["feature_names"][i] for i in keep.features)
-        # Else groups.
-        if made["data"] is not None and made["data"].shape[1:] == (len(fields["feature_names"]),):
-            made["data"] = kind_of(made["data"]).select(made["data"], keep.features)
-    if keep.outputs is not None:
-        made["output_names"] = tuple(fields["output_names"][o] for o in np.atleast_1d(keep.outputs))
-    return made
+def slice_fields(fields: Mapping[str, Any], selector: Selector) -> dict[str, Any]:
+    """Apply a selector to the fields of an Explanation; return those that change."""
+    positions = {"row": selector.rows, "feature": selector.features, "output": selector.outputs}
+    sliced = {name: slice_field(fields[name], axes, positions) for name, axes in AXES.items()}
+    sliced["stopped"] = tuple(fields["stopped"][row] for row in selector.rows)
+
+    data = fields["data"]
+    if data is not None:
+        data = take_rows(data, selector.rows)
+    sliced["data"] = data
+
+    # The second axis of a ranking is the rank: features are not selected along it, see below.
+    orders = slice_field(fields["orders"], ("row", "rank", "output"), positions)
+    sliced["orders"] = orders
+
+    features = selector.features
+    if features is not None:
+        names = fields["feature_names"]
+        sliced["feature_names"] = tuple(names[i] for i in features)
+        # Rank the selected features among themselves.
+        rank_of_feature = np.argsort(orders, axis=1)
+        sliced["orders"] = np.argsort(rank_of_feature[:, features], axis=1)
+        # Features that are groups of columns keep all columns.
+        if data is not None and data.shape[1:] == (len(names),):
+            sliced["data"] = container_of(data).select(data, features)
+
+    if selector.outputs is not None:
+        outputs = np.atleast_1d(selector.outputs)
+        sliced["output_names"] = tuple(fields["output_names"][o] for o in outputs)
+    return sliced
 
 
-def cut_field(value: Any, axes: tuple[str, ...], kept: Mapping[str, Positions | None]) -> Any:
-    """A field at the positions kept of its axes; a single output is a view, as Δ may be large."""
+def slice_field(
+    value: Any, axes: tuple[str, ...], positions: Mapping[str, Positions | None]
+) -> Any:
+    """Select positions along the axes of one field; return the selected values.
+
+    `positions` maps names of axes to positions; None, or no entry, keeps the whole axis. A single
+    output is a view, as Δ may be large.
+    """
     if value is None:
         return None
     if isinstance(value, Mapping):
-        return {name: cut_field(array, axes, kept) for name, array in value.items()}
+        return {name: slice_field(array, axes, positions) for name, array in value.items()}
+    # From the end: dropping the axis of outputs moves no axis before it.
     for place, axis in reversed(list(enumerate(axes))):
-        if (positions := kept.get(axis)) is not None:
-            value = (
-                value[..., positions]
-                if isinstance(positions, int)
-                else np.take(value, positions, axis=place)
-            )
+        selected = positions.get(axis)
+        if selected is None:
+            continue
+        if isinstance(selected, int):
+            value = value[..., selected]
+        else:
+            value = np.take(value, selected, axis=place)
     return value
 
 
-def same(one: Any, other: Any) -> bool:
-    """Equal to the bit: NaN equals NaN, and 0.0 differs from −0.0."""
-    if (form := _form(one)) != _form(other):
+def identical(one: Any, other: Any) -> bool:
+    """Return whether two values are equal bit for bit: NaN equals NaN, 0.0 differs from −0.0."""
+    kind = _kind_of_value(one)
+    if kind != _kind_of_value(other):
         return False
-    if form == "mapping":
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if form == "sequence":
-        return len(one) == len(other) and all(map(same, one, other))
-    if form == "float":
-        return (
-            bool(np.isnan(one) and np.isnan(other))
-            or np.float64(one).tobytes() == np.float64(other).tobytes()
-        )
-    return bool(one == other) if isinstance(form, str) else form.equal(one, other)
+    if kind == "mapping":
+        return one.keys() == other.keys() and all(identical(one[key], other[key]) for key in one)
+    if kind == "sequence":
+        return len(one) == len(other) and all(map(identical, one, other))
+    if kind == "float":
+        both_nan = bool(np.isnan(one) and np.isnan(other))
+        return both_nan or np.float64(one).tobytes() == np.float64(other).tobytes()
+    if isinstance(kind, str):
+        return bool(one == other)
+    return kind.equal(one, other)
 
 
-def _form(value: object) -> str | Kind[Any]:
-    """How a value is compared; a table by its kind."""
+def _kind_of_value(value: object) -> str | Container[Any]:
+    """Return a string that names the kind of a value, or the `Container` of an array or a frame."""
     if isinstance(value, Mapping):
         return "mapping"
-    if isinstance(value, (list, tuple)) or (
-        isinstance(value, np.ndarray) and value.dtype == object
-    ):
+    is_object_array = isinstance(value, np.ndarray) and value.dtype == object
+    if is_object_array or isinstance(value, (list, tuple)):
         return "sequence"
     if isinstance(value, np.ndarray) or is_frame(value):
-        return kind_of(value)
+        return container_of(value)
     return "float" if isinstance(value, (float, np.floating)) else "other"

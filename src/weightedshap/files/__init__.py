@@ -1,1 +1,1 @@
-"""Files without pickle: archives, frames in them, explanations and explainers."""
+"""Save and load arrays, data frames, explanations and fitted explainers, without pickle."""

@@ -1,193 +1,230 @@
-"""A fitted explainer in a folder, without pickle: its choices, its background, and the games that
-were learned.
+"""Save a fitted explainer to a folder and load it again, without pickle.
 
-A learned game says itself what has to be kept (`Fitted.stored`), and its recipe reads it back
-(`restored`). Every other game is fitted again, which draws the same numbers. The model stays with
-the user, and so do parts given as functions; what it predicts for some background rows is kept, so
-that no game is shown as that of another model.
+The folder contains the options, the background, and the learned games: such a game returns what it
+learned as its `state`, and its recipe restores the game by ``from_state``. All other games are
+fitted again on loading, with the same random numbers. The model is not saved, nor are options that
+are functions: the user passes them again. The predictions of the model for some background rows are
+saved, so that a folder cannot be loaded with another model by mistake.
 """
 
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from weightedshap._checks import as_path, field_values, stored_array
-from weightedshap.config import NEED_A_FIT, Choices, Fits, Setting
-from weightedshap.files import archive, version_1
+from weightedshap._checks import as_path, check_array, shallow_asdict
+from weightedshap.config import NEED_A_FIT, Config, Setup
+from weightedshap.files import archive
 from weightedshap.games import RECIPES
-from weightedshap.games.base import Fitted
-from weightedshap.inputs import Data, Table, UserModel
+from weightedshap.games.base import BaseGame
+from weightedshap.inputs import Data, Table
+from weightedshap.method import Problem
 from weightedshap.weights import WeightFamily
 
 VERSION = 4
 MAIN = "explainer.npz"
-PLAIN = (str, int, float, bool, type(None))
-MOST_PROBES = 100
-CLOSE = 1e-5  # relative: libraries add up in single precision
-REFIT = "Pass what they were saved with, or refit=True to fit the games again."
-NOT_STORED = object()  # stands for a choice that no file can hold
+PLAIN_TYPES = (str, int, float, bool, type(None))
+MAX_PROBES = 100
+# Relative: predictions of one model may differ by so much if a library uses single precision.
+TOLERANCE = 1e-5
+REFIT_ADVICE = "Pass what they were saved with, or refit=True to fit the games again."
+# Stands for an option that cannot be saved to a file.
+NOT_SAVEABLE = object()
 
 
-def save(setting: Setting, fits: Fits, folder: str | os.PathLike[str]) -> None:
-    """Write `setting` and what its games learned to `folder`, which is made if need be."""
-    judge = None if fits.judge is fits.games[0] else fits.judge.stored()
-    learned = {"game": [game.stored() for game in fits.games], "judge": [judge]}
-    choices = {
-        name: _stored(name, value, setting) for name, value in field_values(setting.choices).items()
+def save(setup: Setup, problem: Problem, folder: str | os.PathLike[str]) -> None:
+    """Save an explainer's options, background and learned games to `folder`.
+
+    The folder is created if it is missing.
+    """
+    judges_itself = problem.judge is problem.games[0]
+    learned = {
+        "game": [game.state() for game in problem.games],
+        "judge": [None if judges_itself else problem.judge.state()],
     }
-    kept = {name: value for name, value in choices.items() if value is not NOT_STORED}
-    again = [name for name in choices if name not in kept and None in learned.get(name, [None])]
+    packed = {
+        name: _pack_option(name, value, problem.family)
+        for name, value in shallow_asdict(setup.config).items()
+    }
+    saveable = {name: value for name, value in packed.items() if value is not NOT_SAVEABLE}
+    # A learned game is in the file by its state, whether its recipe can be saved or not.
+    user_supplied = [
+        name for name in packed if name not in saveable and None in learned.get(name, [None])
+    ]
+    model = setup.model
     content = {
-        "choices": kept,
-        "again": again,
-        "background": field_values(setting.background),
+        "choices": saveable,
+        "again": user_supplied,
+        "background": shallow_asdict(setup.background),
         "learned": learned,
+        "fingerprint": None if model is None else model(_select_probes(setup.background)),
     }
     path = as_path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    if setting.model is not None:
-        content["fingerprint"] = setting.model(_probes(setting.background))
     archive.write(path / MAIN, "explainer", VERSION, content)
 
 
 def load(
     folder: str | os.PathLike[str],
-    model: UserModel,
+    model: object,
     changes: Mapping[str, Any],
     refit: bool = False,
-) -> tuple[Setting, Fits]:
-    """What `save` was given; `changes` replace saved choices and supply those that are
-    functions."""
+) -> tuple[Setup, Problem]:
+    """Load the options, the background and the fitted games that `save` wrote to `folder`.
+
+    `changes` are options that replace saved ones, or that could not be saved because they are
+    functions. A folder of another version raises a ValueError. So does a model whose predictions
+    differ from the saved ones, unless `refit` is true: then all games are fitted again.
+    """
     path = as_path(folder) / MAIN
     content = archive.read(path, "explainer", VERSION)
-    with archive.damage(path):
-        if "learned" not in content:
-            content = version_1.translated(content, Path(folder))
-        if content["learned"] is None or "judge" not in content["learned"]:
-            content = _of_one_game(content)
-        saved = {name: _restored(value) for name, value in content["choices"].items()}
-        choices = Choices(**saved)
-        table = Table.restored(content["background"])
-        lists = content["again"], content["learned"]["game"], content["learned"]["judge"]
-        if not all(isinstance(one, list) for one in lists) or not all(lists[1:]):
-            raise ValueError("`again` and `learned` are no lists.")
-        if (before := content.get("fingerprint")) is not None:  # early folders have none
-            stored_array("fingerprint", before, (len(_probes(table)), *np.shape(before)[1:2]))
-    if missing := [name for name in content["again"] if name not in changes]:
-        said = (
-            f"The explainer in {os.fspath(folder)!r} was made with {', '.join(missing)} of your own"
-        )
-        again = (
-            f"{'it' if len(missing) == 1 else 'them'} again: Explainer.load(folder, model,"
-            f" {missing[0]}=…)"
-        )
-        raise ValueError(f"{said}, which no file can hold. Pass {again}.")
-    if fixed := sorted({"background", "groups", "background_weights"} & set(changes)):
-        raise ValueError(
-            f"`{fixed[0]}` is part of what was saved and cannot be changed. Make a new Explainer"
-            " for it."
-        )
-    setting = Setting.of(model, table, choices.but(**changes))
+    with archive.report_damage(path):
+        saved = {name: _unpack_option(value) for name, value in content["choices"].items()}
+        config = Config(**saved)
+        background = Table.from_state(content["background"])
+        learned = _read_learned(content["learned"])
+        user_supplied = content["again"]
+        if not isinstance(user_supplied, list):
+            raise ValueError("`again` is no list.")
+        fingerprint = content["fingerprint"]
+        if fingerprint is not None:
+            n_probes = len(_select_probes(background))
+            check_array("fingerprint", fingerprint, (n_probes, *np.shape(fingerprint)[1:2]))
+
+    _check_changes(folder, user_supplied, changes)
+    setup = Setup.build(model, background, config.with_options(**changes))
     if not isinstance(refit, bool):
         raise TypeError(f"`refit` must be True or False; got {refit!r}.")
     if refit:
-        return setting, setting.fit()
-    _check_fingerprint(before, setting)
-    kept = {name: learned for name, learned in content["learned"].items() if name not in changes}
-    if any(game is not None for learned in kept.values() for game in learned):
-        _check_unchanged(choices, setting.choices, content["again"])
-    with archive.damage(path):
-        found = {
-            name: tuple(_game(one, setting) for one in learned) for name, learned in kept.items()
+        return setup, setup.fit()
+
+    _check_fingerprint(fingerprint, setup)
+    unchanged = {name: states for name, states in learned.items() if name not in changes}
+    if any(state is not None for states in unchanged.values() for state in states):
+        _check_unchanged(config, setup.config, user_supplied)
+    with archive.report_damage(path):
+        games = {
+            name: tuple(_game_from_state(state, setup) for state in states)
+            for name, states in unchanged.items()
         }
-    for name, games in found.items():
-        # It was given as a fitted one: no recipe is known that could be fitted on other rows.
+
+    # If the recipe of a learned game is not in the file, the fitted game replaces it as the option:
+    # it can be saved again, and is never fitted to other rows as if its recipe were known.
+    for name, fitted in games.items():
         if name not in saved:
-            given = games if len(games) > 1 else games[0]
-            setting = replace(setting, choices=setting.choices.but(**{name: given}))
-    return setting, setting.fit(**found)
+            option = fitted if len(fitted) > 1 else fitted[0]
+            setup = replace(setup, config=setup.config.with_options(**{name: option}))
+    return setup, setup.fit(games.get("game", ()), games.get("judge", ()))
 
 
-def _probes(table: Table) -> Data:
-    """The background rows, or some of many, whose predictions tell models apart."""
-    return table.take(np.unique(np.linspace(0, len(table) - 1, MOST_PROBES).astype(np.intp)))
+def _read_learned(learned: Any) -> dict[str, list[Any]]:
+    """Check the saved states of learned games; return a dict with the keys "game" and "judge".
+
+    Raise a ValueError if either value is not a list with at least one element.
+    """
+    states = {name: learned[name] for name in ("game", "judge")}
+    if not all(isinstance(one, list) and one for one in states.values()):
+        raise ValueError("`learned` holds no lists.")
+    return states
 
 
-def _check_fingerprint(before: Any, setting: Setting) -> None:
-    """An error for a model that does not predict what the saved one did."""
-    if before is None or setting.model is None:
-        return
-    now = setting.model(_probes(setting.background))
-    differ = f"another number of outputs than {np.shape(before)[-1]}"
-    if now.shape == np.shape(before):
-        apart = float(np.abs(now - before).max())
-        if apart <= CLOSE * float(np.abs(before).max()):
-            return
-        differ = f"numbers that differ by up to {apart:.3g} from the saved ones"
-    raise ValueError(
-        f"The model, with these `outputs`, `link` and `predict`, gives {differ}. {REFIT}"
-    )
+def _check_changes(
+    folder: str | os.PathLike[str], user_supplied: Iterable[str], changes: Mapping[str, Any]
+) -> None:
+    """Raise an error if `changes` lacks an unsaved option or contains an unchangeable one.
 
-
-def _check_unchanged(saved: Choices, now: Choices, again: Iterable[str]) -> None:
-    """An error for choices that the learned games depend on and that are others than when they were
-    learned."""
-    fixed = [name for name in NEED_A_FIT if name not in ("game", "judge", *again)]
-    if other := [name for name in fixed if vars(saved)[name] != vars(now)[name]]:
-        raise ValueError(f"The saved games were learned under another `{other[0]}`. {REFIT}")
-
-
-def _game(learned: dict[str, Any] | None, setting: Setting) -> Fitted | None:
-    """The game that wrote `learned`; None for one that is fitted again."""
-    return (
-        None
-        if learned is None
-        else RECIPES[learned["recipe"]].restored(learned, setting.model, setting.background)
-    )
-
-
-def _of_one_game(content: dict[str, Any]) -> dict[str, Any]:
-    """What was written before games and judges were told apart: the game judged itself."""
-    choices = {**content["choices"], "judge": "game"}
-    if "game" not in content["again"] and choices.get("game", "tree_surrogate") == "auto":
-        choices["game"] = "surrogate"
-    return {
-        **content,
-        "choices": choices,
-        "learned": {"game": [content["learned"]], "judge": [None]},
-    }
-
-
-def _stored(name: str, value: object, setting: Setting) -> object:
-    """A choice as a file holds it: a name, a number, a list of them, a family, or a recipe of this
-    library."""
-    if name == "family" and not isinstance(value, str):
-        return {"labels": setting.method.family.labels, "vectors": setting.method.family.vectors}
-    if RECIPES.get(type(value).__name__) is type(value):
-        settings = field_values(value)
-        return (
-            {"recipe": type(value).__name__, "settings": settings}
-            if _is_plain(settings.values())
-            else NOT_STORED
+    `user_supplied` names the options that could not be saved, such as functions. The background,
+    its weights and the groups cannot be changed.
+    """
+    missing = [name for name in user_supplied if name not in changes]
+    if missing:
+        pronoun = "it" if len(missing) == 1 else "them"
+        raise ValueError(
+            f"The explainer in {os.fspath(folder)!r} was made with {', '.join(missing)} of your"
+            f" own, which no file can hold. Pass {pronoun} again: Explainer.load(folder, model,"
+            f" {missing[0]}=…)."
         )
-    return (
-        value if _is_plain(value if isinstance(value, (list, tuple)) else [value]) else NOT_STORED
+    for name in ("background", "background_weights", "groups"):
+        if name in changes:
+            raise ValueError(
+                f"`{name}` is part of what was saved and cannot be changed. Make a new Explainer"
+                " for it."
+            )
+
+
+def _select_probes(table: Table) -> Data:
+    """Select up to `MAX_PROBES` background rows, evenly spaced, to compare predictions on."""
+    places = np.linspace(0, len(table) - 1, MAX_PROBES).astype(np.intp)
+    return table.take(np.unique(places))
+
+
+def _check_fingerprint(saved: Any, setup: Setup) -> None:
+    """Raise an error if the model's predictions for the probe rows differ from the saved ones."""
+    if saved is None or setup.model is None:
+        return
+    predictions = setup.model(_select_probes(setup.background))
+    difference = f"another number of outputs than {np.shape(saved)[-1]}"
+    if predictions.shape == np.shape(saved):
+        largest = float(np.abs(predictions - saved).max())
+        if largest <= TOLERANCE * float(np.abs(saved).max()):
+            return
+        difference = f"numbers that differ by up to {largest:.3g} from the saved ones"
+    raise ValueError(
+        f"The model, with these `outputs`, `link` and `predict`, gives {difference}. {REFIT_ADVICE}"
     )
 
 
-def _is_plain(values: Iterable[object]) -> bool:
-    return all(isinstance(value, PLAIN) for value in values)
+def _check_unchanged(saved: Config, now: Config, user_supplied: Iterable[str]) -> None:
+    """Raise an error if options that affect the fit differ between the configs `saved` and `now`.
+
+    Games, judge and the options `user_supplied`, which could not be saved, are not compared.
+    """
+    for name in NEED_A_FIT:
+        if name in ("game", "judge", *user_supplied):
+            continue
+        if vars(saved)[name] != vars(now)[name]:
+            raise ValueError(f"The saved games were learned under another `{name}`. {REFIT_ADVICE}")
 
 
-def _restored(value: object) -> Any:
+def _game_from_state(state: dict[str, Any] | None, setup: Setup) -> BaseGame | None:
+    """Restore a game from its saved state; return None if the state is None.
+
+    A game without a state is fitted again.
+    """
+    if state is None:
+        return None
+    game: BaseGame = RECIPES[state["recipe"]].from_state(state, setup.model, setup.background)
+    return game
+
+
+def _pack_option(name: str, value: object, family: WeightFamily) -> object:
+    """Convert an option to values that a file can contain; return `NOT_SAVEABLE` if impossible.
+
+    Text, numbers, lists of them, recipes of this library, and any family (as its weight vectors)
+    can be saved.
+    """
+    if name == "family" and not isinstance(value, str):
+        return {"labels": family.labels, "vectors": family.vectors}
+    if RECIPES.get(type(value).__name__) is type(value):
+        settings = shallow_asdict(value)
+        if not _are_plain(settings.values()):
+            return NOT_SAVEABLE
+        return {"recipe": type(value).__name__, "settings": settings}
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return value if _are_plain(items) else NOT_SAVEABLE
+
+
+def _are_plain(values: Iterable[object]) -> bool:
+    """Return whether all values are text, numbers, booleans or None."""
+    return all(isinstance(value, PLAIN_TYPES) for value in values)
+
+
+def _unpack_option(value: object) -> Any:
+    """Convert a saved value back to the option that was passed to `_pack_option`."""
     if not isinstance(value, dict):
         return value
-    return (
-        WeightFamily(**value)
-        if "vectors" in value
-        else RECIPES[value["recipe"]](**value["settings"])
-    )
+    if "vectors" in value:
+        return WeightFamily(**value)
+    return RECIPES[value["recipe"]](**value["settings"])
