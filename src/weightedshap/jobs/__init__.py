@@ -1,2 +1,1 @@
-"""Long runs over files: read in batches, written in parts, safe against being killed; see
-`weightedshap.jobs.run`."""
+"""Explain many rows: from the command line, in files, in Arrow batches, or on a cluster."""

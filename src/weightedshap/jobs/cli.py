@@ -1,4 +1,8 @@
-"""The commands: ``weightedshap demo``, ``reproduce``, and those of `weightedshap.jobs.commands`."""
+"""The command line: ``demo``, ``reproduce``, and the commands of `weightedshap.jobs.commands`.
+
+`main` is the entry point of the package. What only one command needs, such as matplotlib, is
+imported when that command runs.
+"""
 
 import time
 from collections.abc import Iterable
@@ -14,11 +18,15 @@ from weightedshap.curves import area, order_of
 from weightedshap.explainer import Explainer
 from weightedshap.explanation import Explanation
 from weightedshap.inputs import Data
-from weightedshap.jobs.commands import COMMANDS, WRITTEN
+from weightedshap.jobs.commands import COMMANDS, OUTPUT_FILE
 from weightedshap_paper.command import reproduce
 
-TOP = 6  # features of a row that the demo prints
-BLOCKS = "█▒▓░"  # of games that compete
+# Features of a row that the demo prints.
+TOP = 6
+# The bars of competing games, in their order.
+BLOCKS = "█▒▓░"
+# Letters in the bar of a share of 100 %.
+BAR_WIDTH = 40
 
 
 @click.group()
@@ -32,7 +40,7 @@ for command in (*COMMANDS, reproduce):
 
 
 @main.command()
-@click.option("--output", default="demo.png", show_default=True, type=WRITTEN)
+@click.option("--output", default="demo.png", show_default=True, type=OUTPUT_FILE)
 @click.option(
     "--rows",
     default=171,
@@ -49,9 +57,8 @@ for command in (*COMMANDS, reproduce):
 )
 @click.option("--quiet", is_flag=True, help="Only write the figure.")
 def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
-    """Train a small model on the breast cancer data of scikit-learn, explain rows, and draw a
-    figure."""
-    from matplotlib.figure import Figure  # figures, here and below: no other command waits for them
+    """Train a small model on scikit-learn's breast cancer data, explain rows, and draw a figure."""
+    from matplotlib.figure import Figure
 
     from weightedshap.plots import recovery, weights
 
@@ -74,11 +81,11 @@ def demo(output: Path, rows: int, seed: int, quiet: bool) -> None:
         click.echo(f"Figure: {output}    ({number(time.monotonic() - started, 2)} s in all)")
 
 
-def _check_output(output: Path, known: Iterable[str]) -> None:
-    """Refuse a path that the figure cannot be written to, before any work is done."""
-    if output.suffix.removeprefix(".").lower() not in known:
+def _check_output(output: Path, formats: Iterable[str]) -> None:
+    """Raise an error if a figure cannot be written to `output`, whose suffix gives the format."""
+    if output.suffix.removeprefix(".").lower() not in formats:
         raise click.BadParameter(
-            f"{output.name} must end with one of: {', '.join(known)}.", param_hint="--output"
+            f"{output.name} must end with one of: {', '.join(formats)}.", param_hint="--output"
         )
     if not output.parent.is_dir():
         raise click.BadParameter(
@@ -87,8 +94,7 @@ def _check_output(output: Path, known: Iterable[str]) -> None:
 
 
 def _trained_model(rows: int, seed: int) -> tuple[object, Data, Data]:
-    """A LightGBM classifier of the breast cancer table, background rows, and held-out rows to
-    explain."""
+    """Train LightGBM on breast cancer data; return the model, a background and held-out rows."""
     from lightgbm import LGBMClassifier
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
@@ -104,49 +110,56 @@ def _trained_model(rows: int, seed: int) -> tuple[object, Data, Data]:
 
 
 def shares(explanation: Explanation) -> str:
-    """The share of the rows that chose each weight as bars, with a part for each game where several
-    compete."""
-    from weightedshap.plots.data import chosen_shares, scored_on, shares_by_game
+    """Return a text bar chart of the share of rows for which each weight vector was chosen.
+
+    If several games compete, each bar is split by game.
+    """
+    from weightedshap.plots.data import chosen_shares, shares_by_game, utility_in_words
 
     games, family, parts = shares_by_game(explanation.family, chosen_shares(explanation))  # (G, M)
-    title = f"Rows that chose each weight, from small coalitions to large; {scored_on(explanation)}"
-    legend = zip(cycle(BLOCKS), games, percents(parts.sum(axis=1)))
-    told = [f"  {block} {game} {share}" for block, game, share in legend]
-    for label, of_games, share in zip(
-        family.labels, parts.T, percents(parts.sum(axis=0)), strict=True
-    ):
+    utility = utility_in_words(explanation)
+    lines = [f"Rows that chose each weight, from small coalitions to large; {utility}"]
+    for block, game, share in zip(cycle(BLOCKS), games, percents(parts.sum(axis=1))):
+        lines.append(f"  {block} {game} {share}")
+    totals = percents(parts.sum(axis=0))
+    for label, by_game, share in zip(family.labels, parts.T, totals, strict=True):
         name = f"{label} = Shapley" if label == "Beta(1,1)" else label
-        bar = "".join(block * round(40 * part) for block, part in zip(cycle(BLOCKS), of_games))
-        told.append(f"  {name:<20}{share:>6}  {bar}".rstrip())
-    return "\n".join([title, *told])
+        bar = "".join(
+            block * round(BAR_WIDTH * part) for block, part in zip(cycle(BLOCKS), by_game)
+        )
+        lines.append(f"  {name:<20}{share:>6}  {bar}".rstrip())
+    return "\n".join(lines)
 
 
 def _one_row(explanation: Explanation) -> str:
-    """The row whose areas differ most: WeightedSHAP's ranking beside Shapley's, and the few
-    features that suffice."""
-    from weightedshap.plots.data import predicted
+    """Describe in text the row for which WeightedSHAP improves most on the area of Shapley.
 
-    row = int((area(explanation.reference_curves["shapley"]) - area(explanation.curves)).argmax())
-    f_x = ", ".join(
-        f"{scale} {number(value)}" for scale, value in predicted(explanation, row).items()
+    The text lists the top features by WeightedSHAP and by Shapley, and the shortlist.
+    """
+    from weightedshap.plots.data import predictions_by_scale
+
+    gains = area(explanation.reference_curves["shapley"]) - area(explanation.curves)
+    row = int(gains.argmax())
+    predictions = predictions_by_scale(explanation, row)
+    f_x = ", ".join(f"{scale} {number(value)}" for scale, value in predictions.items())
+
+    left = [f"WeightedSHAP, {explanation.weight_labels[row]}"]
+    left += _top_features(explanation, explanation.values[row])
+    right = ["Shapley", *_top_features(explanation, explanation.shapley[row])]
+    width = max(map(len, left)) + 4
+    return "\n".join(
+        [
+            f"Top features of row {row}, where the areas differ most: {f_x}",
+            *(f"  {own:<{width}}{other}" for own, other in zip(left, right, strict=True)),
+            "",
+            repr(explanation.shortlist(row)),
+        ]
     )
-    one, other = (
-        _ranked(explanation, phi[row]) for phi in (explanation.values, explanation.shapley)
-    )
-    lines = list(
-        zip(
-            (f"WeightedSHAP, {explanation.weight_labels[row]}", *one),
-            ("Shapley", *other),
-            strict=True,
-        )
-    )
-    width = max(len(left) for left, _ in lines) + 4
-    ranked = [f"  {left:<{width}}{right}" for left, right in lines]
-    title = f"Top features of row {row}, where the areas differ most: {f_x}"
-    return "\n".join([title, *ranked, "", repr(explanation.shortlist(row))])
 
 
-def _ranked(explanation: Explanation, phi: FloatArray) -> list[str]:
+def _top_features(explanation: Explanation, phi: FloatArray) -> list[str]:
+    """Return a line of text, with name and phi, for each of the features with the largest |phi|."""
     top = order_of(phi)[:TOP]
-    width = max(len(explanation.feature_names[i]) for i in top)
-    return [f"{explanation.feature_names[i]:<{width}}  {number(phi[i], 3, sign=True)}" for i in top]
+    names = explanation.feature_names
+    width = max(len(names[i]) for i in top)
+    return [f"{names[i]:<{width}}  {number(phi[i], 3, sign=True)}" for i in top]

@@ -1,135 +1,146 @@
-"""CSV files, the background's and those of rows alike: every column as text, record by record.
+"""Read CSV files of background rows or of rows to explain, with every column as text.
 
-What the text stands for is decided later, by `weightedshap.jobs.text_columns`, where the column and
-the row can be named.
+The text is converted later, by `weightedshap.jobs.text_columns`, where an error can name the column
+and the row.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from weightedshap._checks import require
-from weightedshap.jobs.exit_codes import INPUT, Stop, reading
-from weightedshap.jobs.records import MOST_LINES, Records, count_lines, records_of
+from weightedshap.jobs.exit_codes import INPUT, CommandError, report_read_errors
+from weightedshap.jobs.records import MAX_LINES, Records, count_lines, read_records
 
-pa = require("pyarrow", "stream")
-csv = require("pyarrow.csv", "stream")
-
-Batch = Any  # a RecordBatch of Arrow
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import csv
+else:
+    pa = require("pyarrow", "stream")
+    csv = require("pyarrow.csv", "stream")
 
 SUFFIXES = (".csv", ".csv.gz")
-BLOCK = 2**22  # bytes that are looked at at once
-HEADER = 2**16  # bytes in which the header is looked for first
-SHOWN = 200  # characters of a record in an error
+BLOCK_BYTES = 2**22  # read and parsed at once
+HEADER_BYTES = 2**16  # read at once if only the header is needed
+MAX_SHOWN = 200  # characters of a record that an error shows
 
 
 @dataclass(frozen=True)
 class CsvRules:
-    """How CSV files are read.
+    """Options for reading CSV: which texts mark missing values, and the most lines of a record."""
 
-    null_values : texts that stand for a missing value, beside nothing at all
-    most_lines : of one record, before a quote is taken for one that was not closed
-    """
+    null_values: tuple[str, ...] = ()  # texts that mean a missing value, besides an empty field
+    max_lines: int = MAX_LINES  # of one record; more suggest that a quote was never closed
 
-    null_values: tuple[str, ...] = ()
-    most_lines: int = MOST_LINES
+
+DEFAULT_RULES = CsvRules()
 
 
 @dataclass(frozen=True)
 class BadRecord:
-    """A record that has another number of cells than the header."""
+    """A CSV record whose number of cells differs from that of the header."""
 
     file: Path
-    line: int  # that it begins on, counted from 1
+    line: int  # the number of its first line, counted from 1
     text: str
-    expected: int  # cells
-    actual: int
+    expected: int  # the number of cells in the header
+    actual: int  # the number of cells in the record
 
     @property
     def n_lines(self) -> int:
+        """The number of lines in the record."""
         return count_lines(self.text)
 
     def __str__(self) -> str:
         cells = f"Expected {self.expected} columns, got {self.actual}"
-        return f"{self.file}, line {self.line}: {cells}: {self.text[:SHOWN]}"
+        return f"{self.file}, line {self.line}: {cells}: {self.text[:MAX_SHOWN]}"
 
 
-OnBad = Callable[[BadRecord], None]
-BY_DEFAULT = CsvRules()
+OnBadRecord = Callable[[BadRecord], None]
 
 
 def is_csv(file: Path) -> bool:
-    """Return whether a file is CSV, by its name."""
+    """Return whether a file is a CSV file, judged by its name."""
     return file.name.lower().endswith(SUFFIXES)
 
 
-def names_in(file: Path, rules: CsvRules) -> list[str]:
-    """Return the names of the columns, which the first record holds."""
-    for records in records_of(file, HEADER, rules.most_lines):
-        if header := records.header():
-            return _names(header)
-    raise Stop(
+def read_names(file: Path, rules: CsvRules) -> list[str]:
+    """Read the column names of a CSV file from its first record."""
+    for records in read_records(file, HEADER_BYTES, rules.max_lines):
+        header = records.header()
+        if header:
+            return _parse_names(header)
+    raise CommandError(
         f"{file} is empty. A CSV file begins with the names of its columns, even if it holds no"
         " rows.",
         INPUT,
     )
 
 
-def batches_of(
-    file: Path, wanted: list[str], bad: OnBad | None, rules: CsvRules
-) -> Iterator[Batch]:
-    """Yield the rows, with the columns that are wanted; a record that is no row goes to `bad`, or
-    is a Stop.
+def read_batches(
+    file: Path, columns: list[str], on_bad: OnBadRecord | None, rules: CsvRules
+) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of a CSV file in batches, with the given columns as text.
 
-    A field with nothing in it is missing, and one with nothing in its quotes is an empty text.
+    A record with another number of cells than the header is passed to `on_bad`; if that is None, it
+    is an error. An empty field is a missing value, and an empty field in quotes is an empty text.
     """
-    invalid: list[Any] = []
+    invalid: list[csv.InvalidRow] = []
 
-    def keep(row: Any) -> str:
+    def skip(row: csv.InvalidRow) -> str:
         invalid.append(row)
         return "skip"
 
-    parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
-    convert = csv.ConvertOptions(
-        column_types=dict.fromkeys(wanted, pa.string()),
-        include_columns=wanted,
+    parse_options = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip)
+    convert_options = csv.ConvertOptions(
+        column_types=dict.fromkeys(columns, pa.string()),
+        include_columns=columns,
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
     names: list[str] | None = None
-    for records in records_of(file, BLOCK, rules.most_lines):
-        # The first record of all names the columns.
+    for records in read_records(file, BLOCK_BYTES, rules.max_lines):
+        # The first record of the file contains the column names; blank lines may come before it.
         if names is None and not records.header():
             continue
-        read = csv.ReadOptions(
+        read_options = csv.ReadOptions(
             use_threads=False, block_size=len(records.content) + 1, column_names=names
         )
-        with reading(file, f", in the records from line {records.line} on,"):
-            table = csv.read_csv(pa.BufferReader(records.content), read, parse, convert)
+        with report_read_errors(file, f", in the records from line {records.line} on,"):
+            table = csv.read_csv(
+                pa.BufferReader(records.content), read_options, parse_options, convert_options
+            )
         if names is None:
-            names = _names(records.header())
+            names = _parse_names(records.header())
         if invalid:
-            _hand_over(records, invalid, bad)
+            _report_invalid(records, invalid, on_bad)
             invalid.clear()
         yield from table.to_batches()
 
 
-def _names(header: bytes) -> list[str]:
-    parse = csv.ParseOptions(newlines_in_values=True)
-    return list(csv.read_csv(pa.BufferReader(header), parse_options=parse).column_names)
+def _parse_names(header: bytes) -> list[str]:
+    """Parse the bytes of the header record of a CSV file into column names."""
+    parse_options = csv.ParseOptions(newlines_in_values=True)
+    return list(csv.read_csv(pa.BufferReader(header), parse_options=parse_options).column_names)
 
 
-def _hand_over(records: Records, invalid: list[Any], bad: OnBad | None) -> None:
-    """Tell of records that are no rows, or refuse the first."""
+def _report_invalid(
+    records: Records, invalid: list[csv.InvalidRow], on_bad: OnBadRecord | None
+) -> None:
+    """Pass each record that Arrow found invalid to `on_bad`; if that is None, raise an error.
+
+    `records` is the block that contains them, from which their line numbers are taken.
+    """
     lines = records.starts()
     for row in invalid:
-        record = BadRecord(
-            records.file, lines[row.number - 1], row.text, row.expected_columns, row.actual_columns
-        )
-        if bad is None:
-            raise Stop(
+        line = lines[row.number - 1]
+        record = BadRecord(records.file, line, row.text, row.expected_columns, row.actual_columns)
+        if on_bad is None:
+            raise CommandError(
                 f"{record}. `explain --on-error skip` leaves such records of --rows out.", INPUT
             )
-        bad(record)
+        on_bad(record)

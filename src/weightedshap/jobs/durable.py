@@ -1,4 +1,4 @@
-"""Files that are on the disk whole or not at all, and JSON that holds its own checksum."""
+"""Write files that survive a crash, completely or not at all, and JSON with a checksum."""
 
 import json
 import os
@@ -8,35 +8,40 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from weightedshap.files.atomic import replaced
-from weightedshap.jobs.exit_codes import DAMAGED, Stop, reading, writing
-from weightedshap.jobs.model_files import hash_of
+from weightedshap.files.atomic import atomic_write
+from weightedshap.jobs.exit_codes import (
+    DAMAGED,
+    CommandError,
+    report_read_errors,
+    report_write_errors,
+)
+from weightedshap.jobs.model_files import content_hash
 
-CHECKSUM = "checksum"  # the field of sealed JSON that holds the hash of all others
+CHECKSUM = "checksum"  # the field of a JSON file that contains the hash of all other fields
 
 
-class Damaged(Stop):
-    """A file that is not what was written."""
+class DamagedFileError(CommandError):
+    """Raised when the content of a file is not what was written."""
 
 
-def damaged(path: Path, why: str) -> Damaged:
-    """Return the error for a file that is not what was written."""
-    return Damaged(f"{path} is damaged: {why}.", DAMAGED)
+def damaged_file_error(path: Path, reason: str) -> DamagedFileError:
+    """Build the error to raise for a damaged file, with the reason in its message."""
+    return DamagedFileError(f"{path} is damaged: {reason}.", DAMAGED)
 
 
 @contextmanager
-def durable(path: Path) -> Iterator[Path]:
-    """Yield a new file that takes the place of `path` when all of it is on the disk."""
-    with writing(path):
+def write_durably(path: Path) -> Iterator[Path]:
+    """Yield a temporary path to write to; rename it to `path` once its content is on the disk."""
+    with report_write_errors(path):
         path.parent.mkdir(exist_ok=True)
-        with replaced(path) as unfinished:
+        with atomic_write(path) as unfinished:
             yield unfinished
-            sync(unfinished)
-        sync(path.parent)
+            fsync(unfinished)
+        fsync(path.parent)
 
 
-def sync(path: Path) -> None:
-    """Bring a file or the names in a folder to the disk."""
+def fsync(path: Path) -> None:
+    """Flush a file, or the list of names in a folder, to the disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -44,67 +49,75 @@ def sync(path: Path) -> None:
         os.close(opened)
 
 
-def write_lines(path: Path, lines: list[dict[str, Any]]) -> bool:
-    """Write one JSON object per line, or remove the file if there is none; return whether it is
-    there."""
-    if not lines:
-        with writing(path):
+def write_json_lines(path: Path, records: list[dict[str, Any]]) -> bool:
+    """Write each record as one line of JSON, and return whether there are any records.
+
+    Without records, an old file at `path` is removed.
+    """
+    if not records:
+        with report_write_errors(path):
             path.unlink(missing_ok=True)
         return False
 
-    with durable(path) as unfinished:
-        text = "".join(json.dumps(line, ensure_ascii=False, default=str) + "\n" for line in lines)
-        unfinished.write_text(text, encoding="utf-8")
+    with write_durably(path) as unfinished:
+        lines = [json.dumps(record, ensure_ascii=False, default=str) for record in records]
+        unfinished.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return True
 
 
-def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
-    """Write an object as JSON together with a checksum of what it holds."""
-    plain = as_read(content)
-    with durable(path) as unfinished:
-        sealed = {**plain, CHECKSUM: checksum_of(plain)}
-        text = json.dumps(sealed, ensure_ascii=False, indent=1)
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write an object to a JSON file, together with a checksum of the object."""
+    plain = json_round_trip(content)
+    with write_durably(path) as unfinished:
+        text = json.dumps({**plain, CHECKSUM: json_checksum(plain)}, ensure_ascii=False, indent=1)
         unfinished.write_text(text + "\n", encoding="utf-8")
 
 
-def read_sealed(path: Path, *names: str) -> dict[str, Any] | None:
-    """Return what `write_sealed` wrote, with fields of these names; None where there is no file."""
+def read_json(path: Path, *names: str) -> dict[str, Any] | None:
+    """Return the object that `write_json` wrote to `path`; None if there is no file.
+
+    A file whose checksum does not match, or that lacks a field in `names`, is a `DamagedFileError`.
+    """
     if not path.exists():
         return None
 
-    with reading(path):
-        content = path.read_bytes()
+    with report_read_errors(path):
+        text = path.read_bytes()
     try:
-        found = json.loads(content.decode("utf-8"))
-        if not isinstance(found, dict):
-            raise damaged(path, f"it holds {type(found).__name__} where an object belongs")
-        checksum = found.pop(CHECKSUM, None)
+        content = json.loads(text.decode("utf-8"))
+        if not isinstance(content, dict):
+            kind = type(content).__name__
+            raise damaged_file_error(path, f"it holds {kind} where an object belongs")
+        checksum = content.pop(CHECKSUM, None)
         if checksum is None:
-            raise damaged(path, "it lacks its checksum")
-        if checksum != checksum_of(found):
-            raise damaged(path, "what it holds does not have its checksum")
+            raise damaged_file_error(path, "it lacks its checksum")
+        if checksum != json_checksum(content):
+            raise damaged_file_error(path, "its content does not have its checksum")
     except (ValueError, RecursionError) as error:
-        raise damaged(path, f"it is no JSON ({error})") from error
-    if missing := [name for name in names if name not in found]:
-        raise damaged(path, f"it lacks {missing[0]!r}")
-    return found
+        raise damaged_file_error(path, f"it is no JSON ({error})") from error
+    for name in names:
+        if name not in content:
+            raise damaged_file_error(path, f"it lacks {name!r}")
+    return content
 
 
-def checksum_of(content: Mapping[str, Any]) -> str:
-    """Return a hash of what JSON holds; neither layout nor the order of names matters."""
+def json_checksum(content: Mapping[str, Any]) -> str:
+    """Return a hash of a JSON object that does not depend on layout or the order of names."""
     return "sha256:" + sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def as_read(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object as it will be read from JSON."""
+def json_round_trip(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert an object to JSON and back: tuples become lists, and paths become text."""
     return dict(json.loads(json.dumps(content, default=str)))
 
 
-def flaw_of(path: Path, checksum: str) -> str | None:
-    """Say in a sentence why a file is not the one with this checksum; None if it is."""
+def describe_damage(path: Path, checksum: str) -> str | None:
+    """Return a sentence on why a file does not match its checksum; None if it matches."""
     try:
         if not path.exists():
             return f"{path} is missing."
-        return None if hash_of(path) == checksum else f"{path} changed since it was written."
+        if content_hash(path) != checksum:
+            return f"{path} changed since it was written."
     except OSError as error:
         return f"{path} cannot be read: {error}."
+    return None

@@ -1,8 +1,8 @@
-"""Who works on the parts: this process, processes beside it, or a cluster; each as an executor of
-tasks.
+"""Executors that compute the parts of a run: in this process, in other processes, or on a cluster.
 
-Retries are the engine's: a task writes one part, whole or not at all, and always the same, so it
-may run twice.
+A part is a batch of rows whose results go to one file. Retries are left to the engine: a task
+writes one part file, completely or not at all, and always with the same content, so it may run
+twice. `weightedshap.jobs.run` submits the tasks.
 """
 
 import os
@@ -20,14 +20,17 @@ from tqdm import tqdm
 
 from weightedshap._checks import require
 
-Task = Callable[[], Any]
+Task = Callable[[], object]
 RETRIES = 3
+# Seconds from one check that the parent still runs to the next.
+POLL_SECONDS = 0.5
 
 
-class Here(Executor):
-    """The work is done as it is handed over."""
+class SerialExecutor(Executor):
+    """An executor that runs each task in this process when it is submitted."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run the function now, and return its result as a finished future."""
         done: Future[Any] = Future()
         done.set_result(fn(*args, **kwargs))
         return done
@@ -36,39 +39,52 @@ class Here(Executor):
 def pool(
     engine: str, jobs: int, address: str | None
 ) -> AbstractContextManager[tuple[Executor, int]]:
-    """An executor and how many tasks it works on at once."""
-    return {"local": _local, "dask": _dask, "ray": _ray, "spark": _spark}[engine](jobs, address)
+    """Return a context manager that yields an executor and the number of tasks it runs at once.
+
+    `engine` is "local", "dask", "ray" or "spark". `jobs` is the number of processes to start, if
+    there is no cluster at `address`.
+    """
+    pools = {"local": _local_pool, "dask": _dask_pool, "ray": _ray_pool, "spark": _spark_pool}
+    return pools[engine](jobs, address)
 
 
 @contextmanager
-def _local(jobs: int, _: str | None) -> Iterator[tuple[Executor, int]]:
-    """This process, or processes of joblib's loky; an interrupt is for their parent, who ends
-    them."""
+def _local_pool(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    """Yield an executor that runs tasks here or in `jobs` new processes, and the number `jobs`.
+
+    With one job, tasks run in this process. An interrupt reaches this process alone, which then
+    ends the others. `address` is not used.
+    """
     if jobs == 1:
-        yield Here(), 1
+        yield SerialExecutor(), 1
         return
     from joblib.externals.loky import ProcessPoolExecutor
 
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    with _quiet_trackers():
-        made = ProcessPoolExecutor(jobs, initializer=_deaf, initargs=(os.getpid(),), env=threads)
+    with _ignore_tracker_warnings():
+        processes = ProcessPoolExecutor(
+            jobs,
+            initializer=_ignore_sigint_and_watch_parent,
+            initargs=(os.getpid(),),
+            env=threads,
+        )
         try:
-            yield Starting(made), jobs
+            yield LateStartExecutor(processes), jobs
         except BaseException:
-            # `kill_workers` stumbles over a task just handed over.
-            for process in list(made._processes.values()):
+            # `kill_workers` fails if a task was submitted just before.
+            for process in list(processes._processes.values()):
                 process.terminate()
             raise
         finally:
-            made.shutdown(wait=True)
+            processes.shutdown(wait=True)
 
 
 @contextmanager
-def _quiet_trackers() -> Iterator[None]:
-    """Let the processes that clean up semaphores do so without a warning.
+def _ignore_tracker_warnings() -> Iterator[None]:
+    """Silence the warnings of Python's resource trackers, the processes that clean up semaphores.
 
-    A worker that is ended while it starts leaves some behind. They are removed, but the warning of
-    that would come after the sentence that says how to go on.
+    A worker that is ended while it starts leaves semaphores behind. They are removed, but the
+    warning about them would be printed after the message that says how to resume.
     """
     before = os.environ.get("PYTHONWARNINGS")
     ours = "ignore:resource_tracker:UserWarning"
@@ -83,19 +99,21 @@ def _quiet_trackers() -> Iterator[None]:
 
 
 @contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Hold an interrupt back until the end; processes started meanwhile never get one.
+def _hold_interrupts() -> Iterator[None]:
+    """Delay interrupts until the `with` block ends; processes started in it never receive any.
 
-    A terminal interrupts them with their parent, and before `_deaf` they would tell of it in
-    tracebacks.
+    A terminal interrupts child processes together with their parent. New processes would print
+    tracebacks until they begin to ignore interrupts.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+    # Windows lacks this function.
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
 
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # if it is started later, it lets interrupts through again
+    # If the tracker started later, it would unblock interrupts.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -103,45 +121,53 @@ def _interrupts_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class Starting(Executor):
-    """An executor that starts its processes with the first task, out of reach of interrupts."""
+class LateStartExecutor(Executor):
+    """An executor whose processes start with the first task and never receive interrupts."""
 
     def __init__(self, processes: Executor) -> None:
         self.processes = processes
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        with _interrupts_wait():
+        """Submit a task; the processes that start for it never receive interrupts."""
+        with _hold_interrupts():
             return self.processes.submit(fn, *args, **kwargs)
 
 
-def _deaf(parent: int) -> None:
+def _ignore_sigint_and_watch_parent(parent: int) -> None:
+    """Initialise a worker process: ignore Ctrl-C, and exit when the process `parent` ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The lock of tqdm's own is a semaphore between processes. A worker that is ended leaves it
-    # behind, and Python warns of that after the sentence that says how to go on.
+    # The default lock of tqdm is a semaphore shared by processes. A worker that is ended leaves it
+    # behind, and Python would warn about it after the message that says how to resume.
     tqdm.set_lock(threading.RLock())
 
-    def not_alone() -> None:
-        # One that was killed, perhaps before this began, could not say so.
+    def exit_with_parent() -> None:
+        # Poll: a parent that is killed, perhaps before this thread starts, cannot notify anyone.
         while os.getppid() == parent:
-            time.sleep(0.5)
+            time.sleep(POLL_SECONDS)
         os._exit(1)
 
-    threading.Thread(target=not_alone, daemon=True).start()
+    threading.Thread(target=exit_with_parent, daemon=True).start()
 
 
 @contextmanager
-def _dask(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+def _dask_pool(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    """Yield an executor for a Dask cluster, and the number of tasks that it runs at once.
+
+    The cluster is the one at `address`; without an address, `jobs` processes are started here.
+    """
     distributed = require("distributed", "dask")
     cluster = {"n_workers": jobs, "threads_per_worker": 1} if address is None else {}
     with distributed.Client(address, **cluster) as client:
-        yield (
-            client.get_executor(retries=RETRIES, pure=False),
-            max(1, sum(client.nthreads().values())),
-        )
+        n_tasks = max(1, sum(client.nthreads().values()))
+        yield client.get_executor(retries=RETRIES, pure=False), n_tasks
 
 
 @contextmanager
-def _ray(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+def _ray_pool(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    """Yield an executor for a Ray cluster, and the number of tasks that it runs at once.
+
+    The cluster is the one at `address`; without an address, `jobs` processes are started here.
+    """
     ray = require("ray", "ray")
     ray.init(
         address,
@@ -149,48 +175,63 @@ def _ray(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
         ignore_reinit_error=True,
         log_to_driver=False,
     )
-    many = int(ray.cluster_resources().get("CPU", jobs))
-    remote = ray.remote(max_retries=RETRIES)(_call)
+    n_tasks = int(ray.cluster_resources().get("CPU", jobs))
+    remote = ray.remote(max_retries=RETRIES)(_run_task)
+
+    def run(task: Task) -> object:
+        return ray.get(remote.remote(task))
+
     try:
-        with Through(2 * many, lambda task: ray.get(remote.remote(task))) as threads:
-            yield threads, many
+        with RemoteTaskExecutor(2 * n_tasks, run) as executor:
+            yield executor, n_tasks
     finally:
         ray.shutdown()
 
 
 @contextmanager
-def _spark(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+def _spark_pool(jobs: int, address: str | None) -> Iterator[tuple[Executor, int]]:
+    """Yield an executor for a Spark cluster, and the number of tasks that it runs at once.
+
+    The cluster is the one at `address`; without an address, Spark is started here with `jobs`
+    threads.
+    """
     sql = require("pyspark.sql", "spark")
-    # Else Spark takes the python3 that it finds first.
+    # By default, Spark uses the first python3 that it finds.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = address or f"local[{jobs},{RETRIES + 1}]"
     session = sql.SparkSession.builder.master(master).appName("weightedshap").getOrCreate()
     context = session.sparkContext
+
+    def run(task: Task) -> object:
+        return context.parallelize([task], 1).map(_run_task).collect()[0]
+
     try:
-        many = context.defaultParallelism
-        with Through(
-            2 * many, lambda task: context.parallelize([task], 1).map(_call).collect()[0]
-        ) as threads:
-            yield threads, many
+        n_tasks = context.defaultParallelism
+        with RemoteTaskExecutor(2 * n_tasks, run) as executor:
+            yield executor, n_tasks
     finally:
         session.stop()
 
 
-class Through(ThreadPoolExecutor):
-    """Threads that each wait for one task of an engine; at the end nothing is waited for that is no
-    longer wanted."""
+class RemoteTaskExecutor(ThreadPoolExecutor):
+    """An executor whose threads each send a task to an engine and wait for its result.
 
-    def __init__(self, many: int, run: Callable[[Task], Any]) -> None:
-        super().__init__(many)
-        self.run = run
+    On exit, the tasks that have not started yet are cancelled.
+    """
+
+    def __init__(self, n_threads: int, run: Callable[[Task], object]) -> None:
+        super().__init__(n_threads)
+        self.run = run  # runs a task on the engine, and waits for its result
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Let a thread run the task on the engine; return a future of its result."""
         return super().submit(self.run, partial(fn, *args, **kwargs))
 
     def __exit__(self, *error: object) -> None:
         self.shutdown(wait=False, cancel_futures=True)
 
 
-def _call(task: Task) -> Any:
+def _run_task(task: Task) -> object:
+    """Run a task in a worker process of an engine, with one OpenMP thread."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     return task()

@@ -1,4 +1,8 @@
-"""Why a run stops: a sentence for people, and a code for scripts."""
+"""Errors of the commands: a message for people, and an exit code for scripts.
+
+The modules of `weightedshap.jobs` raise `CommandError`; `weightedshap.jobs.commands` prints its
+message and exits with its code.
+"""
 
 import os
 from collections.abc import Iterator
@@ -16,69 +20,83 @@ INTERRUPTED = 130
 
 EXIT_CODES = {
     0: "done",
-    FAILED: "an error that is none of these",
+    FAILED: "any other error",
     USAGE: "wrong options",
     INPUT: (
         "model, background or rows cannot be read, a row cannot be explained, or the model fails"
     ),
-    MISMATCH: "the folder holds another run, or one to be resumed",
-    BUSY: "another process works on the folder",
+    MISMATCH: "the folder holds another run, or one that can be resumed",
+    BUSY: "another process is working on the folder",
     SKIPPED: "done, but rows were skipped (--on-error skip)",
-    OUTPUT: "the disk is full or read-only, or a worker died; --resume goes on from there",
+    OUTPUT: "the disk is full or read-only, or a worker died; --resume continues from there",
     DAMAGED: "files of the folder are damaged; --resume makes them again",
-    INTERRUPTED: "interrupted; --resume goes on from there",
+    INTERRUPTED: "interrupted; --resume continues from there",
 }
 
+RESUME_ADVICE = "Finished parts are intact; when the cause is gone, go on with --resume."
 
-class Stop(Exception):
-    """Stop with a sentence and an exit code; both are `args`, so that it comes back from any
-    worker."""
+
+class CommandError(Exception):
+    """Raised to end a command with a message and an exit code.
+
+    Both are in `args`, so that the error can be pickled and sent back from a worker.
+    """
 
     @property
     def code(self) -> int:
+        """The exit code of the command."""
         return int(self.args[1])
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
-GO_ON = "Finished parts are intact; when the cause is gone, go on with --resume."
-
-
 @contextmanager
-def writing(path: str | os.PathLike[str], then: str = GO_ON) -> Iterator[None]:
-    """Say of `path` why it cannot be written."""
+def report_write_errors(
+    path: str | os.PathLike[str], advice: str = RESUME_ADVICE
+) -> Iterator[None]:
+    """Turn an OSError in the `with` block, which writes `path`, into a `CommandError`.
+
+    The message names the file and ends with `advice`.
+    """
     try:
         yield
     except OSError as error:
-        what = f"{os.fspath(error.filename or path)} cannot be written: {error.strerror or error}."
-        raise Stop(f"{what} {then}", OUTPUT) from error
+        file = os.fspath(error.filename or path)
+        message = f"{file} cannot be written: {error.strerror or error}. {advice}"
+        raise CommandError(message, OUTPUT) from error
 
 
 @contextmanager
-def reading(path: str | os.PathLike[str], what: str = "") -> Iterator[None]:
-    """Say of `path` why it cannot be read; errors of Arrow are of these kinds."""
+def report_read_errors(path: str | os.PathLike[str], place: str = "") -> Iterator[None]:
+    """Turn an error in the `with` block, which reads `path`, into a `CommandError`.
+
+    The message names the path and, if given, the `place` in the file.
+    """
     try:
         yield
+    # Arrow raises errors of these types, too.
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
-        raise Stop(f"{os.fspath(path)}{what} cannot be read: {error}", INPUT) from error
+        raise CommandError(f"{os.fspath(path)}{place} cannot be read: {error}", INPUT) from error
 
 
 @contextmanager
-def asking(model: object, then: str = "") -> Iterator[None]:
-    """Say of the model that it ended the program, or raised an error of the system.
+def report_model_errors(model: object, advice: str = "") -> Iterator[None]:
+    """Turn SystemExit or OSError, raised by `model` in the `with` block, into a `CommandError`.
 
-    Such an error would look like one of ours. Its others are those of a row, or tell enough.
+    The message names the model, else the error would seem to come from this package, and ends with
+    `advice`. Other errors of the model concern a single row, or are clear without the name.
     """
     try:
         yield
     except SystemExit as error:
-        raise Stop(f"The model {model} {ended(error.code)}. {then}".rstrip(), INPUT) from error
+        message = f"The model {model} {exit_text(error.code)}. {advice}"
+        raise CommandError(message.rstrip(), INPUT) from error
     except OSError as error:
-        said = f"The model {model} raised {type(error).__name__}: {error}."
-        raise Stop(f"{said} {then}".rstrip(), INPUT) from error
+        message = f"The model {model} raised {type(error).__name__}: {error}. {advice}"
+        raise CommandError(message.rstrip(), INPUT) from error
 
 
-def ended(code: object) -> str:
-    """Say that something ended the program."""
+def exit_text(code: object) -> str:
+    """Return a phrase which says that user code ended the program with the exit code `code`."""
     return f"ended the program (exit with {code!r}) instead of returning numbers"

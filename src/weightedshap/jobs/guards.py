@@ -1,4 +1,4 @@
-"""Code of users in our process: its prints go to standard error, and it cannot end the program."""
+"""Run user code in this process so that it can neither end the process nor print to our output."""
 
 import ctypes
 import os
@@ -8,41 +8,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import NoReturn, TextIO
 
-FAILURE = 1  # the exit code where somebody else asks for 0
+FAILURE = 1  # the exit code if user code calls os._exit(0) in another thread
 
 
 @contextmanager
-def own_output() -> Iterator[TextIO]:
-    """Standard output for who asks for it; what all others print goes to standard error.
+def reserve_stdout() -> Iterator[TextIO]:
+    """Yield standard output for this package only; all other prints go to standard error.
 
-    That holds for compiled libraries and for processes started meanwhile, too: file 1 of the
-    process is another one.
+    This includes prints of compiled libraries and of child processes, because file descriptor 1 is
+    redirected.
     """
-    before = sys.stdout
+    stdout = sys.stdout
     with redirect_stdout(sys.stderr):
-        # Streams of a test or a notebook are no files of the process.
-        if (_number(before), _number(sys.stderr)) != (1, 2):
-            yield before
+        # In a test or a notebook, the streams are not those of the process.
+        if (_file_descriptor(stdout), _file_descriptor(sys.stderr)) != (1, 2):
+            yield stdout
             return
 
-        before.flush()
-        number = os.dup(1)
+        stdout.flush()
+        own = os.dup(1)
         os.dup2(2, 1)
-        coding = before.encoding
+        encoding = stdout.encoding
         try:
-            with open(number, "w", encoding=coding, errors=before.errors, closefd=False) as own:
-                yield own
+            with open(own, "w", encoding=encoding, errors=stdout.errors, closefd=False) as stream:
+                yield stream
         finally:
-            # What others printed may wait in buffers, and leaves them before file 1 is ours again.
-            before.flush()
+            # What others printed may wait in buffers: flush them while 1 is still redirected.
+            stdout.flush()
             if os.name == "posix":
                 ctypes.CDLL(None).fflush(None)
-            os.dup2(number, 1)
-            os.close(number)
+            os.dup2(own, 1)
+            os.close(own)
 
 
-def _number(stream: TextIO | None) -> int | None:
-    """Return the number of the file that a stream writes to; None if there is none."""
+def _file_descriptor(stream: TextIO | None) -> int | None:
+    """Return the file descriptor of a stream; None if it has none."""
     try:
         return None if stream is None else stream.fileno()
     except (AttributeError, OSError, ValueError):
@@ -50,25 +50,24 @@ def _number(stream: TextIO | None) -> int | None:
 
 
 @contextmanager
-def no_exit() -> Iterator[None]:
-    """A call of `os._exit` raises SystemExit: else the program would end at once, perhaps with code
-    0.
+def forbid_exit() -> Iterator[None]:
+    """Make `os._exit` raise SystemExit within the `with` block instead of ending the program.
 
-    Processes forked meanwhile end as they like. Other threads, which nobody may wait for, end the
-    program as a failure.
+    Child processes forked meanwhile exit normally. In other threads, where a SystemExit might go
+    unnoticed, the program ends with a failure code.
     """
-    real = os._exit
+    real_exit = os._exit
     process = os.getpid()
 
     def refuse(status: int) -> NoReturn:
         if os.getpid() != process:
-            real(status)
+            real_exit(status)
         if threading.current_thread() is not threading.main_thread():
-            real(status or FAILURE)
+            real_exit(status or FAILURE)
         raise SystemExit(status)
 
     vars(os)["_exit"] = refuse
     try:
         yield
     finally:
-        vars(os)["_exit"] = real
+        vars(os)["_exit"] = real_exit

@@ -1,5 +1,12 @@
-"""Tables in CSV and Parquet files, batch by batch: one file, a folder of them, or Hive partitions
-(``year=2026/…``)."""
+"""Read tables from CSV and Parquet files, in batches of rows.
+
+A table is one file, a folder of files, or a folder of Hive partitions (``year=2026/…``). Runs
+(`weightedshap.jobs.run`) read the background and the rows to explain with it;
+`weightedshap.jobs.csv_files` reads CSV, and `weightedshap.jobs.column_types` finds a common type
+for a column of several files.
+"""
+
+from __future__ import annotations
 
 import hashlib
 import json
@@ -10,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import unquote
 
 import numpy as np
@@ -18,40 +25,44 @@ import pandas as pd
 
 from weightedshap._checks import IntArray, require
 from weightedshap.jobs import csv_files
-from weightedshap.jobs.column_types import Type, common_type, joint_of_features, joint_of_keys
-from weightedshap.jobs.csv_files import BY_DEFAULT, CsvRules, OnBad, is_csv
-from weightedshap.jobs.exit_codes import INPUT, Stop, reading
-from weightedshap.jobs.text_columns import UnreadableCell, typed
+from weightedshap.jobs.column_types import common_type, join_feature_types, join_key_types
+from weightedshap.jobs.csv_files import DEFAULT_RULES, CsvRules, OnBadRecord, is_csv
+from weightedshap.jobs.exit_codes import INPUT, CommandError, report_read_errors
+from weightedshap.jobs.text_columns import ArrowColumn, UnreadableCellError, infer_and_parse
 
-pa = require("pyarrow", "stream")
-pc = require("pyarrow.compute", "stream")
-pq = require("pyarrow.parquet", "stream")
-
-Batch = Any  # a RecordBatch of Arrow
-Schema = Any  # its schema
-Column = Any  # one of its columns
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+else:
+    pa = require("pyarrow", "stream")
+    pc = require("pyarrow.compute", "stream")
+    pq = require("pyarrow.parquet", "stream")
 
 SUFFIXES = (".parquet", ".pq", *csv_files.SUFFIXES)
-HEAD = 2**20  # bytes by which the rows of a CSV file are estimated
-BATCH = 2**16  # rows of a batch where parts do not matter
-WHOLE_NUMBER = re.compile(r"[0-9]{1,18}")  # of 64 bits for sure
+HEAD_BYTES = 2**20  # read to estimate the number of rows of a CSV file
+GZIP_FACTOR = 4  # approximate compression factor of gzip
+BATCH_ROWS = 2**16  # where the size of batches does not matter
+INTEGER = re.compile(r"[0-9]{1,18}")  # always fits into 64 bits
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows `first` to ``first + batch.num_rows`` of a file."""
+class FileRows:
+    """A batch of consecutive rows of one file; `first_row` is the position of the first one."""
 
     file: str
-    first: int
-    batch: Batch
+    first_row: int
+    batch: pa.RecordBatch
 
     def digest(self) -> str:
-        """Return a hash of names, types and values: whether a finished part was made of these
-        rows."""
+        """Return a hash of the column names, types and values of the rows.
+
+        It tells whether a finished part of a run was made from the same rows.
+        """
         types = [(field.name, str(field.type), field.nullable) for field in self.batch.schema]
-        found = hashlib.blake2b(json.dumps(types).encode(), digest_size=16)
-        # Values in place of dictionaries, whose order depends on how the rows were cut. Those
-        # inside of lists stay, and the stream, unlike a batch alone, holds them.
+        digest = hashlib.blake2b(json.dumps(types).encode(), digest_size=16)
+        # Use values in place of dictionaries, whose order depends on how the rows were split.
+        # Dictionaries inside of lists stay; a stream, unlike a single batch, contains them.
         columns = [
             column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             for column in self.batch.columns
@@ -60,330 +71,345 @@ class Rows:
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, plain.schema) as writer:
             writer.write_batch(plain)
-        found.update(stream.getvalue())
-        return found.hexdigest()
+        digest.update(stream.getvalue())
+        return digest.hexdigest()
 
 
 @dataclass(frozen=True)
-class Source:
-    """Files that hold one table, in order, and the columns that are read of them.
-
-    keys : columns that are handed on: of one type in all files, and taken as they stand
-    """
+class TableSource:
+    """A table stored in one or more files, and the columns to read from them."""
 
     root: Path
     files: tuple[Path, ...]
-    columns: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None  # None for all
+    # Columns that are copied to the results: unchanged, and of one type in all files.
     keys: tuple[str, ...] = ()
-    rules: CsvRules = BY_DEFAULT
+    rules: CsvRules = DEFAULT_RULES
 
     @classmethod
-    def of(
+    def from_path(
         cls,
         path: str | os.PathLike[str],
         columns: Sequence[str] | None = None,
         keys: Sequence[str] = (),
-        rules: CsvRules = BY_DEFAULT,
+        rules: CsvRules = DEFAULT_RULES,
     ) -> Self:
-        """A file, or all files under a folder by name; hidden ones are left out."""
+        """Find the files of a table: one file, or all files under a folder, sorted by name.
+
+        Hidden files are left out. The `keys` and `columns` are read, or all columns if `columns` is
+        None; `keys` are copied to the results unchanged.
+        """
         root = Path(path)
         if not root.exists():
-            raise Stop(f"{root} is not there.", INPUT)
-        found = sorted(root.rglob("*")) if root.is_dir() else [root]
+            raise CommandError(f"{root} is not there.", INPUT)
+        candidates = sorted(root.rglob("*")) if root.is_dir() else [root]
         files = [
             file
-            for file in found
+            for file in candidates
             if _may_hold_rows(file) and not _is_hidden(file.relative_to(root))
         ]
         if not files:
-            raise Stop(
+            raise CommandError(
                 f"{root} holds no file of rows: none ends with {', '.join(SUFFIXES)}.", INPUT
             )
-        wanted = None if columns is None else tuple(dict.fromkeys((*keys, *columns)))
-        return cls(root, tuple(files), wanted, tuple(keys), rules)
+        names = None if columns is None else tuple(dict.fromkeys((*keys, *columns)))
+        return cls(root, tuple(files), names, tuple(keys), rules)
 
     def __len__(self) -> int:
-        """How many rows there are; of CSV files an estimate."""
-        return sum(map(_rows_in, self.files))
+        """Return the number of rows; for CSV files, an estimate."""
+        return sum(map(_count_rows, self.files))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the first file, partitions included; not those in which pandas keeps an
-        index."""
+        """The column names of the first file, with partition columns but no pandas index."""
         schema = self._schemas[self.files[0]]
         index = (schema.pandas_metadata or {}).get("index_columns", [])
         return tuple(dict.fromkeys(name for name in schema.names if name not in index))
 
-    def schema(self) -> Schema:
-        """The schema of the batches: keys have one type in all files, other columns that of the
-        first."""
+    def schema(self) -> pa.Schema:
+        """Return the Arrow schema of the batches that `batches` yields.
+
+        A key has one type in all files; another column has the type of the first file.
+        """
         return self._schema_of(self.files[0])
 
-    def batches(self, size: int, bad: OnBad | None = None) -> Iterator[Rows]:
-        """All rows, `size` at a time within each file; where there are none at all, one batch
-        without rows.
+    def batches(self, size: int, on_bad_record: OnBadRecord | None = None) -> Iterator[FileRows]:
+        """Yield all rows in batches of `size` rows; no batch spans two files.
 
-        A file that changes meanwhile is an error.
+        A table without rows gives one empty batch. A file that changes meanwhile is an error.
+        Invalid CSV records are passed to `on_bad_record`; if that is None, they are errors.
         """
         schema = self.schema()
         is_empty = True
         for file in self.files:
-            before = _state(file)
-            first = 0
-            for batch in _cut(self._read(file, bad), size):
+            before = _file_state(file)
+            first_row = 0
+            for batch in _split_into_parts(self._read(file, on_bad_record), size):
                 _check_unchanged(file, before)
-                # A slice would be sent to a worker with all that it was cut from.
+                # Copy: a slice would be sent to a worker together with all of its parent batch.
                 own = batch.take(pa.array(np.arange(batch.num_rows)))
-                yield Rows(str(file), first, own)
-                first += batch.num_rows
+                yield FileRows(str(file), first_row, own)
+                first_row += batch.num_rows
                 is_empty = False
             _check_unchanged(file, before)
         if is_empty:
-            nothing = [pa.array([], kind) for kind in schema.types]
-            yield Rows(str(self.files[0]), 0, pa.record_batch(nothing, schema=schema))
+            columns = [pa.array([], column_type) for column_type in schema.types]
+            yield FileRows(str(self.files[0]), 0, pa.record_batch(columns, schema=schema))
 
-    def frame(self) -> pd.DataFrame:
-        """All rows as a pandas frame; columns of CSV files get the types that their values have."""
+    def to_pandas(self) -> pd.DataFrame:
+        """Return all rows as a pandas frame; text from CSV files becomes numbers where it can."""
         schema = self.schema()
         tables = {
             file: pa.Table.from_batches(self._read(file, None), self._schema_of(file))
             for file in self.files
         }
-        with reading(self.root):
-            by_name = {
-                name: {file: table.column(name) for file, table in tables.items()}
-                for name in schema.names
-            }
-            columns = [self._joined(name, by_file) for name, by_file in by_name.items()]
-            return pd.DataFrame(
-                pa.table(columns, names=schema.names, metadata=schema.metadata).to_pandas()
-            )
+        with report_read_errors(self.root):
+            columns = []
+            for name in schema.names:
+                by_file = {file: table.column(name) for file, table in tables.items()}
+                columns.append(self._concatenate_column(name, by_file))
+            table = pa.table(columns, names=schema.names, metadata=schema.metadata)
+            return pd.DataFrame(table.to_pandas())
 
-    def spread(self, many: int) -> tuple[list[Batch], IntArray]:
-        """Some rows, evenly spread over all files, as batches; and their positions."""
-        batches = [rows.batch for rows in self.batches(BATCH)]
+    def sample(self, n: int) -> tuple[list[pa.RecordBatch], IntArray]:
+        """Return up to n evenly spaced rows of the table as batches, and their positions."""
+        batches = [rows.batch for rows in self.batches(BATCH_ROWS)]
         ends = np.cumsum([batch.num_rows for batch in batches])
         if ends[-1] == 0:
-            raise Stop(f"{self.root} holds no rows.", INPUT)
-        positions = np.unique(np.linspace(0, ends[-1] - 1, many).astype(np.intp))
-        each = np.split(positions, np.searchsorted(positions, ends[:-1]))
+            raise CommandError(f"{self.root} holds no rows.", INPUT)
+        positions = np.unique(np.linspace(0, ends[-1] - 1, n).astype(np.intp))
+        by_batch = np.split(positions, np.searchsorted(positions, ends[:-1]))
         starts = [0, *ends[:-1].tolist()]
-        picked = [
+        samples = [
             batch.take(pa.array(rows - start))
-            for batch, rows, start in zip(batches, each, starts, strict=True)
+            for batch, rows, start in zip(batches, by_batch, starts, strict=True)
         ]
-        return [batch for batch in picked if batch.num_rows], positions
+        return [batch for batch in samples if batch.num_rows], positions
 
     @cached_property
     def _partitions(self) -> dict[Path, dict[str, str]]:
-        """The columns that the folders of a file name: ``year=2026`` is one."""
-        parts = {
-            file: [part.partition("=") for part in file.relative_to(self.root).parts[:-1]]
-            for file in self.files
-        }
-        return {
-            file: {name: unquote(value) for name, sign, value in own if sign}
-            for file, own in parts.items()
-        }
-
-    @cached_property
-    def _partition_types(self) -> dict[str, Type]:
-        """Whole numbers where all values are, else text."""
-        pairs = [pair for own in self._partitions.values() for pair in own.items()]
-        texts = {name for name, value in pairs if not WHOLE_NUMBER.fullmatch(value)}
-        return {name: pa.string() if name in texts else pa.int64() for name, _ in pairs}
-
-    @cached_property
-    def _schemas(self) -> dict[Path, Schema]:
-        """What each file holds, by its metadata or its header, and its partitions."""
-        found = {}
+        """For each file, the columns in its folder names: ``year=2026`` gives {"year": "2026"}."""
+        partitions = {}
         for file in self.files:
-            with reading(file):
-                if is_csv(file):
-                    own = pa.schema(
-                        [(name, pa.string()) for name in csv_files.names_in(file, self.rules)]
-                    )
-                else:
-                    own = pq.read_schema(file)
-            fixed = self._partitions[file]
-            fields = [field for field in own if field.name not in fixed]
-            fields += [pa.field(name, self._partition_types[name]) for name in fixed]
-            found[file] = pa.schema(fields, own.metadata)
-        return found
+            parts = [part.partition("=") for part in file.relative_to(self.root).parts[:-1]]
+            partitions[file] = {name: unquote(value) for name, sign, value in parts if sign}
+        return partitions
 
     @cached_property
-    def _read_names(self) -> Sequence[str]:
-        """The columns that are read, which each file has once."""
-        names: Sequence[str] = (
-            self._schemas[self.files[0]].names if self.columns is None else self.columns
-        )
+    def _partition_types(self) -> dict[str, pa.DataType]:
+        """The type of each partition column: integer if all its values are integers, else text."""
+        pairs = [pair for columns in self._partitions.values() for pair in columns.items()]
+        text = {name for name, value in pairs if not INTEGER.fullmatch(value)}
+        return {name: pa.string() if name in text else pa.int64() for name, _ in pairs}
+
+    @cached_property
+    def _schemas(self) -> dict[Path, pa.Schema]:
+        """The Arrow schema of each file, from its metadata or header, with partition columns."""
+        schemas = {}
+        for file in self.files:
+            with report_read_errors(file):
+                if is_csv(file):
+                    names = csv_files.read_names(file, self.rules)
+                    schema = pa.schema([(name, pa.string()) for name in names])
+                else:
+                    schema = pq.read_schema(file)
+            partitions = self._partitions[file]
+            fields = [field for field in schema if field.name not in partitions]
+            fields += [pa.field(name, self._partition_types[name]) for name in partitions]
+            schemas[file] = pa.schema(fields, schema.metadata)
+        return schemas
+
+    @cached_property
+    def _column_names(self) -> Sequence[str]:
+        """The names of the columns to read; each must occur exactly once in every file."""
+        names: Sequence[str] = self._schemas[self.files[0]].names
+        if self.columns is not None:
+            names = self.columns
         for file, schema in self._schemas.items():
             _check_columns(file, names, schema.names)
         return names
 
     @cached_property
-    def _key_types(self) -> dict[str, Type]:
-        """One type for each key, in which every file can hand it on."""
-        each = {
-            name: {file: schema.field(name).type for file, schema in self._schemas.items()}
-            for name in self.keys
-        }
-        return {name: common_type(name, by_file, joint_of_keys) for name, by_file in each.items()}
+    def _key_types(self) -> dict[str, pa.DataType]:
+        """The type of each key column, which can hold the values of every file unchanged."""
+        key_types = {}
+        for name in self.keys:
+            by_file = {file: schema.field(name).type for file, schema in self._schemas.items()}
+            key_types[name] = common_type(name, by_file, join_key_types)
+        return key_types
 
-    def _schema_of(self, file: Path) -> Schema:
-        """The schema of the batches of one file."""
-        own = self._schemas[file]
-        types = {name: own.field(name).type for name in self._read_names} | self._key_types
-        return pa.schema(list(types.items()), own.metadata)
+    def _schema_of(self, file: Path) -> pa.Schema:
+        """Return the Arrow schema of the batches that are read from one file."""
+        schema = self._schemas[file]
+        types = {name: schema.field(name).type for name in self._column_names} | self._key_types
+        return pa.schema(list(types.items()), schema.metadata)
 
-    def _read(self, file: Path, bad: OnBad | None) -> Iterator[Batch]:
-        """The batches of one file as they come."""
+    def _read(self, file: Path, on_bad_record: OnBadRecord | None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one file in batches as they are read, converted to the file's schema.
+
+        Invalid CSV records are passed to `on_bad_record`; if that is None, they are errors.
+        """
         schema = self._schema_of(file)
-        fixed = self._partitions[file]
-        own = [name for name in schema.names if name not in fixed]
-        nulls: tuple[str, ...] = ()
+        partitions = self._partitions[file]
+        names = [name for name in schema.names if name not in partitions]
+        null_values: tuple[str, ...] = ()
         if is_csv(file):
-            batches = csv_files.batches_of(file, own, bad, self.rules)
-            nulls = self.rules.null_values
+            batches = csv_files.read_batches(file, names, on_bad_record, self.rules)
+            null_values = self.rules.null_values
         else:
-            batches = _parquet_batches(file, own)
+            batches = _read_parquet(file, names)
         for batch in batches:
             columns = {
-                name: pa.repeat(pa.scalar(value), batch.num_rows) for name, value in fixed.items()
+                name: pa.repeat(pa.scalar(value), batch.num_rows)
+                for name, value in partitions.items()
             }
-            columns |= {name: batch.column(name) for name in own}
-            columns |= {
-                name: _without(columns[name], nulls)
-                for name in own
-                if nulls and name not in self.keys
-            }
-            yield pa.record_batch(
-                [columns[field.name].cast(field.type) for field in schema], schema=schema
-            )
+            for name in names:
+                column = batch.column(name)
+                if null_values and name not in self.keys:
+                    column = _mask_nulls(column, null_values)
+                columns[name] = column
+            cast = [columns[field.name].cast(field.type) for field in schema]
+            yield pa.record_batch(cast, schema=schema)
 
-    def _joined(self, name: str, by_file: Mapping[Path, Column]) -> Column:
-        """A column of all files; the text of CSV files as what it holds in all of them."""
+    def _concatenate_column(self, name: str, by_file: Mapping[Path, ArrowColumn]) -> ArrowColumn:
+        """Concatenate one column over all files, converting it to a common type.
+
+        The text of CSV files is converted to numbers or booleans if all its cells, over all files,
+        allow it.
+        """
         columns = dict(by_file)
-        texts = [file for file in by_file if is_csv(file) and name not in self._partitions[file]]
-        if texts:
-            columns |= _typed(name, {file: by_file[file] for file in texts})
-        kind = common_type(
-            name, {file: column.type for file, column in columns.items()}, joint_of_features
-        )
-        return pa.chunked_array(
-            [chunk for column in columns.values() for chunk in column.cast(kind).chunks], kind
-        )
+        text = {
+            file: column
+            for file, column in by_file.items()
+            if is_csv(file) and name not in self._partitions[file]
+        }
+        if text:
+            columns |= _parse_text(name, text)
+        types = {file: column.type for file, column in columns.items()}
+        column_type = common_type(name, types, join_feature_types)
+        chunks = [chunk for column in columns.values() for chunk in column.cast(column_type).chunks]
+        return pa.chunked_array(chunks, column_type)
+
+
+class FileState(NamedTuple):
+    """The size, modification time and inode of a file, which show whether it changed."""
+
+    size: int
+    modified_ns: int
+    inode: int
 
 
 def _may_hold_rows(file: Path) -> bool:
+    """Return whether a path names a CSV or Parquet file, judged by its suffix."""
     return file.name.lower().endswith(SUFFIXES) and file.is_file()
 
 
 def _is_hidden(file: Path) -> bool:
-    """Whether a path within a folder is left out, as by Spark and others."""
+    """Return whether any name in the path begins with "." or "_"; Spark skips such files, too."""
     return any(part.startswith((".", "_")) for part in file.parts)
 
 
-def _state(file: Path) -> tuple[int, ...]:
-    with reading(file):
-        found = file.stat()
-        return found.st_size, found.st_mtime_ns, found.st_ino
+def _file_state(file: Path) -> FileState:
+    """Return the size, the modification time and the inode of a file."""
+    with report_read_errors(file):
+        status = file.stat()
+        return FileState(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
-def _check_unchanged(file: Path, before: tuple[int, ...]) -> None:
-    if _state(file) != before:
-        said = f"{file} changed while it was read, from {before[0]:,} to {_state(file)[0]:,} bytes."
-        raise Stop(
-            f"{said} Finished parts are kept; when it is whole, --resume checks what they were"
-            " made of.",
+def _check_unchanged(file: Path, before: FileState) -> None:
+    """Raise an error if the file has changed since it had the state `before`."""
+    after = _file_state(file)
+    if after != before:
+        raise CommandError(
+            f"{file} changed while it was read, from {before.size:,} to {after.size:,} bytes."
+            " Finished parts are kept; when it is whole, --resume checks what they were made of.",
             INPUT,
         )
 
 
 def _check_columns(file: Path, wanted: Iterable[str], names: Sequence[str]) -> None:
-    """Refuse a file that lacks a column that is read, or has two of its name."""
+    """Raise an error unless each wanted column occurs once in `names`, the columns of the file."""
     times = Counter(names)
     for name in wanted:
         if times[name] == 0:
-            raise Stop(
+            raise CommandError(
                 f"{file} lacks the column {name!r}. It has: {', '.join(map(repr, names))}.", INPUT
             )
         if times[name] > 1:
-            raise Stop(
+            raise CommandError(
                 f"{file} has {times[name]} columns called {name!r}. Give each a name of its own.",
                 INPUT,
             )
 
 
-def _parquet_batches(file: Path, wanted: list[str]) -> Iterator[Batch]:
-    """Row group by row group, so that a damaged one can be named."""
-    with reading(file):
+def _read_parquet(file: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the named columns by row group; an error tells which row group is damaged."""
+    with report_read_errors(file):
         parquet = pq.ParquetFile(file, pre_buffer=False)
     first = 0
     with parquet:
         for group in range(parquet.num_row_groups):
-            rows = parquet.metadata.row_group(group).num_rows
-            with reading(
-                file, f", row group {group} (rows {first} to {first + rows - 1}, counted from 0),"
-            ):
+            n_rows = parquet.metadata.row_group(group).num_rows
+            place = f", row group {group} (rows {first} to {first + n_rows - 1}, counted from 0),"
+            with report_read_errors(file, place):
                 yield from parquet.iter_batches(
-                    row_groups=[group], columns=wanted, use_threads=False
+                    row_groups=[group], columns=names, use_threads=False
                 )
-            first += rows
+            first += n_rows
 
 
-def _without(column: Column, nulls: Sequence[str]) -> Column:
-    """A column of text in which some texts stand for missing values."""
-    is_null = pc.is_in(column, value_set=pa.array(nulls, column.type))
+def _mask_nulls(column: ArrowColumn, null_values: Sequence[str]) -> ArrowColumn:
+    """Replace the texts `null_values` in a text column by missing values."""
+    is_null = pc.is_in(column, value_set=pa.array(null_values, column.type))
     return pc.if_else(is_null, pa.scalar(None, column.type), column)
 
 
-def _typed(name: str, by_file: Mapping[Path, Column]) -> dict[Path, Column]:
-    """A column of text of several files as what it holds in all of them; a Stop names a cell that
-    fits nothing."""
+def _parse_text(name: str, by_file: Mapping[Path, ArrowColumn]) -> dict[Path, ArrowColumn]:
+    """Convert a text column of several files to one type that fits the cells of all files.
+
+    A word for a missing value, such as "NA" among numbers, is an error that names its file and row.
+    """
     files = list(by_file)
     ends = np.cumsum([len(column) for column in by_file.values()]).tolist()
     starts = [0, *ends[:-1]]
-    whole = pa.chunked_array(
-        [chunk for column in by_file.values() for chunk in column.chunks], pa.string()
-    )
+    chunks = [chunk for column in by_file.values() for chunk in column.chunks]
     try:
-        found = typed(whole, name)
-    except UnreadableCell as error:
+        parsed = infer_and_parse(pa.chunked_array(chunks, pa.string()), name)
+    except UnreadableCellError as error:
         place = int(np.searchsorted(ends, error.position, "right"))
-        raise Stop(
-            f"{files[place]}, row {error.position - starts[place]} (counted from 0): {error}", INPUT
-        ) from error
+        row = error.position - starts[place]
+        raise CommandError(f"{files[place]}, row {row} (counted from 0): {error}", INPUT) from error
     return {
-        file: found.slice(start, end - start)
+        file: parsed.slice(start, end - start)
         for file, start, end in zip(files, starts, ends, strict=True)
     }
 
 
-def _cut(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
-    """The same rows, `size` at a time."""
-    held: list[Batch] = []
+def _split_into_parts(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """Regroup the rows of all batches into batches of `size` rows; the last one may be smaller."""
+    pieces: list[pa.RecordBatch] = []
     n = 0
     for batch in batches:
         start = 0
         while n + batch.num_rows - start >= size:
-            held.append(batch.slice(start, size - n))
+            pieces.append(batch.slice(start, size - n))
             start += size - n
-            yield pa.concat_batches(held)
-            held = []
+            yield pa.concat_batches(pieces)
+            pieces = []
             n = 0
         if start < batch.num_rows:
-            held.append(batch.slice(start))
+            pieces.append(batch.slice(start))
             n += batch.num_rows - start
-    if held:
-        yield pa.concat_batches(held)
+    if pieces:
+        yield pa.concat_batches(pieces)
 
 
-def _rows_in(file: Path) -> int:
-    with reading(file):
+def _count_rows(file: Path) -> int:
+    """Return the number of rows in a file; for CSV, an estimate from the first bytes."""
+    with report_read_errors(file):
         if not is_csv(file):
             return int(pq.read_metadata(file).num_rows)
         with file.open("rb") as opened:
-            head = opened.read(HEAD)
-        times = 1 if file.suffix.lower() == ".csv" else 4  # what gzip saves
-        return times * file.stat().st_size * head.count(b"\n") // max(len(head), 1)
+            head = opened.read(HEAD_BYTES)
+        factor = 1 if file.suffix.lower() == ".csv" else GZIP_FACTOR
+        return factor * file.stat().st_size * head.count(b"\n") // max(len(head), 1)

@@ -1,28 +1,34 @@
-"""Whole records of a CSV file, with the lines that they stand on.
+"""Split CSV files into complete records, with the number of the line on which each begins.
 
-Behind a quote that is never closed every line belongs to one field, and a parser takes that as it
-is: hundreds of rows become one. So a file is cut into records here, by the rules of Arrow's parser,
-before it is parsed. A quote that is not closed as CSV wants it, and a record longer than anyone
-would write, are errors with their line.
+After an unclosed quote every line belongs to one field, and a parser accepts that: hundreds of rows
+become one. So a file is split into records here, by the rules of Arrow's parser, before it is
+parsed. A quote that is not closed as CSV requires, and a record that is implausibly long, are
+errors that name the line.
 """
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weightedshap._checks import BoolArray, IntArray, require
 from weightedshap._format import plural
-from weightedshap.jobs.exit_codes import INPUT, Stop
+from weightedshap.jobs.exit_codes import INPUT, CommandError
 
-pa = require("pyarrow", "stream")
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = require("pyarrow", "stream")
 
-MOST_LINES = 100  # of a record, unless people ask for more
-MOST_BYTES = 2**26  # of a record, which is held as a whole
-MARK = b"\xef\xbb\xbf"  # some programs begin a file of UTF-8 with it
+MAX_LINES = 100  # of one record, unless the user allows more
+MAX_BYTES = 2**26  # of one record, which must fit into memory
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs write it at the start of a UTF-8 file
 
 # A field is quoted if it begins with a quote; a quote inside is doubled. At the end of the bytes it
 # may be unclosed.
@@ -33,139 +39,144 @@ LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True)
 class Records:
-    """Bytes of a file that begin with a record; `line` is the one that they begin on, counted from
-    1."""
+    """Consecutive bytes of a CSV file, which start at the beginning of a record."""
 
     file: Path
-    line: int
+    line: int  # the number of the line on which the bytes begin, counted from 1
     content: bytes
-    is_end: bool = True  # whether nothing follows that they depend on
+    is_end: bool = True  # False if the next bytes of the file may continue the last record
 
     @cached_property
     def breaks(self) -> IntArray:
-        """The positions of the line breaks; of two bytes that are one break, the second."""
+        """The positions of all line breaks (breaks,); a CRLF counts once, at its second byte."""
         codes = np.frombuffer(self.content, dtype=np.uint8)
-        found = codes == ord("\n")
+        is_break = codes == ord("\n")
         if b"\r" in self.content:
-            alone = codes == ord("\r")
-            alone[:-1] &= ~found[1:]
-            alone[-1] &= self.is_end
-            found |= alone
-        return np.flatnonzero(found)
+            is_lone_return = codes == ord("\r")
+            is_lone_return[:-1] &= ~is_break[1:]
+            is_lone_return[-1] &= self.is_end
+            is_break |= is_lone_return
+        return np.flatnonzero(is_break)
 
     @cached_property
-    def quoted(self) -> IntArray:
-        """(fields, 2) where each quoted field begins, and where it ends."""
+    def quoted_spans(self) -> IntArray:
+        """The start and end position of each quoted field (fields, 2)."""
         spans = [field.span() for field in QUOTED_FIELD.finditer(self.content)]
         return np.array(spans, dtype=np.intp).reshape(-1, 2)
 
     @cached_property
-    def is_inside(self) -> BoolArray:
-        """(breaks,) whether a line break is part of a quoted field."""
-        # In most files none is, which is known sooner than where each field stands.
-        inside = b"".join(QUOTED_FIELD.findall(self.content))
-        if b"\n" not in inside and b"\r" not in inside:
+    def is_quoted(self) -> BoolArray:
+        """Whether each line break is inside a quoted field (breaks,)."""
+        # In most files none is, and checking that is faster than locating each field.
+        quoted = b"".join(QUOTED_FIELD.findall(self.content))
+        if b"\n" not in quoted and b"\r" not in quoted:
             return np.zeros(len(self.breaks), dtype=np.bool_)
-        opened = np.searchsorted(self.quoted[:, 0], self.breaks, "right")
-        closed = np.searchsorted(self.quoted[:, 1], self.breaks, "right")
+        opened = np.searchsorted(self.quoted_spans[:, 0], self.breaks, "right")
+        closed = np.searchsorted(self.quoted_spans[:, 1], self.breaks, "right")
         return opened > closed
 
     @cached_property
-    def whole(self) -> int:
-        """How many bytes whole records take, each with its line break."""
-        ends = self.breaks[~self.is_inside]
+    def complete_bytes(self) -> int:
+        """The number of bytes up to the end of the last record that ends with a line break."""
+        ends = self.breaks[~self.is_quoted]
         return int(ends[-1]) + 1 if len(ends) else 0
 
     def line_at(self, position: int) -> int:
-        """Return the line that a byte stands on."""
+        """Return the number of the line that contains the byte at `position`."""
         return self.line + int(np.searchsorted(self.breaks, position))
 
     def starts(self) -> list[int]:
-        """Return the line on which each record begins. A blank line is no record."""
-        ends = [*(self.breaks[~self.is_inside] + 1).tolist(), len(self.content)]
-        pieces = zip([0, *ends], ends)
+        """Return the number of the line on which each record begins; blank lines are left out."""
         return [
-            self.line_at(start) for start, end in pieces if self.content[start:end].strip(b"\r\n")
+            self.line_at(start)
+            for start, end in self._spans()
+            if self.content[start:end].strip(b"\r\n")
         ]
 
     def header(self) -> bytes:
-        """Return the first record that is no blank line; nothing where there is none."""
-        ends = [*(self.breaks[~self.is_inside] + 1).tolist(), len(self.content)]
-        pieces = (self.content[start:end] for start, end in zip([0, *ends], ends))
-        return next((piece for piece in pieces if piece.strip(b"\r\n")), b"")
+        """Return the bytes of the first record that is not blank; b"" if there is none."""
+        records = (self.content[start:end] for start, end in self._spans())
+        return next((record for record in records if record.strip(b"\r\n")), b"")
 
-    def check(self, most_lines: int) -> None:
-        """Refuse a record that is too long, and a quote that was not closed where it should have
-        been."""
-        if len(self.content) - self.whole > MOST_BYTES:
-            said = f"the record that begins here takes more than {MOST_BYTES // 2**20} MiB."
-            raise self._stop(
-                self.line_at(self.whole),
-                f"{said} Is a quote missing? Parquet files have no such limit.",
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        """Yield the start and end position of each record, including blank lines."""
+        ends = [*(self.breaks[~self.is_quoted] + 1).tolist(), len(self.content)]
+        return zip([0, *ends], ends)
+
+    def check(self, max_lines: int) -> None:
+        """Raise an error for a record that is too long or a quote that is not closed properly."""
+        if len(self.content) - self.complete_bytes > MAX_BYTES:
+            raise self._error(
+                self.line_at(self.complete_bytes),
+                f"the record that begins here takes more than {MAX_BYTES // 2**20} MiB. Is a quote"
+                " missing? Parquet files have no such limit.",
             )
-        if not self.is_inside.any():
+        if not self.is_quoted.any():
             return
 
-        # What stands behind the closing quote tells whether it was meant to close, or to open
-        # another field.
-        lines = self.line + np.searchsorted(self.breaks, self.quoted)  # (fields, 2)
+        # The text after a closing quote shows whether the quote closes a field, or was meant to
+        # open the next one.
+        lines = self.line + np.searchsorted(self.breaks, self.quoted_spans)  # (fields, 2)
         for field in np.flatnonzero(lines[:, 0] != lines[:, 1]).tolist():
-            end = self.quoted[field, 1]
+            end = self.quoted_spans[field, 1]
             if self.content[end : end + 1] not in FIELD_ENDS:
-                said = (
+                raise self._error(
+                    lines[field, 0],
                     f"a quote is opened here, and the next one, on line {lines[field, 1]}, has text"
-                    " behind it."
+                    " behind it. Is a quote missing? Within quotes a quote is written twice.",
                 )
-                said = f"{said} Is a quote missing? Within quotes a quote is written twice."
-                raise self._stop(lines[field, 0], said)
 
-        # The breaks outside of quotes end a record each; the last record may be cut off.
-        ends = np.flatnonzero(np.append(~self.is_inside, True))
+        # Each line break outside of quotes ends a record; the last record may be incomplete.
+        ends = np.flatnonzero(np.append(~self.is_quoted, True))
         lengths = np.diff(ends, prepend=-1)  # (records,) in lines
-        longest = int(np.argmax(lengths > most_lines))
-        if lengths[longest] > most_lines:
-            said = (
-                f"the record that begins here takes more than {plural(most_lines, 'line')}. Is a"
-                " quote missing?"
+        longest = int(np.argmax(lengths > max_lines))
+        if lengths[longest] > max_lines:
+            raise self._error(
+                self.line + int(ends[longest] - lengths[longest]) + 1,
+                f"the record that begins here takes more than {plural(max_lines, 'line')}. Is a"
+                " quote missing? If the record really is so long, pass a larger --record-lines.",
             )
-            said = f"{said} If its text is meant to be so long, pass a larger --record-lines."
-            raise self._stop(self.line + int(ends[longest] - lengths[longest]) + 1, said)
 
     def check_closed(self) -> None:
-        """Refuse a quote that is still open at the end."""
-        for start, end in self.quoted[-1:].tolist():
+        """Raise an error if a quote is still open at the end of the bytes."""
+        for start, end in self.quoted_spans[-1:].tolist():
             if self.content.count(b'"', start, end) % 2:
-                raise self._stop(self.line_at(start), "a quote is opened here and never closed.")
+                raise self._error(self.line_at(start), "a quote is opened here and never closed.")
 
-    def _stop(self, line: int, said: str) -> Stop:
-        return Stop(f"{self.file}, line {line}: {said}", INPUT)
+    def _error(self, line: int, message: str) -> CommandError:
+        """Return an error whose message names the file and the line."""
+        return CommandError(f"{self.file}, line {line}: {message}", INPUT)
 
 
-def records_of(file: Path, block: int, most_lines: int) -> Iterator[Records]:
-    """Yield the records of a file, about `block` bytes at a time; a Stop names the line where there
-    is none."""
+def read_records(file: Path, block_bytes: int, max_lines: int) -> Iterator[Records]:
+    """Yield the records of a CSV file, in blocks of about `block_bytes` bytes.
+
+    A record of more than `max_lines` lines, or with an unclosed quote, is an error that names its
+    line.
+    """
     line = 1
     rest = b""
     with pa.input_stream(str(file)) as stream:
-        while read := stream.read(block):
-            content = rest + read
+        while block := stream.read(block_bytes):
+            content = rest + block
             if line == 1:
-                content = content.removeprefix(MARK)
-            found = Records(file, line, content, is_end=False)
-            found.check(most_lines)
-            if found.whole:
-                yield Records(file, line, content[: found.whole])
-            line = found.line_at(found.whole)
-            rest = content[found.whole :]
+                content = content.removeprefix(BYTE_ORDER_MARK)
+            records = Records(file, line, content, is_end=False)
+            records.check(max_lines)
+            complete = records.complete_bytes
+            if complete:
+                yield Records(file, line, content[:complete])
+            line = records.line_at(complete)
+            rest = content[complete:]
 
-    # The last record of a file may do without a line break, but not within quotes.
+    # The last record of a file needs no line break, but its quotes must be closed.
     if rest:
         last = Records(file, line, rest)
         last.check_closed()
-        last.check(most_lines)
+        last.check(max_lines)
         yield last
 
 
 def count_lines(record: str) -> int:
-    """Return how many lines a record takes."""
+    """Return the number of lines in the text of one record."""
     return 1 + len(LINE_BREAK.findall(record.rstrip("\r\n")))

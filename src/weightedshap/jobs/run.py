@@ -1,11 +1,17 @@
-"""`explain`: rows of files in, parts in a folder out; see `weightedshap.jobs.folder` for what
-survives a crash."""
+"""Explain the rows of files, and write the results to a folder, in parts.
 
-from collections.abc import Callable, Mapping, Sequence
+`run` is the command ``weightedshap explain``. `weightedshap.jobs.inputs` reads the rows,
+`weightedshap.jobs.stream` explains them, `weightedshap.jobs.executors` sends parts to workers, and
+`weightedshap.jobs.folder` stores finished parts so that they survive a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pandas as pd
 
@@ -13,438 +19,571 @@ from weightedshap._checks import require
 from weightedshap._version import __version__
 from weightedshap.explainer import Explainer
 from weightedshap.explanation import Explanation
-from weightedshap.explanation.aggregates import Sums, of_rows, plus
-from weightedshap.files import explainer_folder as explainers
-from weightedshap.inputs import Groups, kind_of, trained_columns
-from weightedshap.inputs.containers import UserModel
+from weightedshap.explanation.aggregates import Sums, aggregate, merge
+from weightedshap.files import explainer_folder
+from weightedshap.inputs import Groups, container_of, trained_columns
 from weightedshap.inputs.predict import library_of
-from weightedshap.jobs import folder as kept
-from weightedshap.jobs.csv_files import BY_DEFAULT, BadRecord, CsvRules
-from weightedshap.jobs.durable import Damaged, as_read, durable, write_lines, write_sealed
-from weightedshap.jobs.engines import Worker
+from weightedshap.jobs import folder as run_folder
+from weightedshap.jobs.csv_files import DEFAULT_RULES, BadRecord, CsvRules
+from weightedshap.jobs.durable import (
+    DamagedFileError,
+    json_round_trip,
+    write_durably,
+    write_json,
+    write_json_lines,
+)
+from weightedshap.jobs.engines import LazyExplainer
 from weightedshap.jobs.executors import pool
 from weightedshap.jobs.exit_codes import (
     DAMAGED,
     FAILED,
-    GO_ON,
     INPUT,
     MISMATCH,
     OUTPUT,
+    RESUME_ADVICE,
     USAGE,
-    Stop,
-    asking,
-    ended,
-    reading,
-    writing,
+    CommandError,
+    exit_text,
+    report_model_errors,
+    report_read_errors,
+    report_write_errors,
 )
-from weightedshap.jobs.folder import Manifest, Part
-from weightedshap.jobs.inputs import Batch, Source
-from weightedshap.jobs.model_files import ModelFile, hash_of
-from weightedshap.jobs.stream import Asked, CallError, ModelExit, RowError, Stream, is_sampled
-from weightedshap.jobs.summary import summed
+from weightedshap.jobs.folder import Manifest, PartInfo
+from weightedshap.jobs.inputs import TableSource
+from weightedshap.jobs.model_files import ModelFile, content_hash
+from weightedshap.jobs.stream import (
+    CallError,
+    ModelExitError,
+    RowError,
+    Stream,
+    StreamOptions,
+    is_sampled,
+)
+from weightedshap.jobs.summary import summarise
 
-pa = require("pyarrow", "stream")
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = require("pyarrow", "stream")
 
 PART_ROWS = 10_000
-SAMPLED_PART_ROWS = 100  # rows of a part: a second or two of work
-PICTURED = 1_000  # rows that are kept for the pictures of a report
-LOST = (
+# Rows per part if a game is sampled: a second or two of work.
+SAMPLED_PART_ROWS = 100
+# Rows that are kept for the figures of a report.
+REPORT_ROWS = 1_000
+# Names of the errors of joblib, Dask and Ray for a worker that was killed.
+KILLED_WORKER_ERRORS = (
     "TerminatedWorkerError",
     "BrokenProcessPool",
     "KilledWorker",
     "WorkerCrashedError",
     "OutOfMemoryError",
 )
-SPARK_LOST = "worker exited unexpectedly"  # all of Spark's errors are of one class
-Tell = Callable[..., None]  # (event, **facts)
-Lines = list[dict[str, Any]]  # one for each row that was skipped
+# All of Spark's errors are of one class, so the message has to be compared.
+SPARK_KILLED_WORKER = "worker exited unexpectedly"
+
+Lines = list[dict[str, Any]]
+"""JSON objects, one for each skipped row or each invalid CSV record."""
+
+
+class ProgressCallback(Protocol):
+    """The signature of the callback that a run calls at each event, such as a finished part."""
+
+    def __call__(self, event: str, **facts: Any) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
-    """How an explainer is made: fitted to a background, or loaded from the folder of one that
-    was."""
+class FitTask:
+    """The settings for building an explainer: fit it to a background, or load it from a folder."""
 
     model: ModelFile
     background: Path | None = None
     explainer: Path | None = None
-    choices: Mapping[str, Any]
+    choices: Mapping[str, Any]  # options of the Explainer
     groups: Groups | None = None
     target: str | None = None
     columns: tuple[str, ...] | None = None
     key: tuple[str, ...] = ()
-    rules: CsvRules = BY_DEFAULT
+    rules: CsvRules = DEFAULT_RULES
 
     def identity(self) -> dict[str, Any]:
-        """What the result depends on."""
+        """Return the hashes and options that determine the explainer, as a dict."""
         files = {"background": self.background, "explainer": self.explainer}
-        hashes = {name: None if path is None else hash_of(path) for name, path in files.items()}
-        rest = {"choices": dict(self.choices), "groups": self.groups, "target": self.target}
-        rest["null_values"] = self.rules.null_values
-        return {"model": self.model.fingerprint(), **hashes, **rest}
+        hashes = {
+            name: None if path is None else content_hash(path) for name, path in files.items()
+        }
+        return {
+            "model": self.model.fingerprint(),
+            **hashes,
+            "choices": dict(self.choices),
+            "groups": self.groups,
+            "target": self.target,
+            "null_values": self.rules.null_values,
+        }
 
-    def made(self) -> Explainer:
-        """The explainer."""
-        with asking(self.model.path):
+    def build_explainer(self) -> Explainer:
+        """Load the model; then load the explainer, or fit it to the background, and return it."""
+        with report_model_errors(self.model.path):
             model = self.model.load()
         if self.explainer is not None:
             _check_readable(self.explainer)
-            with asking(self.model.path):
+            with report_model_errors(self.model.path):
                 return Explainer.load(self.explainer, model, **self.choices)
+
         if self.background is None:
-            raise Stop(
-                "Give --background, rows that the model may see, or --explainer, what `fit` wrote.",
+            raise CommandError(
+                "Give --background, rows such as the training data, or --explainer, the folder that"
+                " `fit` wrote.",
                 INPUT,
             )
-        names = Source.of(self.background, rules=self.rules).names
-        found = Source.of(self.background, self.features(names, model), rules=self.rules).frame()
-        features = self.prepared(found, model)
-        with asking(self.model.path):
-            return Explainer(model, features, groups=self.groups, **self.choices)
+        names = TableSource.from_path(self.background, rules=self.rules).names
+        features = self.select_features(names, model)
+        source = TableSource.from_path(self.background, features, rules=self.rules)
+        background = self.prepare_features(source.to_pandas(), model)
+        with report_model_errors(self.model.path):
+            return Explainer(model, background, groups=self.groups, **self.choices)
 
-    def features(self, names: Sequence[str], model: UserModel) -> list[str]:
-        """The columns of a background, of those with these names, that the model is given."""
-        own = trained_columns(model)
+    def select_features(self, names: Sequence[str], model: object) -> list[str]:
+        """Return the names of the feature columns among the column names of a background.
+
+        These are the columns that the user lists; else those on which the model was trained, if
+        they are all there; else all but the target and the key.
+        """
+        if self.columns:
+            return list(self.columns)
+        trained = trained_columns(model)
+        if trained and set(trained) <= set(names):
+            return list(trained)
         others = {self.target, *self.key}
-        known = own if own is not None and set(own) <= set(names) else None
-        return list(self.columns or known or [name for name in names if name not in others])
+        return [name for name in names if name not in others]
 
-    def prepared(self, found: pd.DataFrame, model: UserModel) -> pd.DataFrame:
-        """The features, text as categories where the model's library wants them."""
+    def prepare_features(self, frame: pd.DataFrame, model: object) -> pd.DataFrame:
+        """Return the features; for LightGBM and XGBoost models, convert text to categories."""
         if library_of(model) in ("lightgbm", "xgboost"):
-            text = [name for name in found if pd.api.types.is_string_dtype(found[name].dtype)]
-            found = found.astype(dict.fromkeys(text, "category"))
-        return found
+            text = [name for name in frame if pd.api.types.is_string_dtype(frame[name].dtype)]
+            frame = frame.astype(dict.fromkeys(text, "category"))
+        return frame
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A run of the command."""
+    """The options of one run of ``weightedshap explain``."""
 
-    fit: Fit
+    fit: FitTask
     rows: Path
     out: Path
-    asked: Asked
+    options: StreamOptions
     part_rows: int | None = None
-    skip: bool = False
+    skips_bad_rows: bool = False
     resume: bool = False
     engine: str = "local"
     address: str | None = None
     jobs: int = 1
 
     def identity(self) -> dict[str, Any]:
-        """What must be the same for a run to be resumed. The rows are held against each part."""
-        asked = {name: value for name, value in asdict(self.asked).items() if name != "shared"}
-        own = {
-            "part_rows": self.part_rows,
-            "on_error": "skip" if self.skip else "stop",
-            "version": __version__,
-        }
-        return as_read({**self.fit.identity(), "asked": asked, **own})
+        """Return the options and file hashes that must be the same when the run is resumed.
 
-    def check_apart(self) -> None:
-        """Refuse a folder inside of what is read, or around it: parts would be taken for input."""
+        The hashes of the rows are not included: rows are compared part by part.
+        """
+        options = asdict(self.options)
+        # The run chooses it, and stores it in its manifest.
+        del options["shared_index"]
+        return json_round_trip(
+            {
+                **self.fit.identity(),
+                "asked": options,
+                "part_rows": self.part_rows,
+                "on_error": "skip" if self.skips_bad_rows else "stop",
+                "version": __version__,
+            }
+        )
+
+    def check_folders(self) -> None:
+        """Raise an error if --out and an input are the same folder, or one contains the other.
+
+        Otherwise the part files of the run would be read as input.
+        """
         out = self.out.resolve()
-        fit = self.fit
-        for name, path in (
-            ("rows", self.rows),
-            ("background", fit.background),
-            ("explainer", fit.explainer),
-        ):
+        inputs = {
+            "rows": self.rows,
+            "background": self.fit.background,
+            "explainer": self.fit.explainer,
+        }
+        for name, path in inputs.items():
             if path is None:
                 continue
-            read = path.resolve()
-            if out.is_relative_to(read) or read.is_relative_to(out):
-                said = f"--out {self.out} and --{name} {path} must be apart"
-                why = "neither may be the other or inside of it, as parts would be read as input"
-                raise Stop(f"{said}: {why}. Give another --out.", USAGE)
+            resolved = path.resolve()
+            if out.is_relative_to(resolved) or resolved.is_relative_to(out):
+                raise CommandError(
+                    f"--out {self.out} and --{name} {path} must be separate: neither may be the"
+                    " other or inside of it, as parts would be read as input. Give another --out.",
+                    USAGE,
+                )
 
 
 @dataclass(frozen=True)
 class Run:
-    """What every part of a run needs."""
+    """The settings that a worker needs to explain any part of a run."""
 
     folder: Path
-    worker: Worker
+    explainer: LazyExplainer
     fingerprint: str
-    skip: bool
-    every: int  # row of the input that is kept for pictures
-    away: bool  # whether parts are made in other processes, which interrupts of people do not reach
+    skips_bad_rows: bool
+    sample_every: int  # one of so many input rows is kept for figures
+    # Whether parts are explained in other processes, which the user's interrupts do not reach.
+    is_remote: bool
 
-    def explain(self, part: Part, batch: Batch) -> Sums | Stop:
-        """Explain the rows of a part and write it. A Stop is told as a value: no engine is to try
-        such rows again."""
+    def explain(self, part: PartInfo, batch: pa.RecordBatch) -> Sums | CommandError:
+        """Explain the rows `batch` into a part file; return sums over these rows, or an error.
+
+        A `CommandError` is returned and not raised, so that no engine tries such rows again.
+        """
         try:
-            return self._explained(part, batch)
+            return self._write_part(part, batch)
         except CallError as error:
-            return Stop(f"{error} No row is at fault: rows of the background fail alike.", USAGE)
-        except ModelExit as error:
-            row, code = error.args
-            where = _rows(part, batch) if row is None else f"{part.file}, row {row}"
-            said = f"{where} (counted from 0): the model {self.model} {ended(code)}"
-            return Stop(f"{said}. {GO_ON}", INPUT)
-        except RowError as error:
-            said = f"{part.file}, row {error.args[0]} (counted from 0): {error.args[1]}"
-            return Stop(
-                f"{said} Finished parts are kept. --on-error skip goes on without such rows.", INPUT
+            return CommandError(
+                f"{error} No row is at fault: the model also fails on background rows.", USAGE
             )
-        except Stop as stop:
-            return stop
+        except ModelExitError as error:
+            row, code = error.args
+            place = _describe_rows(part, batch) if row is None else f"{part.file}, row {row}"
+            return CommandError(
+                f"{place} (counted from 0): the model {self.model_name} {exit_text(code)}."
+                f" {RESUME_ADVICE}",
+                INPUT,
+            )
+        except RowError as error:
+            row, reason = error.args
+            return CommandError(
+                f"{part.file}, row {row} (counted from 0): {reason} Finished parts are kept."
+                " --on-error skip goes on without such rows.",
+                INPUT,
+            )
+        except CommandError as error:
+            return error
         except KeyboardInterrupt:
-            if not self.away:
+            if not self.is_remote:
                 raise
-            said = f"{_rows(part, batch)}: the model {self.model} raised KeyboardInterrupt"
-            return Stop(f"{said}. {GO_ON}", INPUT)
+            return CommandError(
+                f"{_describe_rows(part, batch)}: the model {self.model_name} raised"
+                f" KeyboardInterrupt. {RESUME_ADVICE}",
+                INPUT,
+            )
 
     @property
-    def model(self) -> str:
-        """What the model is called."""
-        return str(self.worker.model.path)
+    def model_name(self) -> str:
+        """The path of the model file, or its ``module:function``."""
+        return cast(ModelFile, self.explainer.model).path
 
-    def _explained(self, part: Part, batch: Batch) -> Sums:
-        """What a part tells beside is written first, so that a part is never alone."""
+    def _write_part(self, part: PartInfo, batch: pa.RecordBatch) -> Sums:
+        """Explain the rows `batch`, write their part file, and return sums over these rows."""
         skipped: Lines = []
 
-        def skip(row: int, reason: str, piece: Batch) -> None:
-            skipped.append(
-                {"file": part.file, "row": row, "reason": reason, "values": piece.to_pylist()[0]}
-            )
+        def skip_row(row: int, reason: str, rows: pa.RecordBatch) -> None:
+            values = rows.to_pylist()[0]
+            skipped.append({"file": part.file, "row": row, "reason": reason, "values": values})
 
-        _check_readable(Path(self.worker.folder))
-        with asking(self.model, GO_ON):
-            stream = self.worker.stream()
+        _check_readable(Path(self.explainer.folder))
+        with report_model_errors(self.model_name, RESUME_ADVICE):
+            stream = self.explainer.stream()
             schema = stream.schema(batch.schema)
-            tables = []
+            batches = []
             samples = []
             facts = Sums(rows=0)
-            bad = skip if self.skip else None
-            for start, piece, found in stream.explained(batch, part.first, bad):
-                tables.append(stream.told(piece, found, schema))
-                samples += self._some(found, part.before + start - part.first)
-                facts = plus(facts, of_rows(found) | {"features": list(found.feature_names)})
+            on_bad_row = skip_row if self.skips_bad_rows else None
+            for start, rows, explanation in stream.explain_batch(batch, part.first_row, on_bad_row):
+                batches.append(stream.to_batch(rows, explanation, schema))
+                position = part.rows_before + start - part.first_row
+                samples += self._sample(explanation, position)
+                sums = aggregate(explanation) | {"features": list(explanation.feature_names)}
+                facts = merge(facts, sums)
         facts["skipped"] = len(skipped)
-        table = pa.Table.from_batches(tables, schema)
-        check_account(_rows(part, batch), batch.num_rows, len(table), len(skipped))
-        beside = self._beside(part, skipped, samples)
-        kept.write_part(self.folder, part, self.fingerprint, table, facts, beside)
+        table = pa.Table.from_batches(batches, schema)
+        check_row_count(_describe_rows(part, batch), batch.num_rows, len(table), len(skipped))
+
+        # The side files come first, so that a part that is there never lacks them.
+        side_files = self._write_side_files(part, skipped, samples)
+        run_folder.write_part(self.folder, part, self.fingerprint, table, facts, side_files)
         return facts
 
-    def _beside(self, part: Part, skipped: Lines, samples: list[Explanation]) -> list[str]:
-        """Write what a part tells beside it, and return the names of these files."""
-        # Of an earlier try with other rows nothing may stay.
+    def _write_side_files(
+        self, part: PartInfo, skipped: Lines, samples: list[Explanation]
+    ) -> list[str]:
+        """Write the skipped rows and the sampled rows of a part to files; return the file names.
+
+        Files of an earlier attempt with other rows are removed.
+        """
         names = []
-        name = f"{kept.SKIPPED}/{part.name}.jsonl"
-        if write_lines(self.folder / name, skipped):
+        name = f"{run_folder.SKIPPED}/{part.name}.jsonl"
+        if write_json_lines(self.folder / name, skipped):
             names.append(name)
 
-        name = f"{kept.SAMPLES}/{part.name}.npz"
+        name = f"{run_folder.SAMPLES}/{part.name}.npz"
         if samples:
-            with durable(self.folder / name) as unfinished:
+            with write_durably(self.folder / name) as unfinished:
                 Explanation.concatenate(samples).save(unfinished)
             names.append(name)
         else:
-            with writing(self.folder / name):
+            with report_write_errors(self.folder / name):
                 (self.folder / name).unlink(missing_ok=True)
         return names
 
-    def _some(self, found: Explanation, before: int) -> list[Explanation]:
-        """Every so manyth row of the input in full, for the report, with its position as index."""
-        if not (rows := list(range(-before % self.every, len(found), self.every))):
+    def _sample(self, explanation: Explanation, position: int) -> list[Explanation]:
+        """Select explained rows to keep for figures; return a list with at most one Explanation.
+
+        `position` is the position of the first explained row in the input. The index of the rows
+        becomes their positions in the input.
+        """
+        rows = list(range(-position % self.sample_every, len(explanation), self.sample_every))
+        if not rows:
             return []
-        some = found[rows]
-        data = (
-            kind_of(some.data).to_pandas(some.data).set_axis([before + row for row in rows], axis=0)
+        sample = explanation[rows]
+        data = container_of(sample.data).to_pandas(sample.data)
+        data = data.set_axis([position + row for row in rows], axis=0)
+        return [replace(sample, contributions=None, data=data)]
+
+
+def _describe_rows(part: PartInfo, batch: pa.RecordBatch) -> str:
+    """Name the input file and the rows of a part in a phrase for messages."""
+    return f"{part.file}, rows {part.first_row} to {part.first_row + batch.num_rows - 1}"
+
+
+def check_row_count(place: str, n_read: int, n_explained: int, n_skipped: int) -> None:
+    """Raise an error unless every row that was read was explained or skipped."""
+    if n_read != n_explained + n_skipped:
+        raise CommandError(
+            f"{place}: {n_read:,} rows were read, but {n_explained:,} were explained and"
+            f" {n_skipped:,} skipped. Please report this: rows must never be lost.",
+            FAILED,
         )
-        return [replace(some, contributions=None, data=data)]
-
-
-def _rows(part: Part, batch: Batch) -> str:
-    """Return which rows a part is made of, for people."""
-    return f"{part.file}, rows {part.first} to {part.first + batch.num_rows - 1}"
-
-
-def check_account(what: str, read: int, explained: int, skipped: int) -> None:
-    """Fail unless every row that was read was explained or skipped."""
-    if read != explained + skipped:
-        said = f"{read:,} rows were read, but {explained:,} were explained and {skipped:,} skipped"
-        raise Stop(f"{what}: {said}. Please report this: rows must never be lost.", FAILED)
 
 
 def _check_readable(explainer: Path) -> None:
-    """Say why the folder of an explainer cannot be read, before the model is asked for anything."""
-    path = explainer / explainers.MAIN
-    with reading(path):
+    """Raise an error that names the file if a saved explainer cannot be read."""
+    path = explainer / explainer_folder.MAIN
+    with report_read_errors(path):
         path.open("rb").close()
 
 
-def run(job: Job, tell: Tell) -> dict[str, Any]:
-    """Explain all rows; what is finished already is only checked. The summary of all parts."""
-    job.check_apart()
-    with kept.locked(job.out):
-        manifest = _manifest(job, tell)
-        shared = manifest["shared"] and tuple(manifest["shared"])
-        asked = replace(job.asked, columns=tuple(manifest["columns"]), shared=shared)
-        worker = Worker(str((job.out / kept.EXPLAINER).resolve()), job.fit.model, asked)
-        fingerprint = kept.fingerprint_of(manifest)
-        away = job.engine != "local" or job.jobs > 1
-        every = manifest["sample_every"]
-        known = Run(job.out.resolve(), worker, fingerprint, job.skip, every, away)
-        return _all_parts(job, known, manifest["part_rows"], tell)
+def run(job: Job, report: ProgressCallback) -> dict[str, Any]:
+    """Explain all rows of a job, and return the summary of the run.
+
+    Parts that are finished already are only checked. `report` is called at each event.
+    """
+    job.check_folders()
+    with run_folder.lock_folder(job.out):
+        manifest = _open_run(job, report)
+        shared = manifest["shared"]
+        options = replace(
+            job.options,
+            columns=tuple(manifest["columns"]),
+            shared_index=None if shared is None else tuple(shared),
+        )
+        path = str((job.out / run_folder.EXPLAINER).resolve())
+        fitted = Run(
+            folder=job.out.resolve(),
+            explainer=LazyExplainer(path, job.fit.model, options),
+            fingerprint=run_folder.run_fingerprint(manifest),
+            skips_bad_rows=job.skips_bad_rows,
+            sample_every=manifest["sample_every"],
+            is_remote=job.engine != "local" or job.jobs > 1,
+        )
+        return _explain_parts(job, fitted, manifest["part_rows"], report)
 
 
-def _manifest(job: Job, tell: Tell) -> Manifest:
-    """Read what the run in the folder is, or begin one; what is damaged is made again if
-    possible."""
+def _open_run(job: Job, report: ProgressCallback) -> Manifest:
+    """Return the manifest of the run in the output folder; begin a run if there is none.
+
+    When a run is resumed, a damaged manifest or explainer is made again, if the options and files
+    are the same as before.
+    """
     try:
-        begun = kept.read_manifest(job.out)
-    except Damaged as damage:
+        manifest = run_folder.read_manifest(job.out)
+    except DamagedFileError as error:
         if not job.resume:
-            cure = "Go on with --resume, which makes it again, or give another --out."
-            raise Stop(f"{damage} {cure}", DAMAGED) from None
-        tell("damaged", message=f"{damage} It is made again.")
-        return _begin(job, tell, kept.runs_of(job.out))
+            raise CommandError(
+                f"{error} Go on with --resume, which makes it again, or give another --out.",
+                DAMAGED,
+            ) from None
+        report("damaged", message=f"{error} It is made again.")
+        return _begin_run(job, report, run_folder.list_runs(job.out))
 
-    if begun is None:
-        return _begin(job, tell, set())
+    if manifest is None:
+        return _begin_run(job, report, set())
     if not job.resume:
-        raise Stop(
+        raise CommandError(
             f"{job.out} holds a run already. Go on with --resume, or give another --out.", MISMATCH
         )
-    kept.check_same(job.out, begun, job.identity())
-    if kept.is_fitted(job.out, begun):
-        return begun
-    said = f"{job.out / kept.EXPLAINER} changed since the run was begun"
-    tell("damaged", message=f"{said}. It is fitted again.")
-    return _begin(job, tell, {kept.fingerprint_of(begun)})
+    run_folder.check_same_run(job.out, manifest, job.identity())
+    if run_folder.is_explainer_intact(job.out, manifest):
+        return manifest
+    path = job.out / run_folder.EXPLAINER
+    report("damaged", message=f"{path} changed since the run was begun. It is fitted again.")
+    return _begin_run(job, report, {run_folder.run_fingerprint(manifest)})
 
 
-def _begin(job: Job, tell: Tell, known: set[str]) -> Manifest:
-    """Fit, keep the explainer, and write down what this run is; nothing counts before the manifest
-    is there.
+def _begin_run(job: Job, report: ProgressCallback, present: set[str]) -> Manifest:
+    """Fit and save the explainer, then write the manifest, which begins the run, and return it.
 
-    known : fingerprints of runs that are in the folder already; this must be the same one
+    `present` contains the fingerprints of runs that are in the folder already; this run must be the
+    same.
     """
     identity = job.identity()
-    tell("fitting")
-    explainer = job.fit.made()
-    with asking(job.fit.model.path):
-        stream = Stream.of(explainer, job.asked)
-    source = Source.of(job.rows, stream.columns, job.asked.key, job.fit.rules)
+    report("fitting")
+    explainer = job.fit.build_explainer()
+    with report_model_errors(job.fit.model.path):
+        stream = Stream.build(explainer, job.options)
+    source = TableSource.from_path(job.rows, stream.columns, job.options.key, job.fit.rules)
+    # A missing column, or a name that occurs twice, is an error now.
     stream.schema(source.schema())
-    with writing(job.out / kept.NEW):
-        explainer.save(job.out / kept.NEW)
-    size = job.part_rows or (SAMPLED_PART_ROWS if is_sampled(explainer) else PART_ROWS)
-    manifest: Manifest = as_read(
-        {
-            "run": identity,
-            "rows": str(job.rows),
-            "columns": list(stream.columns),
-            "shared": stream.asked.shared,
-            "part_rows": size,
-            "sample_every": max(1, -(-len(source) // PICTURED)),
-            "explainer": hash_of(job.out / kept.NEW),
-        }
+
+    new_explainer = job.out / run_folder.NEW_EXPLAINER
+    with report_write_errors(new_explainer):
+        explainer.save(new_explainer)
+    shared_index = stream.options.shared_index
+    manifest = Manifest(
+        run=identity,
+        rows=str(job.rows),
+        columns=list(stream.columns),
+        shared=None if shared_index is None else list(shared_index),
+        part_rows=job.part_rows or (SAMPLED_PART_ROWS if is_sampled(explainer) else PART_ROWS),
+        sample_every=max(1, -(-len(source) // REPORT_ROWS)),
+        explainer=content_hash(new_explainer),
     )
-    if known - {kept.fingerprint_of(manifest)}:
-        said = f"What is damaged in {job.out} cannot be made again"
-        cure = "Give them as they were, or another --out."
-        raise Stop(f"{said}: these options and files give another run. {cure}", MISMATCH)
-    kept.place_explainer(job.out)
-    kept.write_manifest(job.out, manifest)
+    if present - {run_folder.run_fingerprint(manifest)}:
+        raise CommandError(
+            f"What is damaged in {job.out} cannot be made again: these options and files give"
+            " another run. Give them as they were, or another --out.",
+            MISMATCH,
+        )
+    run_folder.place_explainer(job.out)
+    run_folder.write_manifest(job.out, manifest)
     return manifest
 
 
-def _all_parts(job: Job, known: Run, size: int, tell: Tell) -> dict[str, Any]:
-    """Make all parts, by whoever works, in any order; return the summary of them."""
-    source = Source.of(
-        job.rows, known.worker.asked.columns or (), known.worker.asked.key, job.fit.rules
-    )
+def _explain_parts(job: Job, fitted: Run, size: int, report: ProgressCallback) -> dict[str, Any]:
+    """Explain all parts of `size` rows, by workers in any order; return the summary of the run."""
+    options = fitted.explainer.options
+    source = TableSource.from_path(job.rows, options.columns or (), options.key, job.fit.rules)
     malformed: Lines = []
-    before = 0
-    count = 0
-    tell("started", rows=len(source))
+    n_rows = 0
+    n_parts = 0
+    report("started", rows=len(source))
 
-    def no_row(record: BadRecord) -> None:
-        reason = "The line has another number of cells than the header."
-        place = {"file": str(record.file), "first_line": record.line, "lines": record.n_lines}
-        malformed.append({**place, "reason": reason, "line": record.text})
+    def record_bad_row(record: BadRecord) -> None:
+        malformed.append(
+            {
+                "file": str(record.file),
+                "first_line": record.line,
+                "lines": record.n_lines,
+                "reason": "The line has another number of cells than the header.",
+                "line": record.text,
+            }
+        )
 
-    def done(facts: Sums, new: bool) -> None:
-        tell("part", rows=facts["rows"] + facts["skipped"], new=new)
+    def report_part(facts: Sums, new: bool) -> None:
+        report("part", rows=facts["rows"] + facts["skipped"], new=new)
 
-    with pool(job.engine, job.jobs, job.address) as (workers, many):
-        waiting: set[Future[Sums | Stop]] = set()
-        for count, rows in enumerate(source.batches(size, no_row if job.skip else None), 1):
-            part = Part(count - 1, rows.file, rows.first, before, rows.digest())
-            before += rows.batch.num_rows
-            if (old := _old(job.out, part, known.fingerprint, tell)) is not None:
-                done(old, new=False)
+    on_bad_record = record_bad_row if job.skips_bad_rows else None
+    with pool(job.engine, job.jobs, job.address) as (executor, n_tasks):
+        waiting: set[Future[Sums | CommandError]] = set()
+        for index, rows in enumerate(source.batches(size, on_bad_record)):
+            part = PartInfo(index, rows.file, rows.first_row, n_rows, rows.digest())
+            n_rows += rows.batch.num_rows
+            n_parts = index + 1
+            facts = _read_finished_part(job.out, part, fitted.fingerprint, report)
+            if facts is not None:
+                report_part(facts, new=False)
                 continue
-            waiting.add(workers.submit(known.explain, part, rows.batch))
-            if len(waiting) >= 2 * many:
-                ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in ready:
-                    done(_result(future), new=True)
+            waiting.add(executor.submit(fitted.explain, part, rows.batch))
+            # Bound the number of parts in memory.
+            if len(waiting) >= 2 * n_tasks:
+                finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    report_part(_result(future), new=True)
         for future in waiting:
-            done(_result(future), new=True)
-    if more := kept.parts_of(job.out)[count:]:
-        said = f"{more[0]} and {len(more) - 1} more were made of rows that are no longer there"
-        raise Stop(f"{said}: the input shrank. Give another --out.", MISMATCH)
-    return _summary(job.out, count, before, malformed)
+            report_part(_result(future), new=True)
+
+    surplus = run_folder.list_parts(job.out)[n_parts:]
+    if surplus:
+        raise CommandError(
+            f"{surplus[0]} and {len(surplus) - 1} more were made of rows that are no longer there:"
+            " the input shrank. Give another --out.",
+            MISMATCH,
+        )
+    return _write_summary(job.out, n_parts, n_rows, malformed)
 
 
-def _old(folder: Path, part: Part, run: str, tell: Tell) -> Sums | None:
-    """The sums of a part that is finished and whole; None for one that has to be made."""
+def _read_finished_part(
+    folder: Path, part: PartInfo, fingerprint: str, report: ProgressCallback
+) -> Sums | None:
+    """Read the sums of a part that is finished and intact; None if it must be computed."""
     name = f"{part.name}.parquet"
     if not (folder / name).exists():
         return None
-    kept.check_rows(folder, part, run)
-    if flaws := kept.flaws_of(folder, part.name):
-        tell("damaged", message=f"{' '.join(flaws)} {name} is made again.", part=name)
+    run_folder.check_origin(folder, part, fingerprint)
+    flaws = run_folder.find_part_flaws(folder, part.name)
+    if flaws:
+        report("damaged", message=f"{' '.join(flaws)} {name} is made again.", part=name)
         return None
-    return Sums(kept.told_by(folder / name)["facts"])
+    return Sums(run_folder.read_footer(folder / name)["facts"])
 
 
-def _summary(folder: Path, parts: int, read: int, malformed: Lines) -> dict[str, Any]:
-    """Write down what all parts say of their rows, which must be as many as were read."""
-    footers = [kept.told_by(path) for path in kept.parts_of(folder)]
-    summary = summed(footer["facts"] for footer in footers)
-    check_account(str(folder), read, sum(footer["rows"] for footer in footers), summary["skipped"])
+def _write_summary(folder: Path, n_parts: int, n_rows: int, malformed: Lines) -> dict[str, Any]:
+    """Write and return the summary of a run, after checking that no row was lost.
+
+    `n_rows` were read. `malformed` are the invalid CSV records, which are written to a file of
+    their own.
+    """
+    footers = [run_folder.read_footer(path) for path in run_folder.list_parts(folder)]
+    summary = summarise(footer["facts"] for footer in footers)
+    n_explained = sum(footer["rows"] for footer in footers)
+    check_row_count(str(folder), n_rows, n_explained, summary["skipped"])
 
     summary["skipped"] += len(malformed)
     summary["malformed_lines"] = sum(record["lines"] for record in malformed)
-    lines = folder / kept.LINES
-    files = {kept.LINES: hash_of(lines)} if write_lines(lines, malformed) else {}
-    summary |= {"parts": parts, "files": files}
-    write_sealed(folder / kept.SUMMARY, summary)
+    files = {}
+    path = folder / run_folder.MALFORMED_LINES
+    if write_json_lines(path, malformed):
+        files[run_folder.MALFORMED_LINES] = content_hash(path)
+    summary |= {"parts": n_parts, "files": files}
+    write_json(folder / run_folder.SUMMARY, summary)
     return summary
 
 
-def summary_of(folder: Path) -> dict[str, Any]:
-    """What the parts of a run that are there tell of their rows."""
-    return summed(kept.told_by(path)["facts"] for path in kept.parts_of(folder))
+def summarise_parts(folder: Path) -> dict[str, Any]:
+    """Summarise the finished parts in the folder of a run, as one dict."""
+    footers = (run_folder.read_footer(path) for path in run_folder.list_parts(folder))
+    return summarise(footer["facts"] for footer in footers)
 
 
-def sample_of(folder: Path) -> tuple[Explanation, list[Sums]]:
-    """The rows of a run that were kept for pictures, with their positions as index; and the sums of
-    all rows."""
-    kept.read_manifest(folder)  # refuses what an earlier version wrote
-    summary = kept.read_summary(folder)
-    samples = kept.samples_of(folder)
+def load_sample(folder: Path) -> tuple[Explanation, list[Sums]]:
+    """Load the rows that a run kept for figures, and each output's sums over all rows.
+
+    The index of the rows contains their positions in the input.
+    """
+    # A manifest of an earlier version is an error.
+    run_folder.read_manifest(folder)
+    summary = run_folder.read_summary(folder)
+    samples = run_folder.list_samples(folder)
     if not samples or summary is None:
         raise ValueError(f"{folder} holds no finished run of `weightedshap explain`.")
     return Explanation.concatenate(map(Explanation.load, samples)), summary["outputs"]
 
 
-def _result(future: Future[Sums | Stop]) -> Sums:
+def _result(future: Future[Sums | CommandError]) -> Sums:
+    """Return the sums of a part from its `Future`; raise an error if the worker failed."""
     try:
-        found = future.result()
+        result = future.result()
     except Exception as error:
-        if type(error).__name__ not in LOST and SPARK_LOST not in str(error):
+        kind = type(error).__name__
+        if kind not in KILLED_WORKER_ERRORS and SPARK_KILLED_WORKER not in str(error):
             raise
-        said = "A worker ended or was killed, perhaps because memory ran out"
-        cure = "Finished parts are intact; go on with --resume, and fewer --jobs."
-        raise Stop(f"{said} ({type(error).__name__}). {cure}", OUTPUT) from error
-    if isinstance(found, Stop):
-        raise found
-    return found
+        raise CommandError(
+            f"A worker ended or was killed, perhaps because memory ran out ({kind}). Finished parts"
+            " are intact; go on with --resume, and fewer --jobs.",
+            OUTPUT,
+        ) from error
+    if isinstance(result, CommandError):
+        raise result
+    return result
