@@ -1,5 +1,9 @@
-"""Figures of an Explanation, drawn on `ax` or a new figure, in the colours of Okabe and Ito, which
-all tell apart."""
+"""Figures of an Explanation, drawn on `ax` or on a new figure.
+
+`overall` has the figures of the method, `bars` and `many_rows` those of features over many rows,
+and `one_row` those of a single row. `PlotAccessor` offers all of them as methods of an Explanation.
+The colours are those of Okabe and Ito, which colour-blind readers can tell apart, too.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +28,11 @@ __all__ += ["recovery", "stability", "weight_vectors", "weights"]
 P = ParamSpec("P")
 
 
-def _method(
+def _as_method(
     draw: Callable[Concatenate[Explanation, P], Axes],
 ) -> Callable[Concatenate[PlotAccessor, P], Axes]:
+    """Wrap a plotting function as a method of `PlotAccessor`."""
+
     @wraps(draw)
     def method(self: PlotAccessor, /, *args: P.args, **kwargs: P.kwargs) -> Axes:
         return draw(self.explanation, *args, **kwargs)
@@ -35,23 +41,25 @@ def _method(
 
 
 class PlotAccessor:
-    """The figures of one explanation: ``explanation.plot.recovery()`` is
-    ``recovery(explanation)``."""
+    """The figures of one explanation, as methods.
+
+    ``explanation.plot.recovery()`` draws the same as ``recovery(explanation)``.
+    """
 
     def __init__(self, explanation: Explanation) -> None:
         self.explanation = explanation
 
-    recovery = _method(overall.recovery)
-    weights = _method(overall.weights)
-    weight_vectors = _method(overall.weight_vectors)
-    stability = _method(overall.stability)
-    bar = _method(bars.bar)
-    cohorts = _method(bars.cohorts)
-    compare = _method(bars.compare)
-    beeswarm = _method(many_rows.beeswarm)
-    scatter = _method(many_rows.scatter)
-    heatmap = _method(many_rows.heatmap)
-    decision = _method(many_rows.decision)
-    waterfall = _method(one_row.waterfall)
-    sizes = _method(one_row.sizes)
-    image = _method(one_row.image)
+    recovery = _as_method(overall.recovery)
+    weights = _as_method(overall.weights)
+    weight_vectors = _as_method(overall.weight_vectors)
+    stability = _as_method(overall.stability)
+    bar = _as_method(bars.bar)
+    cohorts = _as_method(bars.cohorts)
+    compare = _as_method(bars.compare)
+    beeswarm = _as_method(many_rows.beeswarm)
+    scatter = _as_method(many_rows.scatter)
+    heatmap = _as_method(many_rows.heatmap)
+    decision = _as_method(many_rows.decision)
+    waterfall = _as_method(one_row.waterfall)
+    sizes = _as_method(one_row.sizes)
+    image = _as_method(one_row.image)

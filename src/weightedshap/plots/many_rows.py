@@ -1,5 +1,4 @@
-"""Figures with a dot, line or cell for each row: beeswarm, value against attribution, heatmap,
-decision lines."""
+"""Figures with a dot, line or cell for each row: beeswarm, scatter, heatmap and decision plot."""
 
 from __future__ import annotations
 
@@ -16,21 +15,49 @@ from matplotlib.patheffects import withStroke
 from weightedshap._checks import FloatArray, IntArray, look_up
 from weightedshap._format import number, plural
 from weightedshap.explanation import Explanation
-from weightedshap.explanation.export import coded
-from weightedshap.plots import axes as drawing
-from weightedshap.plots import data as reading
+from weightedshap.explanation.export import encode_categories, row_position
 from weightedshap.plots import style
-from weightedshap.plots.axes import Canvas
-from weightedshap.plots.data import Order, Output
+from weightedshap.plots.axes import (
+    LOW_TO_HIGH,
+    OUTSIDE_LEGEND,
+    SIGNED,
+    axes_or_new,
+    bar_axes,
+    draw_colour_bar,
+    draw_legend,
+    finish_axes,
+    format_tick,
+    limit_ticks,
+    printable,
+    wrap_text,
+)
+from weightedshap.plots.data import (
+    Order,
+    Output,
+    as_numbers,
+    category_levels,
+    display_factors,
+    evenly_spread,
+    explained_game,
+    feature_column,
+    feature_position,
+    first_features,
+    row_count_text,
+    row_name,
+    select_output,
+)
 
 Levels = tuple[IntArray, list[str]]
-MOST_LEVELS = 12  # a column with more is text rather than categories
-MOST_COLOURED = 6  # levels of a category with a colour of their own
-MOST_CELLS = 1_000
-MOST_LINES = 200  # rows of a heatmap, and of a decision plot
-MOST_NAMED_ROWS = 20
-LEAST_ROWS = 20  # for a partner to be looked for
-HALO = withStroke(linewidth=1.5, foreground="white")  # around letters that stand on dots
+"""The codes (n,) of a category in each row, −1 where missing, and the names of its levels."""
+
+MAX_LEVELS = 12  # a column with more is text rather than categories
+MAX_COLOURED_LEVELS = 6
+MAX_HEATMAP_ROWS = 1_000
+MAX_LINES = 200  # rows of a decision plot
+MAX_NAMED_ROWS = 20
+MIN_PARTNER_ROWS = 20  # with fewer rows, `strongest_partner` finds none
+WIDTH_IN_POINTS = 220  # of the Axes, roughly
+HALO = withStroke(linewidth=1.5, foreground="white")  # around letters drawn on dots
 
 
 def beeswarm(
@@ -38,95 +65,120 @@ def beeswarm(
     output: Output = 0,
     max_display: int = 10,
     order: Order = "importance",
-    ax: Canvas = None,
+    ax: Axes | None = None,
 ) -> Axes:
-    """One dot for each row and feature at its φ*, coloured by the value of the feature.
+    """Draw a dot for each row and feature at its attribution, coloured by the feature's value.
 
-    Colours run from the 5 % to the 95 % quantile of the feature; the levels of a category have a
-    colour each, and their names where there is room. Grey is missing, a rare level, free text, or a
-    group of columns. Dots are drawn as pixels, so that a PDF of many rows stays small.
+    The colour scale runs from the 5 % to the 95 % quantile of the feature. Each level of a category
+    has its own colour, and its name is shown where there is room. Grey stands for missing values,
+    rare levels, free text, and groups of columns. Dots are drawn as pixels, so that a PDF of many
+    rows stays small.
     """
-    explanation, title = reading.one_output(explanation, output)
+    explanation, title = select_output(explanation, output)
     values = explanation.values  # (n, d)
-    top, names = reading.ranked(explanation, order, max_display)
-    ax, places = drawing.bar_axes(ax, names, slot=0.32, total=values.shape[1])
+    top, names = first_features(explanation, order, max_display)
+    ax, places = bar_axes(ax, names, slot=0.32, total=values.shape[1])
     low = float(values[:, top].min())
     high = float(values[:, top].max())
     diameter = 3.7 if len(values) <= 500 else 2.2  # points
-    drawn = []  # dots coloured by numbers
+    coloured_by_number = []
     for place, i in zip(places, top.tolist(), strict=True):
-        height = place + _stacked(values[:, i], low, high, diameter)
-        dots, levels = _dots(ax, values[:, i], height, reading.column(explanation, i), diameter)
+        heights = place + _dot_heights(values[:, i], low, high, diameter)
+        column = feature_column(explanation, i)
+        dots, levels = _draw_dots(ax, values[:, i], heights, column, diameter)
         if levels is None:
-            drawn.append(dots)
+            coloured_by_number.append(dots)
         else:
-            _name_levels(ax, place, values[:, i], levels, high - low)
+            _label_levels(ax, place, values[:, i], levels, high - low)
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)
-    drawing.few_ticks(ax, "φ* (below 0: lowers the prediction)", reading.game_shown(explanation))
-    known = [np.isfinite(np.ma.filled(np.ma.asarray(dots.get_array()), np.nan)) for dots in drawn]
-    if np.any(known):
-        label = "value of the feature" + ("" if np.all(known) else "; grey: unknown")
-        drawing.colour_bar(ax, drawn[0], label).set_ticks([0, 1], labels=["low", "high"])
-    return drawing.finished(ax, title)
+    limit_ticks(ax, "φ* (below 0: lowers the prediction)", explained_game(explanation))
+
+    has_value = []  # for each feature, which dots have a colour that shows a value
+    for dots in coloured_by_number:
+        colours: FloatArray = np.ma.filled(np.ma.asarray(dots.get_array()), np.nan)
+        has_value.append(np.isfinite(colours))
+    if np.any(has_value):
+        label = "value of the feature" + ("" if np.all(has_value) else "; grey: unknown")
+        bar = draw_colour_bar(ax, coloured_by_number[0], label)
+        bar.set_ticks([0, 1], labels=["low", "high"])
+    return finish_axes(ax, title)
 
 
-def _dots(
+def _draw_dots(
     ax: Axes, x: FloatArray, y: FloatArray, column: pd.Series[Any] | None, diameter: float
 ) -> tuple[PathCollection, Levels | None]:
-    """Dots coloured by the values of a column; and its levels, where these are categories."""
+    """Draw dots at x and y (n,), coloured by the values of a column.
+
+    Returns the dots, and the levels of the column if it is categorical, else None. `diameter` is in
+    points.
+    """
     looks: dict[str, Any] = {"s": diameter**2, "linewidths": 0, "rasterized": True, "zorder": 2}
-    numbers = reading.as_numbers(column)
+    numbers = as_numbers(column)
     if column is not None and numbers is None:
-        codes, names = reading.levels_of(column)
-        if 0 < len(names) <= MOST_LEVELS:
-            colours = _level_colours(codes, names)
-            shades = [colours.get(code, style.UNKNOWN) for code in codes.tolist()]
-            return ax.scatter(x, y, color=shades, **looks), (codes, names)
-    relative = np.full(len(x), np.nan) if numbers is None else _relative(numbers)
-    ends: dict[str, Any] = {
-        "cmap": drawing.LOW_TO_HIGH,
-        "vmin": 0,
-        "vmax": 1,
-        "plotnonfinite": True,
-    }
-    return ax.scatter(x, y, c=relative, **ends, **looks), None
+        codes, names = category_levels(column)
+        if 0 < len(names) <= MAX_LEVELS:
+            colour_of_level = _level_colours(codes, names)
+            colours = [colour_of_level.get(code, style.UNKNOWN) for code in codes.tolist()]
+            return ax.scatter(x, y, color=colours, **looks), (codes, names)
+    relative = np.full(len(x), np.nan) if numbers is None else _scale_to_limits(numbers)
+    dots = ax.scatter(
+        x, y, c=relative, cmap=LOW_TO_HIGH, vmin=0, vmax=1, plotnonfinite=True, **looks
+    )
+    return dots, None
 
 
 def _level_colours(codes: IntArray, names: list[str]) -> dict[int, str]:
-    """The most frequent levels, the first ahead, with a colour each; the others, and −1, which is
-    missing, are grey."""
+    """Return a dict of colours by code, for the most frequent levels of a categorical column.
+
+    Rarer levels, and the code −1 of missing values, have no colour of their own.
+    """
     counts = np.bincount(codes[codes >= 0], minlength=len(names))
-    frequent = np.argsort(-counts, kind="stable")[:MOST_COLOURED].tolist()
+    frequent = np.argsort(-counts, kind="stable")[:MAX_COLOURED_LEVELS].tolist()
     colours = dict(zip(sorted(frequent), style.PALETTE))
     return {level: colours[level] for level in frequent}
 
 
-def _name_levels(ax: Axes, place: float, phi: FloatArray, levels: Levels, width: float) -> None:
-    """Names of coloured levels above or below their dots, the frequent ones first, where there is
-    room."""
+def _label_levels(ax: Axes, place: float, phi: FloatArray, levels: Levels, width: float) -> None:
+    """Write the names of coloured category levels above or below their dots, if there is room.
+
+    Frequent levels come first. `place` is the vertical position of the feature, and `width` the
+    range of the x axis.
+    """
     codes, names = levels
-    taken: list[tuple[float, float, float]] = []  # middle, half width, above or below
+    labels: list[tuple[float, float, float]] = []  # middle, half width, above or below
     for level, colour in _level_colours(*levels).items():
         middle = float(np.median(phi[codes == level]))
-        text = drawing.drawable(names[level])[:14]
-        half = 0.5 * width * len(text) * 3.6 / 220  # the letters are about 3.6 of 220 points wide
-        for side, way in ((-0.3, "bottom"), (0.3, "top")):
-            if all(abs(middle - at) > half + room for at, room, other in taken if other == side):
-                taken.append((middle, half, side))
-                looks: dict[str, Any] = {
-                    "color": colour,
-                    "fontsize": 6,
-                    "ha": "center",
-                    "va": way,
-                    "zorder": 4,
-                }
-                ax.text(middle, place + side, text, path_effects=[HALO], parse_math=False, **looks)
+        text = printable(names[level])[:14]
+        half = 0.5 * width * len(text) * 3.6 / WIDTH_IN_POINTS  # a letter is 3.6 points wide
+        for side, alignment in ((-0.3, "bottom"), (0.3, "top")):
+            has_room = all(
+                abs(middle - other_middle) > half + other_half
+                for other_middle, other_half, other_side in labels
+                if other_side == side
+            )
+            if has_room:
+                labels.append((middle, half, side))
+                ax.text(
+                    middle,
+                    place + side,
+                    text,
+                    path_effects=[HALO],
+                    parse_math=False,
+                    color=colour,
+                    fontsize=6,
+                    ha="center",
+                    va=alignment,
+                    zorder=4,
+                )
                 break
 
 
-def _limits(numbers: FloatArray) -> tuple[float, float]:
-    """The values between which colours run: the 5 % and 95 % quantiles, or all where most rows are
-    alike."""
+def _colour_limits(numbers: FloatArray) -> tuple[float, float]:
+    """Return the lower and the upper end of the colour scale: the 5 % and 95 % quantiles.
+
+    If these are equal, the ends are the smallest and the largest value. They are NaN if all numbers
+    are missing.
+    """
     finite = numbers[np.isfinite(numbers)]
     if not finite.size:
         return np.nan, np.nan
@@ -134,21 +186,24 @@ def _limits(numbers: FloatArray) -> tuple[float, float]:
     return (float(low), float(high)) if low < high else (float(finite.min()), float(finite.max()))
 
 
-def _relative(numbers: FloatArray) -> FloatArray:
-    """(n,) where each number stands between its limits, 0..1; NaN where it is missing."""
-    low, high = _limits(numbers)
+def _scale_to_limits(numbers: FloatArray) -> FloatArray:
+    """Rescale numbers (n,) to 0..1 between the ends of the colour scale; NaN where missing."""
+    low, high = _colour_limits(numbers)
     if low == high:
         return np.where(np.isnan(numbers), np.nan, 0.5)
     return np.asarray(np.clip((numbers - low) / (high - low), 0, 1))
 
 
-def _stacked(values: FloatArray, low: float, high: float, diameter: float) -> FloatArray:
-    """(n,) heights around 0 that keep the dots of a column, as wide as a dot, apart; closer where
-    they are many."""
-    columns = 220 / diameter
-    step = 0.042 * diameter  # for about 220 points between low and high, 24 from line to line
-    bins = np.floor(columns * (values - low) / ((high - low) or 1.0))
-    rank = pd.Series(bins).groupby(bins).cumcount().to_numpy()  # 0, 1, … within each column
+def _dot_heights(values: FloatArray, low: float, high: float, diameter: float) -> FloatArray:
+    """Return vertical offsets (n,), around 0, that keep the dots of a feature apart.
+
+    `low` and `high` are the limits of the x axis, and `diameter` is that of a dot in points. Dots
+    are stacked in columns as wide as a dot, more closely where there are many.
+    """
+    n_columns = WIDTH_IN_POINTS / diameter
+    step = 0.042 * diameter  # for 24 points from one feature to the next
+    columns = np.floor(n_columns * (values - low) / ((high - low) or 1.0))
+    rank = pd.Series(columns).groupby(columns).cumcount().to_numpy()  # 0, 1, … within each column
     height = (rank + 1) // 2 * np.where(rank % 2, 1, -1)
     return np.asarray(height * min(step, 0.34 / max(1, np.abs(height).max())))
 
@@ -158,85 +213,88 @@ def scatter(
     feature: int | str | None = None,
     color: int | str | None = None,
     output: Output = 0,
-    ax: Canvas = None,
+    ax: Axes | None = None,
 ) -> Axes:
-    """The value of a feature against its φ*, a dot for each row; the most influential feature if
-    none is named.
+    """Plot the attribution φ* of a feature against its value, with a dot for each row.
 
-    Dots are coloured by the column `color`, or else by the strongest partner: the other column that
-    tells apart rows whose values of the feature are alike, if there is one beyond chance. Grey bars
-    show how often values occur.
+    Without `feature` it is the most influential one. Dots are coloured by the column `color`, or
+    else by the strongest partner: the column that is most correlated with φ* among rows with
+    similar values of the feature, if the correlation is beyond chance. Grey bars show how often
+    values occur.
     """
-    explanation, title = reading.one_output(explanation, output)
-    (first,), _ = reading.ranked(explanation, "importance", 1)
-    i = reading.feature_position(explanation, int(first) if feature is None else feature)
-    column = reading.column(explanation, i)
+    explanation, title = select_output(explanation, output)
+    if feature is None:
+        (feature,), _ = first_features(explanation, "importance", 1)
+        feature = int(feature)
+    i = feature_position(explanation, feature)
+    name = explanation.feature_names[i]
+    column = feature_column(explanation, i)
     phi = explanation.values[:, i]
     if column is None:
-        raise ValueError(
-            f"{explanation.feature_names[i]!r} is no column of the data: no value to draw φ*"
-            " against."
-        )
-    ax = drawing.axes(ax)
-    x = _across(ax, column)
-    partner = (
-        strongest_partner(explanation, i)
-        if color is None
-        else reading.feature_position(explanation, color)
-    )
-    if partner is None:
+        raise ValueError(f"{name!r} is no column of the data: no value to draw φ* against.")
+    ax = axes_or_new(ax)
+    x = _draw_values_on_x(ax, column)
+
+    if color is None:
+        partner = strongest_partner(explanation, i)
+    else:
+        partner = feature_position(explanation, color)
+    remark = None
+    if partner is not None:
+        label = explanation.feature_names[partner]
+        if color is None:
+            label += " (strongest partner)"
+        _draw_coloured_dots(ax, x, phi, feature_column(explanation, partner), label)
+    else:
         ax.scatter(
             x, phi, s=16, color=style.BLUE, linewidths=0, alpha=0.7, rasterized=True, zorder=2
         )
-    else:
-        said = explanation.feature_names[partner] + (
-            " (strongest partner)" if color is None else ""
-        )
-        _shaded(ax, x, phi, reading.column(explanation, partner), said)
+        if len(phi) >= MIN_PARTNER_ROWS:
+            remark = "no partner beyond chance"
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
-    ax.set_xlabel(
-        drawing.in_lines(explanation.feature_names[i], 66), parse_math=False, fontsize="medium"
-    )
-    ax.set_ylabel(f"φ*\n{reading.game_shown(explanation)}")
-    ax.yaxis.set_major_formatter(drawing.numeral)
-    alone = color is None and partner is None and len(phi) >= LEAST_ROWS
-    return drawing.finished(ax, title, "no partner beyond chance" if alone else None)
+    ax.set_xlabel(wrap_text(name, 66), parse_math=False, fontsize="medium")
+    ax.set_ylabel(f"φ*\n{explained_game(explanation)}")
+    ax.yaxis.set_major_formatter(format_tick)
+    return finish_axes(ax, title, remark)
 
 
-def _across(ax: Axes, column: pd.Series[Any]) -> FloatArray:
-    """(n,) places on the x axis: numbers as they are, levels apart from each other, missing values
-    at the left."""
+def _draw_values_on_x(ax: Axes, column: pd.Series[Any]) -> FloatArray:
+    """Set up the x axis for the values of a column, and return their positions (n,) on it.
+
+    For numbers, grey bars show how often they occur; the levels of a category are evenly spaced.
+    Missing values are at the left.
+    """
     n = len(column)
-    numbers = reading.as_numbers(column)
+    numbers = as_numbers(column)
     if numbers is None or isinstance(column.dtype, pd.CategoricalDtype):
-        codes, names = reading.levels_of(column)
-        turned = 90 if sum(map(len, names)) > 45 else 0
+        codes, names = category_levels(column)
         ax.set_xticks(
             range(len(names)),
-            [drawing.in_lines(name) for name in names],
-            rotation=turned,
+            [wrap_text(name) for name in names],
+            rotation=90 if sum(map(len, names)) > 45 else 0,
             parse_math=False,
         )
-        beside = 0.5 * ((np.arange(n) * 0.618034) % 1 - 0.5)
-        return _with_missing(ax, np.where(codes < 0, np.nan, codes), -1.0) + beside
+        # Multiples of the golden section fill the space around a level evenly.
+        jitter = 0.5 * ((np.arange(n) * 0.618034) % 1 - 0.5)
+        return _place_missing(ax, np.where(codes < 0, np.nan, codes), -1.0) + jitter
     finite = numbers[np.isfinite(numbers)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    low = float(finite.min()) if finite.size else 0.0
+    high = float(finite.max()) if finite.size else 1.0
     counts, edges = np.histogram(finite, bins=min(30, max(1, len(np.unique(finite)))))
-    at = ax.get_xaxis_transform()
     ax.stairs(
         0.12 * counts / max(1, counts.max()),
         edges,
         fill=True,
         color=style.GREY,
-        transform=at,
+        transform=ax.get_xaxis_transform(),
         zorder=0,
     )
-    drawing.few_ticks(ax, "")
-    return _with_missing(ax, np.clip(numbers, low, high), low - 0.08 * ((high - low) or 1.0))
+    limit_ticks(ax, "")
+    return _place_missing(ax, np.clip(numbers, low, high), low - 0.08 * ((high - low) or 1.0))
 
 
-def _with_missing(ax: Axes, x: FloatArray, place: float) -> FloatArray:
-    """`x` with missing values at a place of their own, and its name."""
+def _place_missing(ax: Axes, x: FloatArray, place: float) -> FloatArray:
+    """Replace missing values in `x` by the position `place`, and label this position."""
     if not np.isnan(x).any():
         return x
     ax.text(
@@ -245,42 +303,48 @@ def _with_missing(ax: Axes, x: FloatArray, place: float) -> FloatArray:
     return np.where(np.isnan(x), place, x)
 
 
-def _shaded(
-    ax: Axes, x: FloatArray, phi: FloatArray, shade: pd.Series[Any] | None, label: str
+def _draw_coloured_dots(
+    ax: Axes, x: FloatArray, phi: FloatArray, column: pd.Series[Any] | None, label: str
 ) -> None:
-    """Dots coloured by another column, and what the colours mean."""
-    dots, levels = _dots(ax, x, phi, shade, 4.2)
-    numbers = reading.as_numbers(shade)
+    """Draw dots coloured by the values of `column`, with a legend or colour bar titled `label`."""
+    dots, levels = _draw_dots(ax, x, phi, column, 4.2)
+    numbers = as_numbers(column)
     if levels is not None:
         colours = sorted(_level_colours(*levels).items())
         marks = [Line2D([], [], marker="o", linestyle="", color=colour) for _, colour in colours]
         names = [levels[1][level] for level, _ in colours]
-        drawing.legend(ax, marks, names, title=drawing.in_lines(label), **drawing.AT_SIDE)
+        draw_legend(ax, marks, names, title=wrap_text(label), **OUTSIDE_LEGEND)
     elif numbers is not None:
-        ends = [number(limit, 3) for limit in _limits(numbers)]
-        drawing.colour_bar(ax, dots, label).set_ticks([0, 1], labels=ends)
+        limits = [number(limit, 3) for limit in _colour_limits(numbers)]
+        draw_colour_bar(ax, dots, label).set_ticks([0, 1], labels=limits)
 
 
 def strongest_partner(explanation: Explanation, i: int) -> int | None:
-    """The column that goes most with φ* of feature i among rows with like values of i; None if none
-    beyond chance.
+    """Return the position of the column that goes most closely with the attribution of feature i.
 
-    Rows are cut into bins of like values. Compared is |correlation| of φ*_i with each column, both
-    without the means of their bins. Chance reaches about √(2 log d / n) in the best of d; two
-    standard errors more are asked for.
+    It is the column most correlated with φ*_i among rows with similar values of feature i.
+    Rows are divided into bins of similar values of feature i, and the bin means are subtracted from
+    φ*_i and from the columns; the largest |correlation| of the two wins. By chance, the largest of
+    d correlations is about √(2 log d / n); two more standard errors are required, else the result
+    is None.
     """
     n, d = explanation.values.shape
-    columns = [column for c in range(d) if (column := reading.column(explanation, c)) is not None]
-    if len(columns) < d or n < LEAST_ROWS:
+    columns = []
+    for c in range(d):
+        column = feature_column(explanation, c)
+        if column is not None:
+            columns.append(column)
+    if len(columns) < d or n < MIN_PARTNER_ROWS:
         return None
     ranks = pd.DataFrame(
-        {c: pd.Series(coded(column)).rank() for c, column in enumerate(columns)}
+        {c: pd.Series(encode_categories(column)).rank() for c, column in enumerate(columns)}
     ).fillna(0.0)
     bins = np.ceil(ranks[i].rank(pct=True) * min(10, n // 8)).to_numpy()
     both = ranks.assign(phi=explanation.values[:, i])
-    rest = (both - both.groupby(bins).transform("mean")).to_numpy()  # (n, d + 1)
-    size = np.sqrt((rest**2).sum(axis=0))
-    strength = np.abs(rest[:, -1] @ rest) / np.where(size > 1e-12, size, np.inf) / (size[-1] or 1.0)
+    residuals = (both - both.groupby(bins).transform("mean")).to_numpy()  # (n, d + 1)
+    norms = np.sqrt((residuals**2).sum(axis=0))
+    products = np.abs(residuals[:, -1] @ residuals)
+    strength = products / np.where(norms > 1e-12, norms, np.inf) / (norms[-1] or 1.0)
     strength[[i, d]] = 0.0
     best = int(strength.argmax())
     return best if strength[best] * np.sqrt(n) > np.sqrt(2 * np.log(d)) + 2 else None
@@ -292,75 +356,77 @@ def heatmap(
     max_display: int = 10,
     order: Order = "importance",
     rows: str | npt.ArrayLike = "similarity",
-    ax: Canvas = None,
+    ax: Axes | None = None,
 ) -> Axes:
-    """φ* of every row and feature as a colour, rows side by side, with f(x) above.
+    """Draw the attribution of every row and feature as a colour, rows side by side; f(x) above.
 
-    `rows` orders them: by "similarity" of their attributions, by "prediction", as in the "table",
-    or as listed by position. Of more than 1,000 rows as many are drawn, evenly spread. Colours run
-    to the 99 % quantile of |φ*|.
+    `rows` is the order of the rows: by "similarity" of their attributions, by "prediction", as in
+    the "table", or a list of positions. Without a list at most 1,000 rows are drawn, evenly spread.
+    The colour scale ends at the 99 % quantile of |φ*|.
     """
-    explanation, title = reading.one_output(explanation, output)
-    top, names = reading.ranked(explanation, order, max_display)
-    places, ordered = _row_order(explanation, rows)
-    shown = explanation.values[places][:, top].T  # (features, rows)
+    explanation, title = select_output(explanation, output)
+    top, names = first_features(explanation, order, max_display)
+    positions, order_text = _order_rows(explanation, rows)
+    n = len(positions)
+    shown = explanation.values[positions][:, top].T  # (features, rows)
     limit = float(np.quantile(np.abs(shown), 0.99)) or float(np.abs(shown).max()) or 1.0
-    ax, slots = drawing.bar_axes(ax, names, slot=0.28, head=0.9, total=explanation.values.shape[1])
-    edges = np.array([-0.5, *(slots[1:] + slots[:-1]) / 2, ax.get_ylim()[0] - 0.1])
-    colours: dict[str, Any] = {"cmap": drawing.SIGNED, "vmin": -limit, "vmax": limit}
+    ax, places = bar_axes(ax, names, slot=0.28, head=0.9, total=explanation.values.shape[1])
+    edges = np.array([-0.5, *(places[1:] + places[:-1]) / 2, ax.get_ylim()[0] - 0.1])
     cells = ax.pcolormesh(
-        np.arange(len(places) + 1) - 0.5, edges, shown, rasterized=True, **colours
+        np.arange(n + 1) - 0.5,
+        edges,
+        shown,
+        rasterized=True,
+        cmap=SIGNED,
+        vmin=-limit,
+        vmax=limit,
     )
     ax.set_ylim(edges[-1], edges[0])
-    above = ax.inset_axes((0, 1.02, 1, 0.16), sharex=ax)
-    above.plot(explanation.predictions[places], color=style.INK, linewidth=1)
-    above.set_ylabel("f(x)", rotation=0, ha="right", va="center", fontsize="small")
-    above.tick_params(labelbottom=False, bottom=False, labelsize="x-small")
-    above.yaxis.set_major_formatter(drawing.numeral)
-    above.locator_params(axis="y", nbins=2)
-    above.spines[["top", "right", "bottom"]].set_visible(False)
-    if len(places) <= MOST_NAMED_ROWS:
-        texts = [
-            drawing.drawable(reading.row_name(explanation, row)).removeprefix("row ")
-            for row in places
-        ]
-        ax.set_xticks(range(len(places)), texts, rotation=90, parse_math=False, fontsize="small")
-    drawing.colour_bar(ax, cells, "φ* (orange raises, blue lowers f(x))")
-    said = (
-        f"{reading.told_rows(len(places), len(explanation))},"
-        f" {ordered}\n{reading.game_shown(explanation)}"
-    )
-    ax.set_xlabel(said, fontsize="small")
-    drawing.finished(ax, title)
+    _draw_predictions_above(ax, explanation.predictions[positions])
+    if n <= MAX_NAMED_ROWS:
+        texts = [printable(row_name(explanation, row)).removeprefix("row ") for row in positions]
+        ax.set_xticks(range(n), texts, rotation=90, parse_math=False, fontsize="small")
+    draw_colour_bar(ax, cells, "φ* (orange raises, blue lowers f(x))")
+    counts = row_count_text(n, len(explanation))
+    ax.set_xlabel(f"{counts}, {order_text}\n{explained_game(explanation)}", fontsize="small")
+    finish_axes(ax, title)
     ax.title.set_y(1.2)
     return ax
 
 
-def _row_order(explanation: Explanation, rows: str | npt.ArrayLike) -> tuple[IntArray, str]:
-    """Positions of the rows to draw, and how they are ordered, in words."""
+def _draw_predictions_above(ax: Axes, predictions: FloatArray) -> None:
+    """Draw f(x) of the rows as a line above the heatmap."""
+    above = ax.inset_axes((0, 1.02, 1, 0.16), sharex=ax)
+    above.plot(predictions, color=style.INK, linewidth=1)
+    above.set_ylabel("f(x)", rotation=0, ha="right", va="center", fontsize="small")
+    above.tick_params(labelbottom=False, bottom=False, labelsize="x-small")
+    above.yaxis.set_major_formatter(format_tick)
+    above.locator_params(axis="y", nbins=2)
+    above.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def _order_rows(explanation: Explanation, rows: str | npt.ArrayLike) -> tuple[IntArray, str]:
+    """Return the positions of the rows to draw, in order, and a description of the order."""
     if not isinstance(rows, str):
-        listed = [
-            reading.row_position(explanation, row) for row in np.asarray(rows).ravel().tolist()
-        ]
+        listed = [row_position(explanation, row) for row in np.asarray(rows).ravel().tolist()]
         return np.array(listed), "as listed"
-    words = {
+    descriptions = {
         "similarity": "like ones side by side",
         "prediction": "by f(x)",
         "table": "as in the table",
     }
-    said = look_up("order of rows", rows, words)
-    some = reading.spread(len(explanation), MOST_CELLS)
+    description = look_up("order of rows", rows, descriptions)
+    positions = evenly_spread(len(explanation), MAX_HEATMAP_ROWS)
     if rows == "prediction":
-        some = some[np.argsort(explanation.predictions[some], kind="stable")]
-    elif rows == "similarity" and len(some) > 1:
+        positions = positions[np.argsort(explanation.predictions[positions], kind="stable")]
+    elif rows == "similarity" and len(positions) > 1:
         from scipy.cluster.hierarchy import leaves_list, linkage
 
-        some = some[
-            leaves_list(
-                linkage(explanation.values[some], "average", optimal_ordering=len(some) <= 300)
-            )
-        ]
-    return some, said
+        clusters = linkage(
+            explanation.values[positions], "average", optimal_ordering=len(positions) <= 300
+        )
+        positions = positions[leaves_list(clusters)]
+    return positions, description
 
 
 def decision(
@@ -369,54 +435,62 @@ def decision(
     max_display: int = 10,
     order: Order = "importance",
     rows: npt.ArrayLike | None = None,
-    ax: Canvas = None,
+    ax: Axes | None = None,
 ) -> Axes:
-    """A line for each row from the base, below, to f(x), above, feature by feature, coloured by
-    f(x).
+    """Draw for each row a line that rises from the base value to f(x), feature by feature.
 
-    As in `waterfall`, φ* is multiplied so that it adds up where a moderate factor does; of other
-    rows the last step is what is not attributed. `rows` are positions; without them all, or 200 of
-    more, evenly spread.
+    Lines are coloured by f(x). As in `waterfall`, φ* is multiplied by a moderate factor that makes
+    it add up; for rows without such a factor, the last step is the part that is not attributed.
+    `rows` are the positions of the rows to draw; by default all, or 200 of them, evenly spread.
     """
-    explanation, title = reading.one_output(explanation, output)
-    top, names = reading.ranked(explanation, order, max_display)
-    places = (
-        reading.spread(len(explanation), MOST_LINES)
-        if rows is None
-        else _row_order(explanation, rows)[0]
-    )
-    factor = reading.factors(explanation)[places]
-    phi = explanation.values[places] * np.where(np.isnan(factor), 1.0, factor)[:, None]
-    base = explanation.base_values[places]
-    f_x = explanation.predictions[places]
-    steps = phi[:, top[::-1]]  # (rows, steps), from below
-    if rest := phi.shape[1] - len(top):
+    explanation, title = select_output(explanation, output)
+    top, names = first_features(explanation, order, max_display)
+    if rows is None:
+        positions = evenly_spread(len(explanation), MAX_LINES)
+    else:
+        positions, _ = _order_rows(explanation, rows)
+    n = len(positions)
+    factor = display_factors(explanation)[positions]
+    phi = explanation.values[positions] * np.where(np.isnan(factor), 1.0, factor)[:, None]
+    base = explanation.base_values[positions]
+    f_x = explanation.predictions[positions]
+
+    steps = phi[:, top[::-1]]  # (rows, steps), from the bottom up
+    n_others = phi.shape[1] - len(top)
+    if n_others:
         steps = np.column_stack([phi.sum(axis=1) - steps.sum(axis=1), steps])
-        names.append(f"sum of {plural(rest, 'other feature')}")
-    if apart := int(np.isnan(factor).sum()):
+        names.append(f"sum of {plural(n_others, 'other feature')}")
+    n_unscaled = int(np.isnan(factor).sum())
+    if n_unscaled:
         steps = np.column_stack([steps, f_x - base - phi.sum(axis=1)])
         names.insert(0, "not attributed")
-    ax, slots = drawing.bar_axes(ax, names)
+
+    ax, places = bar_axes(ax, names)
     levels = np.column_stack([base, base[:, None] + np.cumsum(steps, axis=1)])  # (rows, steps + 1)
-    heights = np.concatenate([[slots[-1] + 0.5], (slots[1:] + slots[:-1])[::-1] / 2, [-0.5]])
-    looks: dict[str, Any] = {
-        "cmap": drawing.LOW_TO_HIGH,
-        "linewidths": 1.2 if len(places) <= 30 else 0.7,
-    }
+    between = (places[1:] + places[:-1])[::-1] / 2
+    heights = np.concatenate([[places[-1] + 0.5], between, [-0.5]])
     lines = LineCollection(
-        [np.column_stack([line, heights]) for line in levels], array=f_x, alpha=0.8, **looks
+        [np.column_stack([line, heights]) for line in levels],
+        array=f_x,
+        alpha=0.8,
+        cmap=LOW_TO_HIGH,
+        linewidths=1.2 if n <= 30 else 0.7,
     )
     ax.add_collection(lines)
-    room = 0.04 * (float(np.ptp(levels)) or 1.0)
-    ends = float(levels.min()) - room, float(levels.max()) + room
-    ax.hlines(heights[1:-1], *ends, color=style.GREY, linewidth=0.6, zorder=0)
+    margin = 0.04 * (float(np.ptp(levels)) or 1.0)
+    left = float(levels.min()) - margin
+    right = float(levels.max()) + margin
+    ax.hlines(heights[1:-1], left, right, color=style.GREY, linewidth=0.6, zorder=0)
     ax.axvline(float(base.mean()), color=style.DARK_GREY, linewidth=0.8, linestyle=":", zorder=1)
-    ax.set(xlim=ends, ylim=(slots[-1] + 0.55, -0.55))
-    drawing.colour_bar(ax, lines, "f(x)")
-    some = reading.told_rows(len(places), len(explanation))
-    drawing.few_ticks(
-        ax, f"from the base (below) to f(x) of {some}", reading.game_shown(explanation)
-    )
-    scaled = int((np.nan_to_num(factor, nan=1.0) != 1).sum())
-    said = f"φ* of {plural(scaled, 'row')} multiplied, so that it adds up" if scaled else ""
-    return drawing.finished(ax, title, said + (f"; {apart} cannot be" if said and apart else ""))
+    ax.set(xlim=(left, right), ylim=(places[-1] + 0.55, -0.55))
+    draw_colour_bar(ax, lines, "f(x)")
+    counts = row_count_text(n, len(explanation))
+    limit_ticks(ax, f"from the base (below) to f(x) of {counts}", explained_game(explanation))
+
+    n_scaled = int((np.nan_to_num(factor, nan=1.0) != 1).sum())
+    remark = ""
+    if n_scaled:
+        remark = f"φ* of {plural(n_scaled, 'row')} multiplied, so that it adds up"
+        if n_unscaled:
+            remark += f"; {n_unscaled} cannot be"
+    return finish_axes(ax, title, remark)

@@ -1,5 +1,4 @@
-"""Figures of one row: from the base to the prediction, contributions by size, and maps of
-images."""
+"""Figures of one row: waterfall, contributions by coalition size, and maps of images."""
 
 import math
 from collections.abc import Sequence
@@ -12,22 +11,52 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from weightedshap._checks import FloatArray, IntArray, look_up, positive_integer
+from weightedshap._checks import FloatArray, IntArray, check_positive_integer, look_up
 from weightedshap._format import number, percent
-from weightedshap.curves import order_of
+from weightedshap.curves import rank_features
 from weightedshap.explanation import Explanation
-from weightedshap.plots import axes as drawing
-from weightedshap.plots import data as reading
+from weightedshap.explanation.export import row_position
 from weightedshap.plots import style
-from weightedshap.plots.axes import Canvas
-from weightedshap.plots.data import Output
+from weightedshap.plots.axes import (
+    OUTSIDE_LEGEND,
+    SIGNED,
+    axes_or_new,
+    bar_axes,
+    draw_colour_bar,
+    draw_error_lines,
+    draw_legend,
+    draw_legend_on_top,
+    finish_axes,
+    format_tick,
+    legend_axes,
+    limit_ticks,
+    set_integer_axis,
+    write_at_side,
+)
+from weightedshap.plots.data import (
+    Output,
+    chosen_weight_in_words,
+    display_factors,
+    explained_game,
+    feature_column,
+    format_cell,
+    largest,
+    predictions_by_scale,
+    row_name,
+    select_output,
+)
 
-APART: dict[str, Any] = {"color": "#F0F0F0", "edgecolor": style.DARK_GREY, "hatch": "////"}
+NOT_ATTRIBUTED: dict[str, Any] = {
+    "color": "#F0F0F0",
+    "edgecolor": style.DARK_GREY,
+    "hatch": "////",
+}
+"""Colours and hatch of the bar for the part of f(x) that is not attributed."""
 
 
 @dataclass(frozen=True)
-class Step:
-    """A bar of the waterfall."""
+class WaterfallStep:
+    """One bar of a waterfall plot: its name, signed length, standard error and colours."""
 
     name: str
     length: float
@@ -35,147 +64,182 @@ class Step:
     looks: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def number(self) -> str:
-        return number(self.length, 3, sign=True) + (
-            "" if self.error == 0 else f" ± {number(self.error, 1)}"
-        )
+    def label(self) -> str:
+        """The signed length of the bar as text, with its standard error."""
+        margin = "" if self.error == 0 else f" ± {number(self.error, 1)}"
+        return number(self.length, 3, sign=True) + margin
 
 
 def waterfall(
-    explanation: Explanation, row: int, output: Output = 0, max_display: int = 10, ax: Canvas = None
+    explanation: Explanation,
+    row: int,
+    output: Output = 0,
+    max_display: int = 10,
+    ax: Axes | None = None,
 ) -> Axes:
-    """How the features of one row lead from game(∅), the base, to the prediction f(x).
+    """Draw how the features of one row lead from the base value v(∅) to the prediction f(x).
 
-    A weighted attribution need not add up. Where a moderate factor makes it do so, φ* is drawn
-    multiplied by it, and the title says so. Where none does, the bars stand side by side, each from
-    0, and what is left over, `efficiency_gap`, is a hatched bar apart. The `max_display` largest
-    |φ*| have a bar each, the others one together. Thin lines show ± one standard error of φ* where
+    A weighted attribution need not add up. If a moderate factor makes it add up, φ* is drawn
+    multiplied by this factor, and the title says so. Otherwise all bars start at 0, and the
+    unattributed remainder, `efficiency_gap`, is a hatched bar of its own. The `max_display` largest
+    |φ*| have a bar each, and all others share one. Thin lines show ± one standard error of φ* where
     it was sampled.
     """
-    row = reading.row_position(explanation, row)
-    explanation, title = reading.one_output(explanation, output)
-    factor = float(reading.factors(explanation)[row])
-    steps = _steps(explanation, row, max_display, factor)
-    ends = float(explanation.base_values[row]), float(explanation.predictions[row])
+    row = row_position(explanation, row)
+    explanation, title = select_output(explanation, output)
+    factor = float(display_factors(explanation)[row])
+    steps = _waterfall_steps(explanation, row, max_display, factor)
+    base = float(explanation.base_values[row])
+    prediction = float(explanation.predictions[row])
     if math.isnan(factor):
-        ax = _side_by_side(ax, steps)
-        said = "φ* does not add up to f(x): bars from 0, the rest apart"
+        ax = _draw_side_by_side(ax, steps)
+        remark = "φ* does not add up to f(x): bars from 0, the rest is hatched"
     else:
-        ax = _running(ax, steps, *ends)
-        said = f"φ* × {number(factor, 2)}, so that it adds up to f(x)"
+        ax = _draw_running_total(ax, steps, base, prediction)
+        remark = f"φ* × {number(factor, 2)}, so that it adds up to f(x)"
     signs = [Patch(color=style.RAISES), Patch(color=style.LOWERS)]
-    drawing.legend_on_top(ax, signs, ["raises the prediction", "lowers it"])
-    f_x, *others = (
-        f"{scale} {number(value)}" for scale, value in reading.predicted(explanation, row).items()
+    draw_legend_on_top(ax, signs, ["raises the prediction", "lowers it"])
+
+    # f(x) is on the scale of the game, and in parentheses on the judge's scale, with its name.
+    own_scale, *other_scales = predictions_by_scale(explanation, row).items()
+    ends = f"base {number(base)}, f(x) {number(own_scale[1])}"
+    for scale, value in other_scales:
+        ends += f" ({scale} {number(value)})"
+    weight = chosen_weight_in_words(explanation, row)
+    limit_ticks(
+        ax,
+        f"{row_name(explanation, row)}: {ends}",
+        f"{explained_game(explanation, row)}; weight: {weight}",
     )
-    base = f"base {number(ends[0])}, f(x) {f_x.split()[-1]}" + "".join(
-        f" ({other})" for other in others
-    )
-    weight = (
-        f"{reading.game_shown(explanation, row)}; weight: {reading.chosen_weight(explanation, row)}"
-    )
-    drawing.few_ticks(ax, f"{reading.row_name(explanation, row)}: {base}", weight)
-    return drawing.finished(ax, title, "" if factor == 1 else said)
+    return finish_axes(ax, title, "" if factor == 1 else remark)
 
 
-def _running(ax: Canvas, steps: Sequence[Step], base: float, prediction: float) -> Axes:
-    """Bars that each begin where the one before ends."""
+def _draw_running_total(
+    ax: Axes | None, steps: Sequence[WaterfallStep], base: float, prediction: float
+) -> Axes:
+    """Draw bars from the base to the prediction, each starting where the previous one ends."""
     names = ["base, no feature known", *(step.name for step in steps), "prediction f(x)"]
-    ax, places = drawing.bar_axes(ax, names, head=0.3)
+    ax, places = bar_axes(ax, names, head=0.3)
     levels = base + np.cumsum([0.0, *(step.length for step in steps)])  # before and after each step
     _draw_steps(ax, steps, places[1:-1], levels[:-1])
     ax.vlines(levels, places[:-1], places[1:], color=style.DARK_GREY, linewidth=0.7, zorder=0)
     ax.plot([base, prediction], places[[0, -1]], "D", color="black", markersize=5)
-    drawing.at_side(
-        ax, places, [number(base), *(step.number for step in steps), number(prediction)]
-    )
+    texts = [number(base), *(step.label for step in steps), number(prediction)]
+    write_at_side(ax, places, texts)
     return ax
 
 
-def _side_by_side(ax: Canvas, steps: Sequence[Step]) -> Axes:
-    """Bars that all begin at 0, with a line before the last, which is not attributed."""
-    ax, places = drawing.bar_axes(ax, [step.name for step in steps], head=0.3)
+def _draw_side_by_side(ax: Axes | None, steps: Sequence[WaterfallStep]) -> Axes:
+    """Draw bars that all start at 0; a line separates the last one, the unattributed remainder."""
+    ax, places = bar_axes(ax, [step.name for step in steps], head=0.3)
     _draw_steps(ax, steps, places, np.zeros(len(steps)))
     ax.axhline(places[-2:].mean(), color=style.DARK_GREY, linewidth=0.8, linestyle=":")
     ax.axvline(0, color="black", linewidth=0.8)
-    drawing.at_side(ax, places, [step.number for step in steps])
+    write_at_side(ax, places, [step.label for step in steps])
     return ax
 
 
-def _draw_steps(ax: Axes, steps: Sequence[Step], places: FloatArray, starts: FloatArray) -> None:
+def _draw_steps(
+    ax: Axes, steps: Sequence[WaterfallStep], places: FloatArray, starts: FloatArray
+) -> None:
+    """Draw a horizontal bar with an error line for each `WaterfallStep`.
+
+    `places` are the vertical positions of the bars, and `starts` the values at which they begin.
+    """
     for step, start, place in zip(steps, starts, places, strict=True):
         looks = {"color": style.RAISES if step.length >= 0 else style.LOWERS} | step.looks
         ax.barh(place, step.length, left=start, height=0.62, **looks)
     errors = np.array([step.error for step in steps])
     if errors.any():
-        drawing.error_lines(ax, starts + [step.length for step in steps], places, errors)
-    ax.use_sticky_edges = False  # bars would stand at the edge
+        draw_error_lines(ax, starts + [step.length for step in steps], places, errors)
+    # With sticky edges, bars would stand at the edge.
+    ax.use_sticky_edges = False
 
 
-def _steps(explanation: Explanation, row: int, max_display: int, factor: float) -> list[Step]:
-    """The largest features and the sum of the others, times the factor; without one, also what is
-    not attributed."""
-    by = 1.0 if math.isnan(factor) else factor
-    phi = by * explanation.values[row]
-    errors = (
-        np.zeros(len(phi))
-        if explanation.standard_errors is None
-        else by * explanation.standard_errors[row]
-    )
-    top, rest = np.split(order_of(phi), [positive_integer("max_display", max_display)])
-    steps = [Step(_with_value(explanation, row, i), phi[i], errors[i]) for i in top.tolist()]
-    if len(rest):
-        name = f"sum of {len(rest):,} other features" if len(rest) > 1 else "1 other feature"
-        steps.append(Step(name, float(phi[rest].sum()), looks={"alpha": 0.45}))
+def _waterfall_steps(
+    explanation: Explanation, row: int, max_display: int, factor: float
+) -> list[WaterfallStep]:
+    """Return a bar for each of the largest attributions, times `factor`, and one for all others.
+
+    If the factor is NaN, φ* is not multiplied, and a bar for the unattributed part is added.
+    """
+    scale = 1.0 if math.isnan(factor) else factor
+    phi = scale * explanation.values[row]
+    errors = np.zeros(len(phi))
+    if explanation.standard_errors is not None:
+        errors = scale * explanation.standard_errors[row]
+    top, others = np.split(rank_features(phi), [check_positive_integer("max_display", max_display)])
+    steps = [
+        WaterfallStep(_name_with_value(explanation, row, i), phi[i], errors[i])
+        for i in top.tolist()
+    ]
+    if len(others):
+        name = f"sum of {len(others):,} other features" if len(others) > 1 else "1 other feature"
+        steps.append(WaterfallStep(name, float(phi[others].sum()), looks={"alpha": 0.45}))
     if math.isnan(factor):
-        name = "not attributed" + (
-            "" if len(phi) == explanation.family.d else ", or to features left out"
-        )
-        steps.append(Step(name, float(explanation.efficiency_gap[row]), looks=APART))
+        name = "not attributed"
+        if len(phi) != explanation.family.d:
+            name += ", or to features left out"
+        gap = float(explanation.efficiency_gap[row])
+        steps.append(WaterfallStep(name, gap, looks=NOT_ATTRIBUTED))
     return steps
 
 
-def _with_value(explanation: Explanation, row: int, i: int) -> str:
-    """``age = 39``, or the name alone where the feature is not a column."""
+def _name_with_value(explanation: Explanation, row: int, i: int) -> str:
+    """Return the name and value of a feature, ``age = 39``; only the name if it is not a column."""
     name = explanation.feature_names[i]
-    values = reading.column(explanation, i)
-    return name if values is None else f"{name} = {reading.cell(values.iloc[row])}"
+    column = feature_column(explanation, i)
+    return name if column is None else f"{name} = {format_cell(column.iloc[row])}"
 
 
 def sizes(
-    explanation: Explanation, row: int, output: Output = 0, max_display: int = 6, ax: Canvas = None
+    explanation: Explanation,
+    row: int,
+    output: Output = 0,
+    max_display: int = 6,
+    ax: Axes | None = None,
 ) -> Axes:
-    """Why the weights matter: Δ_j of the most influential features of one row, and w* in grey,
-    against the size j."""
-    row = reading.row_position(explanation, row)
-    explanation, title = reading.one_output(explanation, output)
+    """Plot the contributions of the most influential features of one row by coalition size j.
+
+    This shows why the weights matter. The weight vector w* chosen for the row is drawn below, in
+    grey.
+    """
+    row = row_position(explanation, row)
+    explanation, title = select_output(explanation, output)
     if explanation.contributions is None:
         raise ValueError(
             "Δ was not kept, so it cannot be drawn. Explain with keep_contributions=True."
         )
     delta = explanation.contributions[row]  # (sizes, d)
-    top = reading.largest(explanation.values[row], max_display)
-    weight = f"chosen weight w*: {reading.chosen_weight(explanation, row)}"
+    top = largest(explanation.values[row], max_display)
+    weight = f"chosen weight w*: {chosen_weight_in_words(explanation, row)}"
     names = [*(explanation.feature_names[i] for i in top), weight]
-    ax = drawing.legend_axes(ax, names)
-    # The lowest quarter of the Axes.
+    ax = legend_axes(ax, names)
+
+    # The weight fills the lowest quarter of the Axes.
     height = 0.25 * explanation.weights[row] / explanation.weights[row].max()
     j = np.arange(1, len(delta) + 1)
-    marker = "o" if len(delta) <= 15 else None
     edges = np.append(0, j) + 0.5
-    foot_of = ax.get_xaxis_transform()
-    foot = ax.stairs(height, edges, fill=True, color=style.GREY, transform=foot_of, zorder=0)
+    weight_bars = ax.stairs(
+        height,
+        edges,
+        fill=True,
+        color=style.GREY,
+        transform=ax.get_xaxis_transform(),
+        zorder=0,
+    )
+    marker = "o" if len(delta) <= 15 else None
     lines = [
         ax.plot(j, delta[:, i], color=colour, linestyle=dashes, marker=marker, markersize=4)[0]
         for i, (dashes, colour) in zip(top, cycle(product(("-", "--", ":", "-."), style.PALETTE)))
     ]
     ax.axhline(0, color="black", linewidth=0.8)
-    ax.yaxis.set_major_formatter(drawing.numeral)
-    known = f"{reading.row_name(explanation, row)}, size j (added to j − 1 others)"
-    drawing.whole_numbers(ax, known, 0.5, len(delta) + 0.5)
-    ax.set_ylabel(f"marginal contribution $\\Delta_j$\n{reading.game_shown(explanation, row)}")
-    drawing.legend(ax, [*lines, foot], names, **drawing.AT_SIDE)
-    return drawing.finished(ax, title)
+    ax.yaxis.set_major_formatter(format_tick)
+    label = f"{row_name(explanation, row)}, size j (added to j − 1 others)"
+    set_integer_axis(ax, label, 0.5, len(delta) + 0.5)
+    ax.set_ylabel(f"marginal contribution $\\Delta_j$\n{explained_game(explanation, row)}")
+    draw_legend(ax, [*lines, weight_bars], names, **OUTSIDE_LEGEND)
+    return finish_axes(ax, title)
 
 
 def image(
@@ -186,54 +250,58 @@ def image(
     output: Output = 0,
     values: str = "WeightedSHAP",
     top: float | None = None,
-    ax: Canvas = None,
+    ax: Axes | None = None,
 ) -> Axes:
-    """A map of the attribution of an image whose features are superpixels: orange raises f(x), blue
-    lowers it.
+    """Draw a map of the attribution of an image whose features are superpixels.
+
+    Orange raises f(x), blue lowers it.
 
     Parameters
     ----------
     picture : (H, W), or (H, W, c) with colours; drawn in grey underneath
-    segments : (H, W) the feature that each pixel belongs to, 0..d−1; −1 for pixels of none
+    segments : (H, W) the feature of each pixel, 0..d−1; −1 for pixels that belong to no feature
     values : "WeightedSHAP" or "Shapley". For both, draw on two Axes.
     top : mark only this share of the features, those with the largest |φ|; 0.1 is the paper's
         figure of MNIST
     """
-    row = reading.row_position(explanation, row)
-    explanation, title = reading.one_output(explanation, output)
-    phi = look_up(
-        "kind of values",
-        values,
-        {"WeightedSHAP": explanation.values, "Shapley": explanation.shapley},
-    )[row]
-    grey = _grey(picture)
-    players = _segments(segments, len(phi))
-    if grey.shape != players.shape:
+    row = row_position(explanation, row)
+    explanation, title = select_output(explanation, output)
+    attributions = {"WeightedSHAP": explanation.values, "Shapley": explanation.shapley}
+    phi = look_up("kind of values", values, attributions)[row]
+    grey = _brightness(picture)
+    feature_of_pixel = _check_segments(segments, len(phi))
+    if grey.shape != feature_of_pixel.shape:
         raise ValueError(
-            f"`picture` has {grey.shape} pixels, `segments` {players.shape}: they must be the same."
+            f"`picture` has {grey.shape} pixels, `segments` {feature_of_pixel.shape}: they must be"
+            " the same."
         )
-    strength = np.append(_strength(phi, top), 0.0)[players]
+    # The 0 appended to the features is for pixels without a feature, whose index is −1.
+    opacity = np.append(_opacity(phi, top), 0.0)[feature_of_pixel]
+    attribution = np.append(phi, 0.0)[feature_of_pixel]
     limit = float(np.abs(phi).max()) or 1.0
-    ax = drawing.axes(ax)
-    low = float(np.nanmin(grey))
-    high = float(np.nanmax(grey))
-    span = (high - low) or 1.0  # drawn from mid-grey to light grey, so that colours stand out
-    ax.imshow(grey, cmap="gray", vmin=low - 0.9 * span, vmax=high + 0.2 * span)
-    attribution = np.append(phi, 0.0)[players]
-    colours: dict[str, Any] = {"vmin": -limit, "vmax": limit, "cmap": drawing.SIGNED}
-    drawn = ax.imshow(attribution, alpha=strength, interpolation="nearest", **colours)
-    shown = f"{values} of {reading.game_shown(explanation, row, values)}"
-    under = f"{reading.row_name(explanation, row)}, φ" + (
-        "" if top is None else f" of the top {percent(top)}"
+
+    ax = axes_or_new(ax)
+    # From mid-grey to light grey, so that colours stand out.
+    darkest = float(np.nanmin(grey))
+    lightest = float(np.nanmax(grey))
+    span = (lightest - darkest) or 1.0
+    ax.imshow(grey, cmap="gray", vmin=darkest - 0.9 * span, vmax=lightest + 0.2 * span)
+    colours = ax.imshow(
+        attribution, alpha=opacity, interpolation="nearest", vmin=-limit, vmax=limit, cmap=SIGNED
     )
-    drawing.colour_bar(ax, drawn, f"{under}\n{shown}", below=True)
+    share = "" if top is None else f" of the top {percent(top)}"
+    label = (
+        f"{row_name(explanation, row)}, φ{share}\n"
+        f"{values} of {explained_game(explanation, row, values)}"
+    )
+    draw_colour_bar(ax, colours, label, below=True)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-    return drawing.finished(ax, title)
+    return finish_axes(ax, title)
 
 
-def _grey(picture: npt.ArrayLike) -> FloatArray:
-    """(H, W) brightness of a picture."""
+def _brightness(picture: npt.ArrayLike) -> FloatArray:
+    """Return the brightness (H, W) of a picture, which may have colours."""
     array = np.asarray(picture, dtype=np.float64)
     if array.ndim == 3 and array.shape[2] in (1, 3, 4):
         return np.asarray(array[..., : min(array.shape[2], 3)].mean(axis=2))
@@ -242,24 +310,27 @@ def _grey(picture: npt.ArrayLike) -> FloatArray:
     raise ValueError(f"`picture` must have shape (H, W) or (H, W, 1, 3 or 4); got {array.shape}.")
 
 
-def _segments(segments: npt.ArrayLike, d: int) -> IntArray:
+def _check_segments(segments: npt.ArrayLike, d: int) -> IntArray:
+    """Check the map of pixels to features −1..d−1; return it as an array of integers (H, W)."""
     array = np.asarray(segments)
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(
             f"`segments` must be integers of shape (H, W); got {array.dtype} {array.shape}."
         )
     if array.size and not (array.min() >= -1 and array.max() < d):
-        said = (
+        raise ValueError(
             f"`segments` must hold the features 0..{d - 1}, or −1 for none; got"
-            f" {array.min()}..{array.max()}."
+            f" {array.min()}..{array.max()}. Superpixels counted from 1 need `segments - 1`."
         )
-        raise ValueError(f"{said} Superpixels counted from 1 need `segments - 1`.")
     return array.astype(np.intp)
 
 
-def _strength(phi: FloatArray, top: float | None) -> FloatArray:
-    """How much each feature hides of the picture: its share of the largest |φ|, or all of the top
-    ones."""
+def _opacity(phi: FloatArray, top: float | None) -> FloatArray:
+    """Return the opacity (d,) with which each feature is drawn: |φ| relative to the largest.
+
+    With `top`, a share of the features, those with the largest |φ| are opaque, and all others
+    transparent.
+    """
     size = np.abs(phi)
     if top is None:
         return np.asarray(size / (size.max() or 1.0))
@@ -267,5 +338,6 @@ def _strength(phi: FloatArray, top: float | None) -> FloatArray:
         raise ValueError(
             f"`top` must be a share of the features, above 0 and at most 1; got {top!r}."
         )
-    marked = np.isin(np.arange(len(phi)), reading.largest(phi, math.ceil(top * len(phi) - 1e-9)))
-    return np.where(marked & (size > 0), 1.0, 0.0)
+    n_marked = math.ceil(top * len(phi) - 1e-9)
+    is_marked = np.isin(np.arange(len(phi)), largest(phi, n_marked))
+    return np.where(is_marked & (size > 0), 1.0, 0.0)

@@ -1,6 +1,8 @@
-"""The one style sheet, of figures and report. Colours are those of Okabe and Ito, which all eyes
-tell apart; where two might look alike in print, dashes, hatches or the side they stand on differ
-too."""
+"""The style sheet of the figures and of the report: colours, dashes, sizes and fonts.
+
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart, too; where two might
+look the same in print, the dashes, the hatches or the side of the axis differ as well.
+"""
 
 BLUE = "#0072B2"
 VERMILION = "#D55E00"
@@ -36,40 +38,35 @@ OTHERS = (
 )
 
 LOW_TO_HIGH = ("#0D0887", "#5C01A6", "#9A169F", "#CB4679", "#EC7754", "#FDB22F")
-"""From dark blue to orange, ever lighter; without yellow, which is lost on white paper."""
-SIGNED = (LOWERS, "#F7F7F7", RAISES)  # from what lowers the prediction to what raises it
+"""From dark blue to orange, ever lighter; without yellow, which is hard to see on white."""
+SIGNED = (LOWERS, "#F7F7F7", RAISES)  # from values that lower the prediction to those that raise it
 
 WIDTH = 5.5
 HEIGHT = 3.6  # inches: one column of a paper
-NAME_WIDTH = 26  # letters in a line beside a bar
-# Families asked for letters that the reader's own font lacks, where they are installed.
+NAME_WIDTH = 26  # letters in a line of the name of a bar
+# Font families for letters that the default font lacks, if they are installed.
 FONTS = (
-    *(
-        "DejaVu Sans",
-        "Noto Sans",
-        "Noto Sans CJK SC",
-        "Noto Sans CJK JP",
-        "Noto Sans CJK KR",
-        "Noto Sans SC",
-    ),
-    *(
-        "Hiragino Sans",
-        "PingFang SC",
-        "Apple SD Gothic Neo",
-        "Microsoft YaHei",
-        "Yu Gothic",
-        "Malgun Gothic",
-    ),
-    *(
-        "WenQuanYi Micro Hei",
-        "Droid Sans Fallback",
-        "Segoe UI Emoji",
-        "Segoe UI Symbol",
-        "Noto Emoji",
-        "Symbola",
-    ),
-    *("Arial Unicode MS", "Unifont"),
+    "DejaVu Sans",
+    "Noto Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK KR",
+    "Noto Sans SC",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Apple SD Gothic Neo",
+    "Microsoft YaHei",
+    "Yu Gothic",
+    "Malgun Gothic",
+    "WenQuanYi Micro Hei",
+    "Droid Sans Fallback",
+    "Segoe UI Emoji",
+    "Segoe UI Symbol",
+    "Noto Emoji",
+    "Symbola",
+    "Arial Unicode MS",
+    "Unifont",
 )
 
-# All of it by name, for the report.
+# All of these constants by name, for the report.
 SHEET = {name: value for name, value in globals().items() if name.isupper()}

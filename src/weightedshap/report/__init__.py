@@ -1,9 +1,9 @@
 """One self-contained HTML page of an Explanation: `write`, or ``explanation.report("page.html")``.
 
-The page holds plotly.js and what it draws, gzipped and coded in base64. A Content-Security-Policy
-forbids to load anything, or to run any but the two scripts whose hashes it lists. No name or value
-of the data stands in the markup: the script sets them as text, and plotly, which reads some HTML in
-labels, gets them escaped.
+The page contains plotly.js and the data that it draws, gzipped and encoded in base64. A
+Content-Security-Policy forbids to load anything, or to run any but the two scripts whose hashes it
+lists. No name or value of the data is part of the markup: the script sets them as text, and plotly,
+which reads some HTML in labels, gets them escaped.
 """
 
 import base64
@@ -21,65 +21,78 @@ from weightedshap._format import plural
 from weightedshap.evaluation import Evaluation
 from weightedshap.explanation import Explanation
 from weightedshap.plots.style import SHEET
-from weightedshap.report.content import Whole, contents
+from weightedshap.report.content import AllRows, contents
 
-__all__ = ["Whole", "page", "write"]
+__all__ = ["AllRows", "page", "write"]
+
+SCRIPTS = ("text.js", "overview.js", "explorer.js")
 
 
 def write(
     explanation: Explanation,
     path: str | os.PathLike[str],
     evaluation: Evaluation | None = None,
-    whole: Whole | None = None,
+    whole: AllRows | None = None,
 ) -> None:
-    """Write the page to one file; without `evaluation` it has only the flattering numbers of the
-    judge that chose.
+    """Write the HTML page of an explanation to one file.
 
-    Where `explanation` is a sample of many rows, `whole` tells what all of them sum up to.
+    Without `evaluation` the page only has the flattering numbers of the judge that chose the
+    weights. If `explanation` is a sample of many rows, `whole` contains the sums over all of them.
     """
     Path(path).write_bytes(page(explanation, evaluation, whole).encode("utf-8"))
 
 
 def page(
-    explanation: Explanation, evaluation: Evaluation | None = None, whole: Whole | None = None
+    explanation: Explanation, evaluation: Evaluation | None = None, whole: AllRows | None = None
 ) -> str:
-    """The page as text; see `write`."""
+    """Return the HTML page of an explanation as text; for the arguments see `write`."""
     plotly = require("plotly.offline", "report").get_plotlyjs().encode("utf-8")
     head, numbers = contents(explanation, evaluation, whole)
-    style = _filled(_read("page.css"), {name: str(value) for name, value in SHEET.items()})
-    parts = map(_read, ("text.js", "overview.js", "explorer.js"))
-    script = "\n".join(['"use strict";', f"const STYLE = {json.dumps(SHEET)};", *parts])
-    n = head["n"]
-    d = len(explanation.feature_names)
-    packed = {
-        "plotly": plotly,
-        "head": json.dumps(head, allow_nan=False).encode("ascii"),
-        "numbers": numbers,
+    style = _render(_read("page.css"), {name: str(value) for name, value in SHEET.items()})
+    constants = f"const STYLE = {json.dumps(SHEET)};"
+    script = "\n".join(['"use strict";', constants, *map(_read, SCRIPTS)])
+    rows = plural(head["n"], "row")
+    features = plural(len(explanation.feature_names), "feature")
+    pieces = {
+        "plotly": _encode(plotly),
+        "head": _encode(json.dumps(head, allow_nan=False).encode("ascii")),
+        "numbers": _encode(numbers),
+        "style": style,
+        "script": script,
+        "policy": _policy(script.encode("utf-8"), plotly),
+        "title": f"WeightedSHAP: {rows}, {features}",
     }
-    # gzipped (the same bytes every time), as letters that mean nothing to HTML
-    pieces = {name: _letters(gzip.compress(content, mtime=0)) for name, content in packed.items()}
-    pieces |= {"style": style, "script": script, "policy": _policy(script.encode("utf-8"), plotly)}
-    pieces["title"] = f"WeightedSHAP: {plural(n, 'row')}, {plural(d, 'feature')}"
-    return _filled(_read("page.html"), pieces)
+    return _render(_read("page.html"), pieces)
 
 
-def _filled(text: str, pieces: Mapping[str, str]) -> str:
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: pieces[found[1]], text)
+def _render(template: str, pieces: Mapping[str, str]) -> str:
+    """Replace each ``{{name}}`` of a template by the text of that name in `pieces`."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: pieces[match[1]], template)
 
 
 def _read(name: str) -> str:
+    """Return the text of a file of this package."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _letters(content: bytes) -> str:
+def _encode(content: bytes) -> str:
+    """Compress content with gzip and encode it in base64, as text that is safe in HTML.
+
+    Equal content always becomes equal text.
+    """
+    return _to_base64(gzip.compress(content, mtime=0))
+
+
+def _to_base64(content: bytes) -> str:
+    """Encode bytes in base64, as text."""
     return base64.b64encode(content).decode("ascii")
 
 
 def _policy(*scripts: bytes) -> str:
-    """Nothing may load, and nothing run but these scripts. What plotly.js styles and draws changes
-    by version."""
-    allowed = " ".join(
-        f"'sha256-{_letters(hashlib.sha256(script).digest())}'" for script in scripts
+    """Return a Content-Security-Policy that loads nothing, and runs only the given scripts."""
+    hashes = " ".join(
+        f"'sha256-{_to_base64(hashlib.sha256(script).digest())}'" for script in scripts
     )
-    shown = "style-src 'unsafe-inline'; img-src data:"
-    return f"default-src 'none'; script-src {allowed}; {shown}; base-uri 'none'; form-action 'none'"
+    # The styles that plotly.js sets differ between its versions, so styles have no hashes.
+    styles = "style-src 'unsafe-inline'; img-src data:"
+    return f"default-src 'none'; script-src {hashes}; {styles}; base-uri 'none'; form-action 'none'"

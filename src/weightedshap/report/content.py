@@ -1,5 +1,8 @@
-"""What the page draws: a head for JSON, and one run of float32 numbers for the rows that can be
-explored."""
+"""The content of the report page: the texts and numbers that the page draws.
+
+They are a dict for JSON, and one array of float32 numbers for the rows that can be explored. The
+scripts of the page read both.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,33 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from weightedshap._checks import FloatArray, IntArray
+from weightedshap._checks import Array, FloatArray
 from weightedshap._format import number
 from weightedshap._version import __version__
 from weightedshap.evaluation import LARGER_IS_BETTER, METHODS, Evaluation, in_words
 from weightedshap.explanation import Explanation
-from weightedshap.explanation.aggregates import Sums, interval, of_curves, of_output
-from weightedshap.explanation.summary import judge_named, named, scale_of
-from weightedshap.inputs import kind_of
-from weightedshap.plots import data as reading
+from weightedshap.explanation.aggregates import Sums, interval, sum_curves, sum_output
+from weightedshap.explanation.summary import game_title, judge_title, scale_of
+from weightedshap.inputs import container_of
+from weightedshap.plots.data import (
+    display_factors,
+    games_and_weights,
+    largest,
+    select_output,
+    shares_by_game,
+    utility_in_words,
+    weight_in_words,
+    weights_to_show,
+)
 
-EXPLORED_BYTES = 7 * 2**20  # before compression; with plotly.js the page stays below 10 MB
+EXPLORED_BYTES = 7 * 2**20  # uncompressed; with plotly.js the page is smaller than 10 MB
 TOP_FEATURES = 12
-TOP_SIZES = 8
-LONGEST_CELL = 120  # letters of a value that the page shows
-MANTISSA_BITS = 20  # six digits are right, and the zeros behind them compress
-NAMED = ("game", "space", "scale")  # told before
-FACTS = (str, int, float, np.bool_, np.integer, np.floating)
-WORDS = {
+TOP_SIZES = 8  # features whose Δ by size is shown, for each row
+MAX_CELL = 120  # characters of a value that the page shows
+MANTISSA_BITS = 20  # six digits are exact, and the zero bits after them compress
+IN_TITLES = ("game", "space", "scale")  # items of an info that are in the titles of games already
+FACT_TYPES = (str, int, float, np.bool_, np.integer, np.floating)
+FACT_NAMES = {
     "held_out_error": "held-out squared error",
     "relative_error": "its share of the variance of f",
     "variance": "variance of f",
@@ -43,322 +55,366 @@ SELECTIONS = {
     ),
 }
 DRAWN = ("WeightedSHAP", "refined", "Shapley", "first", "last", "greedy", "optimum")
+"""The methods whose curves are drawn."""
 
 
-class Whole(NamedTuple):
-    """What the page tells of all rows, where only a sample of them can be explored, as of a folder
-    of results."""
+class AllRows(NamedTuple):
+    """Sums over all rows, for a page on which only a sample of the rows can be explored.
 
-    outputs: Sequence[Sums]  # of all rows, see `weightedshap.explanation.aggregates.of_output`
-    positions: Sequence[int]  # of the rows of the sample among all
+    Such a page is written for a folder of results.
+    """
+
+    outputs: Sequence[Sums]  # for each output, see `weightedshap.explanation.aggregates.sum_output`
+    positions: Sequence[int]  # positions of the sampled rows among all rows
 
 
 def contents(
-    explanation: Explanation, evaluation: Evaluation | None = None, whole: Whole | None = None
+    explanation: Explanation, evaluation: Evaluation | None = None, whole: AllRows | None = None
 ) -> tuple[dict[str, Any], bytes]:
-    """The head, which says where each array lies in the numbers, and the numbers."""
+    """Return the data of the report page: a dict for JSON, and the bytes of all arrays as float32.
+
+    The dict contains texts and means, and the position of each array in the bytes, counted in
+    numbers. `whole` contains the sums over all rows, if `explanation` is a sample of them.
+    """
     if evaluation is not None:
         _check_same_data(explanation, evaluation)
     k = explanation.values.shape[2] if explanation.has_outputs else 1
-    # Without the axis k.
-    outputs = [reading.one_output(explanation, output)[0] for output in range(k)]
-    games, _ = reading.games_and_weights(explanation.family)
-    names, columns = _columns(explanation)
-    features = explanation.feature_names
+    outputs = [select_output(explanation, o)[0] for o in range(k)]  # without the axis k
+    sums_by_output = whole.outputs if whole is not None else [sum_output(one) for one in outputs]
+    n = sums_by_output[0]["own"]["rows"]
+
+    column_names, columns = _columns(explanation)
     cells = [column.array for column in columns]
-    # The column of each; −1 for a group.
-    found = [names.index(name) if name in names else -1 for name in features]
-    index = columns[0].index if columns else pd.RangeIndex(0)
-    counted = index.equals(pd.RangeIndex(len(index)))  # as arrays are; other rows have names
-    judge = explanation.judge_info
-    learned = judge.get("held_out_error_by_size")
-    variance = judge.get("variance", np.nan)
-    rows = _explored(outputs, cells)
-    summed = [of_output(one) for one in outputs] if whole is None else whole.outputs
-    n = summed[0]["own"]["rows"]
-    arrays = [_explored_arrays(one, rows) for one in outputs]
-    places, numbers = _joined(
-        {name: np.stack([each[name] for each in arrays], axis=1) for name in arrays[0]}
-    )
+    rows = _interactive_rows(outputs, cells)
+    arrays_by_output = [_interactive_arrays(one, rows) for one in outputs]
+    arrays: dict[str, Array] = {
+        name: np.stack([of_one[name] for of_one in arrays_by_output], axis=1)
+        for name in arrays_by_output[0]
+    }
+    places, numbers = _pack(arrays)
+
+    features = explanation.feature_names
+    games, _ = games_and_weights(explanation.family)
+    vectors = explanation.family.vectors
+    notes = [*explanation.notes, *(() if evaluation is None else evaluation.notes)]
     head = {
         "version": __version__,
         "n": n,
         "features": list(features),
-        "outputs": list(explanation.output_names[: len(outputs)]) or ["output"],
+        "outputs": list(explanation.output_names[:k]) or ["output"],
         "rows": rows if whole is None else [whole.positions[row] for row in rows],
-        "labels": None if counted else [_text(index[row]) for row in rows],
-        "columns": names,
-        "column_of": list(range(len(features))) if len(names) == len(features) else found,
+        "labels": _row_labels(columns, rows),
+        "columns": column_names,
+        "column_of": _column_of_feature(features, column_names),
         "cells": [[_text(column[row]) for column in cells] for row in rows],
         "weights": [[str(one.weight_labels[row]) for one in outputs] for row in rows],
-        "games": (
-            [[str(one.game_labels[row]) for one in outputs] for row in rows] if games else None
-        ),
-        "words": dict(
-            zip(explanation.family.labels, map(reading.weight_in_words, explanation.family.vectors))
-        ),
-        "game": named(explanation.game_info),
-        "judge": named(judge),
-        "scales": [scale_of(explanation.game_info), scale_of(judge)],
+        "games": None,
+        "words": dict(zip(explanation.family.labels, map(weight_in_words, vectors), strict=True)),
+        "game": game_title(explanation.game_info),
+        "judge": game_title(explanation.judge_info),
+        "scales": [scale_of(explanation.game_info), scale_of(explanation.judge_info)],
         "first": games[0] if games else None,
-        "stopped": [
-            [reason, count] for reason, count in Counter(explanation.stopped).most_common()
-        ],
+        "stopped": [list(item) for item in Counter(explanation.stopped).most_common()],
         "utility": explanation.utility,
-        "scored": reading.scored_on(explanation),
+        "scored": utility_in_words(explanation),
         "facts": _facts(explanation, n),
-        "notes": [*explanation.notes, *(() if evaluation is None else evaluation.notes)],
-        "held_out": (
-            None
-            if learned is None
-            else {"errors": _numbers(learned), "variance": _numbers(variance)}
-        ),
-        "summaries": [summary(one, sums) for one, sums in zip(outputs, summed, strict=True)],
-        "evaluation": None if evaluation is None else _evaluation(evaluation),
+        "notes": notes,
+        "held_out": _held_out_errors(explanation.judge_info),
+        "summaries": [
+            summary(one, sums) for one, sums in zip(outputs, sums_by_output, strict=True)
+        ],
+        "evaluation": None if evaluation is None else _evaluation_section(evaluation),
         "arrays": places,
     }
+    if games:
+        head["games"] = [[str(one.game_labels[row]) for one in outputs] for row in rows]
     return head, numbers
 
 
 def _check_same_data(explanation: Explanation, evaluation: Evaluation) -> None:
-    """Refuse an evaluation of other features than those explained."""
-    d = next(iter(evaluation.curves(evaluation.judges[0]).values())).shape[1] - 1
-    strange = [name for name in explanation.feature_names if name not in evaluation.feature_names]
-    if d != explanation.family.d or (evaluation.feature_names and strange):
-        of = f"of {d:,} features" + (
-            f" without {strange[0]!r}" if evaluation.feature_names and strange else ""
-        )
-        said = (
-            f"The evaluation is {of}, the explanation of {explanation.family.d:,}: they are of"
-            " other data."
-        )
+    """Raise an error if an evaluation and an explanation have different features."""
+    curves = evaluation.curves(evaluation.judges[0])
+    d = next(iter(curves.values())).shape[1] - 1
+    missing = [name for name in explanation.feature_names if name not in evaluation.feature_names]
+    differs = bool(evaluation.feature_names and missing)
+    if d != explanation.family.d or differs:
+        without = f" without {missing[0]!r}" if differs else ""
         raise ValueError(
-            f"{said} Pass what ws.evaluate(explainer, X) gives with the explainer of this"
-            " explanation."
+            f"The evaluation is of {d:,} features{without}, the explanation of"
+            f" {explanation.family.d:,}: they are of other data. Pass what ws.evaluate(explainer,"
+            " X) gives with the explainer of this explanation."
         )
 
 
-def _explored_arrays(one: Explanation, rows: list[int]) -> dict[str, FloatArray | IntArray]:
-    """The arrays of one output that the explorer needs, (r, …) each."""
-    delta = one.contributions
-    errors = one.standard_errors
-    whole: dict[str, FloatArray | IntArray] = {
+def _row_labels(columns: Sequence[pd.Series[Any]], rows: Sequence[int]) -> list[str] | None:
+    """Return the index labels of some rows of the data; None if the index is 0, 1, …."""
+    index = columns[0].index if columns else pd.RangeIndex(0)
+    if index.equals(pd.RangeIndex(len(index))):
+        return None
+    return [_text(index[row]) for row in rows]
+
+
+def _column_of_feature(features: Sequence[str], column_names: Sequence[str]) -> list[int]:
+    """Return, for each feature, the position of its column; −1 for a group of columns."""
+    if len(column_names) == len(features):
+        return list(range(len(features)))
+    return [column_names.index(name) if name in column_names else -1 for name in features]
+
+
+def _held_out_errors(judge_info: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the held-out error of a learned judge at each coalition size, and the variance of f.
+
+    For any other judge return None.
+    """
+    errors = judge_info.get("held_out_error_by_size")
+    if errors is None:
+        return None
+    return {"errors": _numbers(errors), "variance": _numbers(judge_info.get("variance", np.nan))}
+
+
+def _interactive_arrays(one: Explanation, rows: Sequence[int]) -> dict[str, Array]:
+    """Return the arrays (r, …) of one output that the page needs to show r rows, as a dict."""
+    of_all_rows: dict[str, Array] = {
         "phi": one.values,
         "shapley": one.shapley,
         "order": one.orders,
-    }
-    whole |= {
         "curve": one.curves,
         "shapley_curve": one.reference_curves["shapley"],
         "base": one.base_values,
-    }
-    whole |= {
         "prediction": one.predictions,
         "judged": one.judge_predictions,
         "gap": one.efficiency_gap,
     }
-    whole |= ({} if errors is None else {"error": errors}) | (
-        {} if delta is None else {"weight": one.weights}
-    )
-    arrays = {name: array[rows] for name, array in whole.items()}
-    arrays["factor"] = reading.factors(one)[rows]
-    if delta is not None:  # (r, t, sizes) of the t leading features; the whole table may be large
-        arrays["sizes"] = np.stack([delta[row][:, one.orders[row, :TOP_SIZES]].T for row in rows])
+    if one.standard_errors is not None:
+        of_all_rows["error"] = one.standard_errors
+    if one.contributions is not None:
+        of_all_rows["weight"] = one.weights
+    arrays = {name: array[rows] for name, array in of_all_rows.items()}
+    arrays["factor"] = display_factors(one)[rows]
+    # Δ of the leading features only, (r, t, sizes): the whole table may be large.
+    if one.contributions is not None:
+        leading = [one.contributions[row][:, one.orders[row, :TOP_SIZES]].T for row in rows]
+        arrays["sizes"] = np.stack(leading)
     return arrays
 
 
-def _explored(outputs: list[Explanation], columns: Sequence[Any]) -> list[int]:
-    """Positions of the rows to explore: all, or as many as the size allows, evenly spread."""
+def _interactive_rows(outputs: Sequence[Explanation], columns: Sequence[Any]) -> list[int]:
+    """Return the positions of the rows to show: all, or as many as fit the page, evenly spaced."""
     n = len(outputs[0])
-    floats = sum(array.size for one in outputs for array in _explored_arrays(one, [0]).values())
-    some = np.unique(np.linspace(0, n - 1, 50).astype(np.intp)).tolist()
-    text = sum(len(_text(column[row])) + 4 for column in columns for row in some) / len(some)
-    room = max(1, int(EXPLORED_BYTES / (4 * floats + text)))
-    return list(range(n)) if n <= room else np.linspace(0, n - 1, room).astype(np.intp).tolist()
-
-
-def _joined(arrays: Mapping[str, FloatArray]) -> tuple[dict[str, list[int]], bytes]:
-    """Where each array starts in the numbers and how much belongs to one row and output; and the
-    numbers as bytes."""
-    starts = np.cumsum([0, *(array.size for array in arrays.values())]).tolist()
-    places = {
-        name: [start, math.prod(arrays[name].shape[2:])] for name, start in zip(arrays, starts)
-    }
-    bits = np.concatenate([array.ravel() for array in arrays.values()]).astype("<f4").view("<u4")
-    cut = 23 - MANTISSA_BITS
-    return (
-        places,
-        (
-            (bits + np.uint32(1 << (cut - 1))) & np.uint32((0xFFFFFFFF << cut) & 0xFFFFFFFF)
-        ).tobytes(),
+    n_floats = sum(
+        array.size for one in outputs for array in _interactive_arrays(one, [0]).values()
     )
+    sample = np.unique(np.linspace(0, n - 1, 50).astype(np.intp)).tolist()
+    n_letters = sum(len(_text(column[row])) + 4 for column in columns for row in sample)
+    bytes_per_row = 4 * n_floats + n_letters / len(sample)
+    most = max(1, int(EXPLORED_BYTES / bytes_per_row))
+    if n <= most:
+        return list(range(n))
+    rows: list[int] = np.linspace(0, n - 1, most).astype(np.intp).tolist()
+    return rows
+
+
+def _pack(arrays: Mapping[str, Array]) -> tuple[dict[str, list[int]], bytes]:
+    """Pack arrays (r, k, …) of r rows and k outputs one after the other, as float32 numbers.
+
+    Return two values: by name, where each array starts and how many numbers it has for one row and
+    output; and the bytes of all numbers, rounded to `MANTISSA_BITS`.
+    """
+    places = {}
+    start = 0
+    for name, array in arrays.items():
+        places[name] = [start, math.prod(array.shape[2:])]
+        start += array.size
+    floats = np.concatenate([array.ravel() for array in arrays.values()]).astype("<f4")
+    n_cut = 23 - MANTISSA_BITS
+    half = np.uint32(1 << (n_cut - 1))
+    mask = np.uint32((0xFFFFFFFF << n_cut) & 0xFFFFFFFF)
+    return places, ((floats.view("<u4") + half) & mask).tobytes()
 
 
 def _columns(explanation: Explanation) -> tuple[list[str], list[pd.Series[Any]]]:
-    """Names and columns of the data; none where there are no data, or rows that are not flat."""
+    """Return the names of the data columns, and the columns as pandas Series.
+
+    Both are empty if the explanation has no data, or rows that are not flat.
+    """
     data = explanation.data
-    features = explanation.feature_names
     if data is None or len(data.shape) != 2:
         return [], []
-    columns = [kind_of(data).series(data, c) for c in range(data.shape[1])]
+    container = container_of(data)
+    columns = [container.series(data, c) for c in range(data.shape[1])]
+    features = explanation.feature_names
     counted = [f"x{c}" for c in range(len(columns))]
-    return (
-        list(kind_of(data).names(data) or (features if len(features) == len(columns) else counted)),
-        columns,
-    )
+    names = container.names(data) or (features if len(features) == len(columns) else counted)
+    return list(names), columns
 
 
 def _text(value: Any) -> str:
+    """Format a value of the data as text of at most `MAX_CELL` characters."""
     if value is None or (np.ndim(value) == 0 and pd.isna(value)):
         return "missing"
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
     text = str(value)
-    return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
+    return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
 
 
 def _facts(explanation: Explanation, n: int) -> list[list[str]]:
-    """What was explained and how, as pairs of a name and a text."""
+    """Return facts about the explanation and its games, as pairs of a name and a text.
+
+    `n` is the number of all rows.
+    """
     d = len(explanation.feature_names)
+    n_players = explanation.family.d
     least = explanation.n_evaluations.min()
     most = explanation.n_evaluations.max()
-    spread = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    games, weights = reading.games_and_weights(explanation.family)
-    pairs = f"{len(explanation.family):,} pairs: {len(weights):,} for each of {len(games)} games"
+    evaluations = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    games, weights = games_and_weights(explanation.family)
+    n_weights = f"{len(weights):,}"
+    if games:
+        n_weights = f"{len(explanation.family):,} pairs: {n_weights} for each of {len(games)} games"
     facts = {
         "rows": f"{n:,}",
-        "features": f"{d:,} of {explanation.family.d:,}" if d < explanation.family.d else f"{d:,}",
+        "features": f"{d:,} of {n_players:,}" if d < n_players else f"{d:,}",
         "outputs": f"{explanation.values.shape[2]:,}" if explanation.has_outputs else "1",
-        "explained": named(explanation.game_info),
-        "judged by": judge_named(explanation),
-        "evaluations for a row": spread if most else "none: read off exactly",
+        "explained": game_title(explanation.game_info),
+        "judged by": judge_title(explanation),
+        "evaluations for a row": evaluations if most else "none: read off exactly",
         "utility": explanation.utility,
         "selection": SELECTIONS.get(explanation.select, explanation.select),
-        "weights in the family": pairs if games else f"{len(weights):,}",
+        "weights in the family": n_weights,
     }
     own = explanation.game_info
-    by_name = {
-        f"{name}: ": about
-        for name, about in own.get("games", {own.get("game", "game"): own}).items()
-    }
-    # Told with the name in front, unless they are one.
-    apart = by_name | {"judge: ": explanation.judge_info}
-    for of, info in ({"": own} if facts["judged by"] == "the same game" else apart).items():
-        told = {
-            key: value
-            for key, value in info.items()
-            if isinstance(value, FACTS) and key not in NAMED
-        }
-        texts = {
-            key: str(v) if isinstance(v, (str, bool, np.bool_)) else number(float(v))
-            for key, v in told.items()
-        }
-        facts |= {
-            of + WORDS.get(key, str(key).replace("_", " ")): text for key, text in texts.items()
-        }
+    if facts["judged by"] == "the same game":
+        facts |= _game_facts("", own)
+    else:
+        infos = own.get("games", {own.get("game", "game"): own})
+        for name, info in infos.items():
+            facts |= _game_facts(f"{name}: ", info)
+        facts |= _game_facts("judge: ", explanation.judge_info)
     return [[name, text] for name, text in facts.items()]
 
 
+def _game_facts(prefix: str, info: Mapping[str, Any]) -> dict[str, str]:
+    """Format the simple values in a game's info as texts; `prefix` starts the name of each."""
+    facts = {}
+    for key, value in info.items():
+        if not isinstance(value, FACT_TYPES) or key in IN_TITLES:
+            continue
+        name = FACT_NAMES.get(key, str(key).replace("_", " "))
+        is_number = not isinstance(value, (str, bool, np.bool_))
+        facts[prefix + name] = number(float(value)) if is_number else str(value)
+    return facts
+
+
 def summary(one: Explanation, sums: Sums) -> dict[str, Any]:
-    """What the page tells of all rows of one output, without its axis, from their sums."""
-    chosen, reference = (np.array(sums[name]) / sums["own"]["rows"] for name in ("phi", "shapley"))
-    top = reading.largest(chosen, TOP_FEATURES)
-    wholes = {"wholes": [_numbers(each.sum()) for each in (chosen, reference)]}
-    importance = {
-        "features": top.tolist(),
-        "chosen": _numbers(chosen[top]),
-        "shapley": _numbers(reference[top]),
-    }
+    """Summarise one output over all rows, from the sums over the rows; return a dict for JSON.
+
+    It contains importances, shares of the weights, and curves and areas on the judge that chose the
+    weights. `one` is the explanation without its axis of outputs.
+    """
+    n = sums["own"]["rows"]
+    chosen = np.array(sums["phi"]) / n
+    shapley = np.array(sums["shapley"]) / n
+    top = largest(chosen, TOP_FEATURES)
     return {
-        "importance": importance | wholes,
-        "weights": _weights(one, sums),
-        "own": _judged(sums["own"]),
+        "importance": {
+            "features": top.tolist(),
+            "chosen": _numbers(chosen[top]),
+            "shapley": _numbers(shapley[top]),
+            "wholes": [_numbers(chosen.sum()), _numbers(shapley.sum())],
+        },
+        "weights": _weights_section(one, sums),
+        "own": _judge_section(sums["own"]),
     }
 
 
-def _weights(one: Explanation, sums: Sums) -> dict[str, Any]:
-    """Shares of the rows, game by game, that chose each weight, from small coalitions to large; of
-    many the chosen."""
+def _weights_section(one: Explanation, sums: Sums) -> dict[str, Any]:
+    """Return the section on weights, a dict: how often each was chosen, by game.
+
+    The weights are sorted from small coalitions to large ones; of a large family only some are
+    included, see `weights_to_show`.
+    """
     counts = np.array([sums["weights"].get(label, 0) for label in one.family.labels])
-    games, family, shares = reading.shares_by_game(one.family, counts / sums["own"]["rows"])
-    shown, uniform = reading.weights_to_show(family, shares.sum(axis=0))
-    place = -1 if uniform is None else shown.tolist().index(uniform)
-    names = [family.labels[i] for i in shown]
+    games, family, shares = shares_by_game(one.family, counts / sums["own"]["rows"])
+    shown, uniform = weights_to_show(family, shares.sum(axis=0))
     return {
-        "names": names,
+        "names": [family.labels[i] for i in shown],
         "games": list(games),
         "shares": _numbers(shares[:, shown]),
-        "uniform": place,
+        "uniform": -1 if uniform is None else shown.tolist().index(uniform),
     }
 
 
-def _leading(methods: Iterable[str]) -> list[str]:
-    """WeightedSHAP, or explainers by their names."""
+def _leading_methods(methods: Iterable[str]) -> list[str]:
+    """Return the methods to put first on the page: "WeightedSHAP", and the names of explainers."""
     return [name for name in methods if name == "WeightedSHAP" or name not in METHODS]
 
 
-def _judged(sums: Sums) -> dict[str, Any]:
-    """Mean curves and areas with half-widths of 95 % intervals, and the paired comparison with
-    Shapley."""
+def _judge_section(sums: Sums) -> dict[str, Any]:
+    """Return the section on one judge, a dict: mean curves and areas with 95 % half-widths.
+
+    The paired comparison with Shapley is included if Shapley is among the methods.
+    """
     n = sums["rows"]
     curves = sums["curves"]
     areas = sums["areas"]
-    leading = _leading(areas)
-    mean = np.array(curves.get("Shapley", next(iter(curves.values())))[0])  # (d + 1,) times n
+    leading = _leading_methods(areas)
+    is_drawn = {name: name in DRAWN or name in leading for name in curves}
+    first_curves = next(iter(curves.values()))
+    mean = np.array(curves.get("Shapley", first_curves)[0])  # (d + 1,) times n
     return {
         "rows": n,
-        "areas": [[name, *map(_numbers, interval(moments, n))] for name, moments in areas.items()],
+        "areas": [[name, *map(_numbers, interval(areas[name], n))] for name in areas],
         "curves": [
-            [name, *map(_numbers, interval(curves[name], n))]
-            for name in curves
-            if name in (*DRAWN, *leading)
+            [name, *map(_numbers, interval(curves[name], n))] for name in curves if is_drawn[name]
         ],
         "leading": leading,
-        "change": _change(sums, areas["Shapley"][0] / n) if "change" in sums else None,
+        "change": _relative_change(sums, areas["Shapley"][0] / n) if "change" in sums else None,
         "misfit": float(mean[-1] / mean[1:].mean()) if mean[1:].any() else 0.0,
     }
 
 
-def _change(sums: Sums, reference: float) -> dict[str, Any]:
-    """How much smaller the leading areas are than the reference's, paired by row, relative to its
-    mean."""
-    mean, margin = (
-        _numbers(each / (reference or np.nan)) for each in interval(sums["change"], sums["rows"])
-    )
+def _relative_change(sums: Sums, reference: float) -> dict[str, Any]:
+    """Return a dict that compares the leading method's areas with Shapley's, row by row.
+
+    The dict contains the mean of the paired differences and its margin, both divided by
+    `reference`, and the shares of the rows with smaller and with equal areas.
+    """
+    n = sums["rows"]
+    mean, margin = interval(sums["change"], n)
     return {
-        "mean": mean,
-        "margin": margin,
-        **{name: sums[name] / sums["rows"] for name in ("better", "equal")},
+        "mean": _numbers(mean / (reference or np.nan)),
+        "margin": _numbers(margin / (reference or np.nan)),
+        "better": sums["better"] / n,
+        "equal": sums["equal"] / n,
     }
 
 
-def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    """Each judge's table and curves; the first that chose nothing is the one that counts."""
+def _evaluation_section(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the section on an evaluation, a dict: a table and mean curves for each judge.
+
+    The key "fair" has the name of the first judge that did not choose the weights.
+    """
+    leading = next(iter(_leading_methods(evaluation.methods)), "")
+    judges = {}
+    for judge in evaluation.judges:
+        judges[judge] = {
+            **_judge_section(sum_curves(evaluation.curves(judge), leading)),
+            "mean": _numbers(evaluation.mean(judge)),
+            "margin": _numbers(evaluation.margin(judge)),
+            "told": in_words(judge),
+        }
     return {
         "methods": list(evaluation.methods),
         "metrics": list(evaluation.metrics),
         "larger": [metric in LARGER_IS_BETTER for metric in evaluation.metrics],
-        "judges": {
-            judge: (
-                _judged(
-                    of_curves(
-                        evaluation.curves(judge), next(iter(_leading(evaluation.methods)), "")
-                    )
-                )
-                | {
-                    "mean": _numbers(evaluation.mean(judge)),
-                    "margin": _numbers(evaluation.margin(judge)),
-                }
-                | {"told": in_words(judge)}
-            )
-            for judge in evaluation.judges
-        },
+        "judges": judges,
         "fair": next((judge for judge in evaluation.judges if judge != "own"), None),
     }
 
 
 def _numbers(values: FloatArray | float) -> object:
-    """Six digits, and None where there is no number: JSON knows no NaN."""
+    """Round one or many numbers to six significant digits; NaN becomes None, as JSON has no NaN."""
     if np.ndim(values):
         return [_numbers(value) for value in np.asarray(values)]
     return float(f"{values:.6g}") if np.isfinite(values) else None

@@ -1,4 +1,4 @@
-// One row at a time, and what people do.
+// The explorer of single rows, and the handlers of user input.
 
 const OF_FEATURES = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY];
 const MOST_LISTED = 500, MOST_STEPS = 11;
@@ -21,7 +21,7 @@ function matches(query) {
   return every.filter((row) => text === "" || rounded(row) || weighed(row) || head.cells[row].some(holds));
 }
 
-// The game and the weight that won a row; the game is told only where several compete.
+// The game and the weight that were chosen for a row; the game is named only where several compete.
 const gameOf = (row) => head.games?.[row][state.output] ?? "";
 const weightOf = (row) => head.weights[row][state.output].replace(`${gameOf(row)} · `, "");
 const inWords = (row) => head.words[head.weights[row][state.output]];
@@ -93,7 +93,7 @@ function showRow() {
 }
 
 // Leading features and the others together: from v(∅) to f(x), multiplied by the row's factor so that they add up; or,
-// where the row has none, each from 0, and what is not attributed apart.
+// where the row has none, each from 0, and the unattributed rest in a bar of its own.
 function waterfallSteps() {
   const factor = one("factor"), runs = Number.isFinite(factor), by = runs ? factor : 1;
   const phi = slice("phi").map((each) => by * each), order = Array.from(slice("order")), error = slice("error");
@@ -122,7 +122,7 @@ function showWaterfall() {
   const line = (x) => ({ type: "line", x0: x, x1: x, y0: -0.6, y1: foot, line: { width: 1, dash: "dot" } });
   const name = (x, text, outwards) => ({ x, y: foot, yanchor: "top", xanchor: outwards, text, showarrow: false });
   const [left, right] = prediction >= base ? ["right", "left"] : ["left", "right"];
-  const told = steps.map((step) => `${step.name} ${signed(step.size)}`).join(", ");
+  const listed = steps.map((step) => `${step.name} ${signed(step.size)}`).join(", ");
   const how = !runs ? "φ* does not add up to f(x): bars from 0; grey: not attributed"
     : Math.abs(factor - 1) < 1e-5 ? "" : `φ* × ${number(factor, 2)}, so that it adds up to f(x)`;
   $("waterfall-note").textContent = [
@@ -132,7 +132,7 @@ function showWaterfall() {
   $("judge-miss").textContent = miss > 1e-4 * largest
     ? `With all features known the judge still misses ${number(miss, 3)} of this row's f(x), as ${head.scales[1]}.`
     : "With all features known the judge gives this row's f(x).";
-  const drawn = `${runs ? `From ${number(base)} to the prediction ${number(prediction)}` : "Attributions"}: ${told}`;
+  const drawn = `${runs ? `From ${number(base)} to the prediction ${number(prediction)}` : "Attributions"}: ${listed}`;
   draw("waterfall", drawn, [{
     type: "bar", orientation: "h", y: steps.map((_, place) => place), x: each("size"), base: each("from"), width: 0.62,
     marker: {
@@ -244,7 +244,7 @@ function sortBy(name) {
   $("table").querySelector(`[data-sort=${name}]`).focus();
 }
 
-// Where features are groups, the columns are listed apart.
+// Where features are groups, the columns are listed in a table of their own.
 function showValues() {
   $("all-values").hidden = !head.columns.length || !head.column_of.includes(-1);
   const rows = head.columns.map((name, c) => [isolated(name), isolated(head.cells[state.row][c])]);

@@ -32,7 +32,7 @@ function draw(id, what, traces, layout, height) {
   }
 }
 
-// The full name of a tick, when it is pointed at.
+// Shows the full name of a tick on hover.
 function nameTicks(id, names) {
   $(id).querySelectorAll(".ytick text").forEach((tick, place) => {
     if (tick.querySelector("title")) return;
@@ -67,12 +67,12 @@ function showImportance() {
     customdata: names.map((each) => label(each)), hovertemplate: `%{customdata}<br>${name} %{text}, %{x:.1f} %<extra></extra>`,
   });
   $("importance-note").textContent = names.length < all ? `the first ${names.length} of ${all} features` : "";
-  const told = names.map((name, place) => `${name} ${number(chosen[place], 3)} (Shapley ${number(shapley[place], 3)})`);
-  const beside = bars(1, label(shapleyName()), shapley, VERMILION, 0.02);
-  beside.marker.pattern = { shape: "/", fillmode: "overlay", fgcolor: "white", fgopacity: 0.8, size: 5, solidity: 0.25 };
+  const listed = names.map((name, place) => `${name} ${number(chosen[place], 3)} (Shapley ${number(shapley[place], 3)})`);
+  const reference = bars(1, label(shapleyName()), shapley, VERMILION, 0.02);
+  reference.marker.pattern = { shape: "/", fillmode: "overlay", fgcolor: "white", fgopacity: 0.8, size: 5, solidity: 0.25 };
   const range = [0, 1.18 * Math.max(...shares.flat(), 1)], title = { text: `share of all mean |φ|<br>numbers: ${scale()}` };
-  draw("importance", `Mean absolute attribution, WeightedSHAP beside Shapley: ${told.join(", ")}`,
-    [bars(0, "WeightedSHAP", chosen, BLUE, -0.38), beside],
+  draw("importance", `Mean absolute attribution, WeightedSHAP and Shapley: ${listed.join(", ")}`,
+    [bars(0, "WeightedSHAP", chosen, BLUE, -0.38), reference],
     { yaxis: categories(names), xaxis: { title, range, ticksuffix: " %" }, barmode: "overlay" },
     barHeight(names.map(axisName), 146));
 }
@@ -109,7 +109,7 @@ function showSwarm() {
   });
 }
 
-// Heights that keep the points of one feature apart: those of a narrow bin fan out around the line.
+// Heights that separate the points of one feature: those of a narrow bin fan out around the line.
 function spread(values) {
   const least = Math.min(...values), width = (Math.max(...values) - least) / 60 || 1;
   const bins = new Map();
@@ -135,7 +135,7 @@ function coloured(i, rows) {
   return { colours: cells.map((cell) => few?.get(cell) ?? STYLE.UNKNOWN), levels: few };
 }
 
-// What the colours of a feature of words mean.
+// The legend for the colours of a feature whose values are words.
 function levelNames(i, levels) {
   const marks = [...levels].flatMap(([level, colour]) => {
     const mark = node("span", { "aria-hidden": true }, " ■ ");
@@ -153,7 +153,7 @@ function mixed(rank) {
   return `rgb(${from.map((each, c) => Math.round(each + (at - low) * (to[c] - each))).join(",")})`;
 }
 
-// Charts that stand side by side are equally tall.
+// Charts side by side have the same height.
 const tall = () => Math.max(60 + 26 * head.summaries[state.output].weights.names.length, 340);
 
 // A bar for each weight, with a part for each game where several compete.
@@ -162,7 +162,7 @@ function showWeights() {
   const share = names.map((_, place) => sum(shares.map((each) => each[place])));
   const shown = names.map((name, place) => (place === uniform && name !== "Shapley" ? `${name} = Shapley` : name));
   const percentages = percents(share), ofGames = percents(shares.map(sum));
-  const told = shown.map((name, place) => `${name} ${percentages[place]}`).join(", ");
+  const listed = shown.map((name, place) => `${name} ${percentages[place]}`).join(", ");
   const y = names.map((_, place) => place), plain = y.map((place) => (place === uniform ? VERMILION : BLUE));
   const parts = shares.map((part, g) => ({
     type: "bar", orientation: "h", x: part.map((each) => 100 * each), y, hoverinfo: "skip", showlegend: games.length > 0,
@@ -173,7 +173,7 @@ function showWeights() {
     x: 100 * share[place], y: place, text: percentages[place], xanchor: "left", showarrow: false,
   }));
   $("weights-note").textContent = `features alone on top, all others known below; ${head.scored}`;
-  draw("weights", `Share of the rows that chose each weight: ${told}`, parts, {
+  draw("weights", `Share of the rows that chose each weight: ${listed}`, parts, {
     yaxis: categories(shown), xaxis: { range: [0, 115 * Math.max(...share, 0.01)], ticksuffix: " %" },
     barmode: "stack", annotations,
   }, tall());
@@ -208,7 +208,7 @@ function drawRecovery(id, what, judge, title, height) {
   }, height);
 }
 
-// The first judge that chose nothing.
+// The first judge that did not choose the weights.
 const fair = () => head.evaluation && head.evaluation.judges[head.evaluation.fair];
 const scale = () => label(head.scales[0]);
 const shapleyName = () => (head.first ? `Shapley of ${head.first}` : "Shapley");
@@ -283,11 +283,11 @@ function areaTable({ areas, leading }) {
   const [, reference] = areas.find(([name]) => name === "Shapley") || [];
   const show = aligned(areas.map(([, mean]) => mean));
   const share = (mean) => (reference > 0 ? percent(mean / reference) : "–");
-  const made = table(["ranking by", "area", "95 % interval", "of Shapley"], areas.map(([name, mean, margin]) =>
+  const areasTable = table(["ranking by", "area", "95 % interval", "of Shapley"], areas.map(([name, mean, margin]) =>
     [isolated(name), show(mean), margin === null ? "–" : `± ${show(margin)}`, share(mean)]));
   const chosen = areas.findIndex(([name]) => name === leading[0]);
-  if (chosen >= 0) made.tBodies[0].rows[chosen].className = "chosen";
-  return made;
+  if (chosen >= 0) areasTable.tBodies[0].rows[chosen].className = "chosen";
+  return areasTable;
 }
 
 function showBetter() {

@@ -1,5 +1,5 @@
-// What the page holds, and words and numbers for people. Every name and value of the data is set by `node`, as text, or
-// by `label`, escaped for plotly; nothing else of this page takes them.
+// Access to the data of the page, and formats for text and numbers. Names and values of the data reach the page only by
+// `node`, which sets them as text, or by `label`, which escapes them for plotly.
 
 const $ = (id) => document.getElementById(id);
 const state = { row: 0, output: 0, found: [], sort: "rank", ascending: true };
@@ -11,7 +11,7 @@ async function unpacked(id) {
   return new Response(stream).arrayBuffer();
 }
 
-// The numbers of one row and output; null if the page has none of that name.
+// The numbers of one row and output in the named array; null if the page has no such array.
 function slice(name, row = state.row, output = state.output) {
   if (!(name in head.arrays)) return null;
   const [begin, length] = head.arrays[name];
@@ -31,34 +31,34 @@ const sum = (values) => values.reduce((total, each) => total + each, 0);
 const area = (curve) => sum(curve) - curve[0];
 
 function node(tag, properties = {}, ...children) {
-  const made = document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, set] of Object.entries(properties)) {
-    if (name in made && name !== "scope") made[name] = set;
-    else made.setAttribute(name, set);
+    if (name in element && name !== "scope") element[name] = set;
+    else element.setAttribute(name, set);
   }
-  made.append(...children);
-  return made;
+  element.append(...children);
+  return element;
 }
 
 const quiet = (...children) => node("p", { className: "quiet" }, ...children);
 
-// Text of the data in its own direction, whatever stands around it.
+// Text of the data with its own writing direction, independent of the text around it.
 const isolated = (text) => node("bdi", {}, text === "" ? "(no name)" : text);
 
-// A table whose first column names its rows; `cells` are texts or nodes.
+// A table whose first column names its rows; cells are texts or nodes.
 function table(titles, rows, caption) {
   const cell = (content, place) => place
     ? node("td", { className: "number" }, content)
     : node("th", { scope: "row" }, content);
   const header = titles.map((title, place) => node("th", { scope: "col", className: place ? "number" : "" }, title));
-  const made = node("table", {}, node("thead", {}, node("tr", {}, ...header)),
+  const element = node("table", {}, node("thead", {}, node("tr", {}, ...header)),
     node("tbody", {}, ...rows.map((cells) => node("tr", {}, ...cells.map(cell)))));
-  if (caption) made.createCaption().textContent = caption;
-  return made;
+  if (caption) element.createCaption().textContent = caption;
+  return element;
 }
 
 // A wide table in a box that keys can scroll.
-const scrolled = (made, what) => node("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": what }, made);
+const scrolled = (element, what) => node("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": what }, element);
 
 function cut(text, most) {
   const letters = Array.from(text);
@@ -79,13 +79,13 @@ function withValue(row, i, [name, rest] = [80, 80]) {
   return `${label(head.features[i], name)} = ${label(found, rest)}`;
 }
 
-// A row by the table's own index, or by its position.
+// The name of a row: its index label in the data, or its position.
 function rowName(row) {
   const name = head.labels ? cut(head.labels[row], 40) : String(head.rows[row]);
   return /^-?[\d.]+$/.test(name) ? `Row ${name}` : name || "(no name)";
 }
 
-// A name in lines of some letters, three at most, for plotly; the whole name is shown when it is pointed at.
+// A name in at most three lines of `width` letters, for plotly; the whole name is shown on hover.
 function wrapped(name, width) {
   const lines = [""];
   for (const word of name.replace(/\s+/g, " ").trim().split(" ").flatMap((each) => pieces(each, width))) {
@@ -128,7 +128,7 @@ function percent(share, digits = 0) {
   return `${minus(text)}\u00a0%`;
 }
 
-// Whole percentages of shares that make up 1, which add up to 100: those cut most are rounded up.
+// Whole percentages of shares that add up to 1, rounded such that they add up to 100.
 function percents(shares) {
   const exact = shares.map((share) => 100 * share), whole = exact.map((each) => Math.floor(each + 1e-9));
   const missing = Math.round(sum(exact) - sum(whole));
@@ -141,7 +141,7 @@ function percents(shares) {
 const changed = (change) => `${percent(Math.abs(change), 1)} ${change < 0 ? "smaller" : "larger"}`;
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
-// A way to write the numbers of a column with equally many decimals, so that their points stand below each other.
+// A function that formats the numbers of a column with equally many decimals, so that their decimal points align.
 function aligned(values) {
   const largest = Math.max(...values.filter(Number.isFinite).map(Math.abs), 0);
   if (largest < 1e-4 || largest >= 1e15) return (shown) => number(shown);
