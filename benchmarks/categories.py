@@ -101,16 +101,16 @@ def text_columns(p: Problem) -> tuple[int, ...]:
 def ranks(p: Problem) -> tuple[Floats, Floats, tuple[int, ...]]:
     """Background and new rows, categories as ranks by mean prediction; no column is split into
     sets."""
-    encoding = Encoding.of(as_table(p.background), p.f[:, None])
+    encoding = Encoding.fit(as_table(p.background), p.f[:, None])
     return encoding(p.background), encoding(p.new), ()
 
 
 def cross_fitted(p: Problem) -> tuple[Floats, Floats, tuple[int, ...]]:
     """The same, with rare categories of the background ranked by other rows, as `TreeSurrogate`
     learns."""
-    encoding = Encoding.of(as_table(p.background), p.f[:, None])
+    encoding = Encoding.fit(as_table(p.background), p.f[:, None])
     equal = np.full(len(p.f), 1 / len(p.f))
-    X = encoding.cross_fitted(encoding(p.background), p.f[:, None], equal, np.random.default_rng(2))
+    X = encoding.cross_fit(encoding(p.background), p.f[:, None], equal, np.random.default_rng(2))
     return X, encoding(p.new), ()
 
 

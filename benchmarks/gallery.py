@@ -128,9 +128,9 @@ def _two_images(found: ws.Explanation, picture: np.ndarray, segments: np.ndarray
 
 
 def _refits(explainer: ws.Explainer, X: pd.DataFrame) -> list[ws.Explanation]:
-    setting = explainer.setting
+    setup = explainer.setup
     made = (
-        ws.Explainer(setting.model, setting.background.data, random_state=s, progress=False)
+        ws.Explainer(setup.model, setup.background.data, random_state=s, progress=False)
         for s in (1, 2, 3)
     )
     return [one(X) for one in made]

@@ -31,13 +31,14 @@ import weightedshap as ws
 from common import row, rule, written
 from truths import KINDS, REAL, SETTINGS, Case, make, make_real, real_half
 from weightedshap._checks import FloatArray, IntArray
-from weightedshap.curves import order_of
+from weightedshap.curves import along_each_output, order_of
 from weightedshap.evaluation import halves
 from weightedshap.files.atomic import replaced
 from weightedshap.games import Anchored, AnchoredNetwork, Marginal, TreeSurrogate
-from weightedshap.games.base import Fitted
-from weightedshap.games.rows import Rows
-from weightedshap.games.tree_model import FittedPath
+from weightedshap.games.base import BaseGame
+from weightedshap.games.tree_model import PathTreeGame
+from weightedshap.inputs.rows import Rows
+from weightedshap.method import judge_slices
 
 HERE = Path(__file__).parent.parent
 KEPT = HERE / "results" / "honest"
@@ -73,7 +74,7 @@ def explained(case: Case, background: FloatArray, seed: int) -> tuple[Orders, ws
     orders: Orders = {OURS: found.orders, REFINED: found.refined_orders(), BEFORE: plain.orders}
     orders |= (
         of_trees(case, background, default, asked)
-        if isinstance(default.game, FittedPath)
+        if isinstance(default.game, PathTreeGame)
         else of_others(found, default)
     )
     orders |= {CONDITIONAL: order_of(plain.shapley)}
@@ -90,7 +91,7 @@ def of_trees(
     """TreeSHAP of both kinds, and both games in competition."""
     few = np.random.default_rng(0).permutation(len(background))[:INTERVENTIONAL_ROWS]
     own = ws.games.TreeModel("interventional").fit(
-        default.setting.model, default.background.some(few)
+        default.setup.model, default.background.subset(few)
     )
     inside = ws.Explainer(case.model, background, game=own, judge=default.judge, **asked)(case.rows)
     both = ws.Explainer(
@@ -107,9 +108,8 @@ def of_trees(
 def of_others(found: ws.Explanation, default: ws.Explainer) -> Orders:
     """The marginal Shapley value of the model, and TreeSHAP of trees distilled from it."""
     uniform = np.full((1, found.values.shape[1]), 1 / found.values.shape[1])
-    trees = (
-        default.games[1].block(default.background.align(found.data)).semivalues(uniform)[:, 0, :, 0]
-    )
+    rows = Rows(default.background.align(found.data))
+    trees = default.games[1].batch(rows).semivalues(uniform)[:, 0, :, 0]
     return {"marginal Shapley": order_of(found.shapley), "distilled TreeSHAP": order_of(trees)}
 
 
@@ -118,16 +118,17 @@ def areas(orders: Orders, walk: Callable[[IntArray], FloatArray]) -> FloatArray:
     return walk(np.stack(list(orders.values()), axis=1))[..., 1:].sum(axis=-1)
 
 
-def by_game(game: Fitted, rows: FloatArray, orders: Orders) -> FloatArray:
-    """(n, methods) areas on a fitted game."""
-    judge = Rows.of(game, rows)
+def by_game(game: BaseGame, X: FloatArray, orders: Orders) -> FloatArray:
+    """(n, methods) areas on a fitted game, at rows X (n, d)."""
+    rows = Rows(X)
+    f_x = rows.ask(game)  # (n, 1)
 
     def walk(many: IntArray) -> FloatArray:
-        parts = [
-            judge.view(part).along(many[part][..., None])[..., 0]
-            for part in judge.parts(rows.shape[1])
+        values = [
+            along_each_output(rows[part].bind(game), many[part][..., None])[..., 0]
+            for part in judge_slices(game, *X.shape, k=1)
         ]
-        return np.abs(judge.f_x[:, None] - np.concatenate(parts))
+        return np.abs(f_x[:, None] - np.concatenate(values))
 
     return areas(orders, walk)
 
@@ -173,15 +174,15 @@ def run_real(job: Job) -> dict[str, Any]:
     table = ws.Explainer(case.model, case.background, game="baseline", progress=False).background
     one, other = halves(table, np.random.default_rng(job.seed))
     orders, default = explained(case, np.asarray(one.data), job.seed)
-    model = default.setting.model
+    model = default.setup.model
     rng = np.random.default_rng([job.seed, 7])
-    base = "tree_path" if isinstance(default.game, FittedPath) else Marginal(rows=10)
+    base = "tree_path" if isinstance(default.game, PathTreeGame) else Marginal(rows=10)
     recipes = {
         "plain": TreeSurrogate(fits=2),
         "anchored trees": TreeSurrogate(base=base, fits=2),
     }
-    if isinstance(default.game, FittedPath):
-        recipes["same kind"] = Anchored().of_trees(default.game)
+    if isinstance(default.game, PathTreeGame):
+        recipes["same kind"] = Anchored().recipe_for_trees(default.game)
     games = {name: recipe.fit(model, other, rng) for name, recipe in recipes.items()}
     scored = {name: by_game(game, case.rows, orders) for name, game in games.items()}
     networks = [

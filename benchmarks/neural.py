@@ -34,6 +34,7 @@ from weightedshap import estimators
 from weightedshap.coalitions import prefixes, random_coalitions
 from weightedshap.estimators import permutation
 from weightedshap.games import NeuralSurrogate, TreeSurrogate
+from weightedshap.games.surrogates.data import MaskedRows
 from weightedshap.inputs import as_model, as_table
 from weightedshap_paper.datasets import DATASETS, prepare
 from weightedshap_paper.models import boosting
@@ -54,7 +55,7 @@ class Problem:
     coalitions: Any
 
     @classmethod
-    def of(cls, name, masks=32):
+    def build(cls, name, masks=32):
         data = prepare(name, np.random.default_rng(0))
         model = boosting(data, seed=0)
         X_new = np.repeat(data.X_est, masks, axis=0)
@@ -64,7 +65,8 @@ class Problem:
 
     def error(self, fitted):
         """Mean squared error on unseen rows."""
-        return float(np.mean((fitted.masked(self.X_new, self.coalitions)[:, 0] - self.f_new) ** 2))
+        masked = MaskedRows(np.arange(len(self.X_new)), self.coalitions)
+        return float(np.mean((fitted.values_at(self.X_new, masked)[:, 0] - self.f_new) ** 2))
 
     @cached_property
     def remembered(self):
@@ -115,7 +117,7 @@ def timed(function, repeats):
 
 def walks(quick):
     """1,400 orders at d = 90."""
-    problem = Problem.of("fraud", masks=1)
+    problem = Problem.build("fraud", masks=1)
     # The time of a walk does not depend on how well the network was trained.
     epochs = 2 if quick else 20
     rng = np.random.default_rng(0)
@@ -201,7 +203,7 @@ def printed(quick):
 
 def paper_games(n):
     """The games of n test rows of fraud on the paper's network."""
-    problem = Problem.of("fraud", masks=1)
+    problem = Problem.build("fraud", masks=1)
     fitted, _ = problem.fit(NeuralSurrogate.paper())
     return [fitted.at(row[None]) for row in problem.X_new[:n]]
 
@@ -211,7 +213,7 @@ def recipes(quick):
     first three)."""
     lines = []
     for name in ("airfoil",) if quick else ("fraud", "airfoil", "wind", "abalone", "phoneme"):
-        problem = Problem.of(name)
+        problem = Problem.build(name)
         problem.fit(replace(NeuralSurrogate(), epochs=1))  # compiled code is loaded once
         fits = {}
         for label, recipe in {
@@ -262,7 +264,7 @@ def trees(quick):
     good = 0
     fast = 0
     for name in ("airfoil", "phoneme") if quick else DATASETS:
-        problem = Problem.of(name)
+        problem = Problem.build(name)
         variance = problem.f_new.var()
         network, network_seconds = problem.fit(NeuralSurrogate.paper())
         default, default_seconds = problem.fit(NeuralSurrogate())

@@ -1,9 +1,8 @@
-"""The pages of benchmarks from the runs kept in results/: `make bench-page`. Nothing is measured
-here.
+"""Write the pages of benchmarks from the runs kept in results/, without measuring anything.
 
-docs/honest-rankings.md and the tables of speed come from `honest_rankings.py page` and `peers.py
-page`; this adds the samplers, a summary of the rankings, the versions, and everything in which a
-peer is ahead.
+`make bench-page` runs this script. docs/honest-rankings.md and the tables of speed come from
+`honest_rankings.py page` and `peers.py page`; this adds the samplers, a summary of the rankings,
+the versions, and every comparison in which a peer is ahead.
 """
 
 from __future__ import annotations
@@ -28,48 +27,49 @@ Errors = Mapping[str, Mapping[str, float]]
 
 
 def samplers() -> dict[str, Any]:
+    """Return the runs of the samplers."""
     return json.loads((peers.KEPT / "samplers.json").read_text())
 
 
 def error(errors: Errors, game: str, budget: str, weights: str, method: str) -> float:
-    """Root mean square over the seeds; NaN where it was not run."""
-    found = errors.get(f"{game} | {budget} | {weights} | {method}", {})
-    return float(np.sqrt(np.mean(np.square(list(found.values()))))) if found else np.nan
+    """Return the root mean square error over the seeds; NaN where a method was not run."""
+    by_seed = errors.get(f"{game} | {budget} | {weights} | {method}", {})
+    return float(np.sqrt(np.mean(np.square(list(by_seed.values()))))) if by_seed else np.nan
 
 
-def beside_the_best(
+def compare_with_best_peer(
     errors: Errors, game: str, budget: str, weights: str
 ) -> tuple[float, str] | None:
-    """Our error ÷ that of the best peer, and who that is."""
+    """Return our error ÷ that of the best peer, and the name of the peer; None without a peer."""
     methods = {key.split(" | ")[3] for key in errors} - set(OURS)
-    found = {method: error(errors, game, budget, weights, method) for method in sorted(methods)}
-    known = {method: value for method, value in found.items() if not np.isnan(value)}
-    if not known:
+    by_method = {method: error(errors, game, budget, weights, method) for method in sorted(methods)}
+    measured = {method: value for method, value in by_method.items() if not np.isnan(value)}
+    if not measured:
         return None
-    best = min(known, key=known.__getitem__)
-    return error(errors, game, budget, weights, "stratified") / known[best], best
+    best = min(measured, key=measured.__getitem__)
+    return error(errors, game, budget, weights, "stratified") / measured[best], best
 
 
 def sampler_table() -> list[str]:
-    """Games × budgets, for each value that peers estimate too."""
+    """Tabulate games × budgets: our error ÷ that of the best peer, for Shapley and Banzhaf."""
     errors = samplers()["errors"]
     games = sorted({key.split(" | ")[0] for key in errors})
     header = [f"{weights}, {budget}" for weights in WEIGHTS for budget in BUDGETS]
     lines = [row("game", *header), rule(1 + len(header))]
     for game in games:
-        found = [
-            beside_the_best(errors, game, budget, weights)
+        ratios = [
+            compare_with_best_peer(errors, game, budget, weights)
             for weights in WEIGHTS
             for budget in BUDGETS
         ]
         lines.append(
-            row(game, *("–" if one is None else f"{one[0]:.2f} {one[1]}" for one in found))
+            row(game, *("–" if one is None else f"{one[0]:.2f} {one[1]}" for one in ratios))
         )
     return lines
 
 
 def ranking_table() -> list[str]:
-    """One line for each kind of model: judged by the truth, and by rows that chose nothing."""
+    """Tabulate the rankings for each kind of model: judged by the truth, and by other rows."""
     truth = honest_rankings.gathered("truth")
     real = honest_rankings.gathered("real")
     lines = [
@@ -91,12 +91,13 @@ def ranking_table() -> list[str]:
 
 
 def ahead() -> list[str]:
-    """A line for every comparison that we lose."""
+    """Return a line for every comparison in which a peer is ahead."""
     lines = [f"* {line}" for line in [*ahead_in_speed(), *ahead_in_errors(), *ahead_in_rankings()]]
     return lines or ["* Nowhere, in the runs that are kept."]
 
 
 def ahead_in_speed() -> Iterator[str]:
+    """Yield the comparisons of time in which a peer is faster."""
     for group, game in {
         "path": "path-dependent",
         "interventional": "interventional",
@@ -106,94 +107,94 @@ def ahead_in_speed() -> Iterator[str]:
             if slower := {name: ratio for name, ratio in ratios.items() if ratio > 1}:
                 most = max(slower, key=slower.__getitem__)
                 what = ours.removeprefix("ours, ")
-                where = (
-                    f"in {len(slower)} of {len(ratios)} settings our *{what}* takes longer than its"
-                    " Shapley values"
-                )
                 yield (
-                    f"{peer} ({game} game): {where}, at the most {slower[most]:.1f} times as long"
-                    f" ({most})"
+                    f"{peer} ({game} game): its Shapley values are faster than our *{what}* in"
+                    f" {len(slower)} of {len(ratios)} settings, by a factor of at most"
+                    f" {slower[most]:.1f} ({most})"
                 )
     for name, run in peers.kept("end_to_end").items():
         ours, *others = ((method, one["seconds"]) for method, one in run["times"].items() if one)
         for peer, seconds in (other for other in others if other[1] < ours[1]):
             yield (
-                f"{peer} ({name}, from a model to 1,000 rows): ours takes {ours[1] / seconds:.1f}"
-                " times as long"
+                f"{peer} ({name}, from a model to 1,000 rows): faster than ours by a factor of"
+                f" {ours[1] / seconds:.1f}"
             )
     cold = {name: run["times"]["CPU"]["seconds"] for name, run in peers.kept("cold").items()}
     ours, shap = (cold[f"{name}, trees: first row"] for name in ("weightedshap", "shap"))
     again = cold["… from the second start on"]
     yield (
-        f"shap, first row of a new process: {shap:.1f} s; ours {ours:.1f} s while it compiles,"
-        f" {again:.1f} s later on"
+        f"shap, first row of a new process: {shap:.1f} s; ours takes {ours:.1f} s at the first"
+        f" start, when it compiles, and {again:.1f} s at later starts"
     )
 
 
 def ratios_of(group: str) -> dict[tuple[str, str], dict[str, float]]:
-    """Seconds of each of our methods ÷ those of each peer, line by line where both were timed."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    """Return the seconds of our methods ÷ those of peers, by setting, where both were timed."""
+    ratios: dict[tuple[str, str], dict[str, float]] = {}
     for name, run in peers.kept(group).items():
-        known = {method: one["seconds"] for method, one in run["times"].items() if one}
+        seconds = {method: one["seconds"] for method, one in run["times"].items() if one}
         for ours, peer in (
-            (ours, peer) for ours in known for peer in known if peers.of_us(ours, peer)
+            (ours, peer) for ours in seconds for peer in seconds if peers.of_us(ours, peer)
         ):
-            found.setdefault((ours, peer), {})[name] = known[ours] / known[peer]
-    return found
+            ratios.setdefault((ours, peer), {})[name] = seconds[ours] / seconds[peer]
+    return ratios
 
 
 def ahead_in_errors() -> Iterator[str]:
+    """Yield the comparisons of samplers in which a peer has the smaller error."""
     errors = samplers()["errors"]
     for game in sorted({key.split(" | ")[0] for key in errors}):
         for weights in WEIGHTS:
             for budget in BUDGETS:
-                found = beside_the_best(errors, game, budget, weights)
-                if found is not None and found[0] > 1.005:
+                comparison = compare_with_best_peer(errors, game, budget, weights)
+                if comparison is not None and comparison[0] > 1.005:
+                    ratio, peer = comparison
                     yield (
-                        f"{found[1]} ({weights} at {budget}; {game}): our error is {found[0]:.2f}"
-                        " times its own"
+                        f"{peer} ({weights} at {budget}; {game}): our error is {ratio:.2f} times as"
+                        " large"
                     )
 
 
 def ahead_in_rankings() -> Iterator[str]:
+    """Yield the comparisons of rankings in which another method has the smaller area."""
     for name, runs in honest_rankings.gathered("real").items():
         ratio, margin = honest_rankings.relative(runs, "anchored network", honest_rankings.OURS)
         if ratio - margin > 1:
             best = honest_rankings.best(runs, "anchored network")
-            told = f"our area is {ratio:.2f} ± {margin:.2f} times its own"
-            yield f"{best} ({name}; judged by networks of other rows): {told}"
+            area = f"our area is {ratio:.2f} ± {margin:.2f} times as large"
+            yield f"{best} ({name}; judged by networks of other rows): {area}"
 
 
 def versions() -> list[str]:
-    """What all lines of speed were made with, and the samplers."""
-    made = {
+    """Return lines with the versions of Python and packages, of the times and of the samplers."""
+    environments = {
         tuple(sorted({**run["versions"], "Python": run["python"]}.items()))
         for group in peers.GROUPS
         for run in peers.kept(group).values()
     }
-    told = [_listed("Speed", dict(one)) for one in sorted(made)]
-    return [*told, _listed("Samplers", samplers()["versions"])]
+    lines = [_version_line("Speed", dict(one)) for one in sorted(environments)]
+    return [*lines, _version_line("Samplers", samplers()["versions"])]
 
 
-def _listed(what: str, of: Mapping[str, str]) -> str:
-    return (
-        f"* {what}:"
-        f" {', '.join(f'{SHOWN.get(name, name)} {version}' for name, version in of.items())}"
-    )
+def _version_line(what: str, version_of: Mapping[str, str]) -> str:
+    """Return a line of packages with their versions."""
+    packages = [f"{SHOWN.get(name, name)} {version}" for name, version in version_of.items()]
+    return f"* {what}: {', '.join(packages)}"
 
 
 def readable(text: str) -> str:
-    """Settings as people say them."""
-    for setting, said in {
+    """Return text with settings in words, and with commas in large numbers."""
+    for setting, words in {
         "library = ": "",
         "depth = -1": "31 leaves",
         "depth = 6": "depth 6",
     }.items():
-        text = text.replace(setting, said)
+        text = text.replace(setting, words)
     return re.sub(r"(?<== )\d{4,}", lambda number: f"{int(number[0]):,}", text)
 
 
 def main() -> None:
+    """Write both pages."""
     honest_rankings.page()
     peers.page()
     peers.PAGE.write_text(readable(peers.PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -23,7 +23,8 @@ import weightedshap as ws
 from common import data
 from trees import table
 from weightedshap.coalitions import random_coalitions
-from weightedshap.games.surrogates.data import Masked
+from weightedshap.games.surrogates.data import MaskedRows
+from weightedshap.inputs.rows import Rows
 
 TREES = 1000
 LEAVES = 15
@@ -83,16 +84,16 @@ def compared(name, make, d, n):
     rows = np.ascontiguousarray(X[-n:])
     explainer = ws.Explainer(model, X[:100], game="tree_path", progress=False)
     family = explainer.family
-    block = explainer.game.block(rows)
+    batch = explainer.game.batch(Rows(rows))
     row = np.repeat(np.arange(n), MASKED // n)
-    masked = Masked(row, random_coalitions(len(row), d, np.random.default_rng(0)))
+    masked = MaskedRows(row, random_coalitions(len(row), d, np.random.default_rng(0)))
     times = best(
         {
             "own": own(rows),
-            "φ": lambda: block.semivalues(family.vectors),
-            "φ and Δ": lambda: block.semivalues(family.with_sizes),
+            "φ": lambda: batch.semivalues(family.vectors),
+            "φ and Δ": lambda: batch.semivalues(family.with_unit_vectors),
             "whole": lambda: explainer(rows),
-            "masked": lambda: explainer.game.pairs(rows, masked),
+            "masked": lambda: explainer.game.values_at(rows, masked),
         }
     )
     ratios = [f"{times[part] / times['own']:.3f}" for part in ("φ", "φ and Δ", "whole")]

@@ -125,6 +125,7 @@ def interventional(d: int, trees: int, depth: int, m: int, n: int) -> Line:
     from woodelf import WoodelfExplainer
 
     import weightedshap as ws
+    from weightedshap.inputs.rows import Rows
 
     X, y = data(d, max(n, TRAINED) + m)
     model = boosted(X, y, trees, depth)
@@ -133,12 +134,8 @@ def interventional(d: int, trees: int, depth: int, m: int, n: int) -> Line:
     uniform = ws.weights.shapley(d).vectors
 
     def ours(some: np.ndarray) -> Any:
-        return (
-            ws.games.TreeModel("interventional")
-            .fit(model, background)
-            .block(some)
-            .semivalues(uniform)
-        )
+        game = ws.games.TreeModel("interventional").fit(model, background)
+        return game.batch(Rows(some)).semivalues(uniform)
 
     def whole(some: np.ndarray) -> Any:
         asked = {
@@ -180,6 +177,7 @@ def path(library: str, d: int, trees: int, depth: int, n: int) -> Line:
     from woodelf import WoodelfExplainer
 
     import weightedshap as ws
+    from weightedshap.inputs.rows import Rows
 
     X, y = data(d, max(n, TRAINED))
     model, own = boosted_with_own(library, X, y, trees, depth)
@@ -191,7 +189,7 @@ def path(library: str, d: int, trees: int, depth: int, n: int) -> Line:
     vectors = explainer.family.vectors
     return {
         "ours, 13 weights": timed(
-            lambda some: explainer.game.block(some).semivalues(vectors), X[:n]
+            lambda some: explainer.game.batch(Rows(some)).semivalues(vectors), X[:n]
         ),
         "ours, whole": timed(explainer, X[:n]),
         "own": timed(own, X[:n]),
@@ -256,7 +254,7 @@ def whole(d: int, n: int) -> Line:
     model = lightgbm.train(chosen, lightgbm.Dataset(X, y), 1000)
     plain = ws.games.TreeSurrogate(n_jobs=1)
     anchored = ws.Explainer(model, X[:4000], keep_contributions=False, progress=False)
-    recipe = ws.games.Anchored().of_trees(anchored.game)
+    recipe = ws.games.Anchored().recipe_for_trees(anchored.game)
     fits = {
         "fit, plain surrogate": lambda: plain.fit(model, X[:4000], 0),
         "fit, anchored judge": lambda: recipe.fit(model, X[:4000], 0),

@@ -1,7 +1,7 @@
 """How many evaluations the samplers need, errors beside shapiq's estimators, and coverage of the
 intervals.
 
-usage: python benchmarks/samplers.py [needed] [peers] [coverage] [proxy] [--quick] [--seeds 5]
+usage: python benchmarks/samplers.py [needed] [peers] [coverage] [--quick] [--seeds 5]
 (all by default)
 
 needed    evaluations that `stratified` needs for the error that plain permutation sampling
@@ -13,7 +13,7 @@ peers     errors at equal budgets beside shapiq, 20, 100 and 300 evaluations for
           Peers run where shapiq 1.8 or later is installed (Python 3.13); without it ours are
           measured, and theirs shown as kept
 coverage  share of 95 % t-intervals that hold the truth, for cells of Δ with at least 30 draws and
-for φ_w proxy     error and seconds of `proxy` over those of `stratified`
+          for φ_w
 
 Errors are root mean squares over seeds and all cells of Δ, over seeds, features and the paper's 13
 weights for φ. The share is read off errors at 1/30, 1/10, 1/5 and 1/3 by lines in log–log scale.
@@ -43,7 +43,7 @@ from threadpoolctl import threadpool_limits
 
 import weightedshap as ws
 from trees import table
-from weightedshap.estimators import exact, permutation, proxy, stratified
+from weightedshap.estimators import exact, permutation, stratified
 from weightedshap.games import FunctionGame
 from weightedshap.weights import banzhaf, beta, paper
 
@@ -127,9 +127,9 @@ def exact_values(game: Any) -> FunctionGame:
     """`game` with all its values looked up in a table, so that the benchmark does not wait for the
     model."""
     from weightedshap.estimators.exact import all_values
-    from weightedshap.games.user import checked
+    from weightedshap.games.user import check_game
 
-    table = all_values(checked(game))
+    table = all_values(check_game(game))
     return FunctionGame(lambda coalitions: table[coalitions @ (1 << np.arange(game.d))], game.d)
 
 
@@ -491,26 +491,6 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def against_proxy(task: Task, seeds: int) -> list[list[str]]:
-    """Lines of the last table: error of Δ and φ, and CPU seconds, of `proxy` over `stratified`."""
-    lines = []
-    for budget in (20 * task.d, 100 * task.d, 300 * task.d):
-        errors = []
-        seconds = []
-        for estimate in (stratified, proxy):
-            started = time.process_time()
-            errors.append(mean_errors(task, estimate, budget, seeds))
-            seconds.append((time.process_time() - started) / seeds)
-        ratio = [f"{r:.2f}" for r in errors[1] / errors[0]]
-        lines.append(
-            [task.name, task.d, f"{budget:,}", *ratio, f"{seconds[0]:.2f}", f"{seconds[1]:.2f}"]
-        )
-    return lines
-
-
-PROXY = ["game", "d", "budget", "error Δ", "error φ", "s stratified", "s proxy"]
-
-
 def coverage(kind: str, d: int, budget: int, repetitions: int) -> list[list[str]]:
     """A line of the third table; every second repetition is of another game."""
     from scipy.stats import t
@@ -591,17 +571,12 @@ def job(part: str, which: Any, quick: bool, seeds: int) -> list[list[str]]:
     with threadpool_limits(1):
         if part == "coverage":
             return coverage(*which, 50 if quick else 500)
-        lines = {"needed": needed, "proxy": against_proxy}[part]
-        tasks = GAMES[which](quick)
-        if part != "needed" and which == "fraud":
-            tasks = iter([next(tasks)])
-        return [line for task in tasks for line in lines(task, seeds)]
+        return [line for task in GAMES[which](quick) for line in needed(task, seeds)]
 
 
 PARTS = {
     "needed": (NEEDED, list(GAMES)),
     "coverage": (COVERAGE, COVERED),
-    "proxy": (PROXY, ["third order", "logistic"]),
 }
 
 
@@ -646,10 +621,7 @@ def main() -> None:
                 for game in games
                 if not (arguments.quick and game in ("fraud", "random Möbius", "blocks"))
             ]
-            repeats = 2 if part == "proxy" else seeds
-            waiting = {
-                pool.submit(job, part, game, arguments.quick, repeats): game for game in kept
-            }
+            waiting = {pool.submit(job, part, game, arguments.quick, seeds): game for game in kept}
             for future in as_completed(waiting):
                 note = f"{part}: {waiting[future]} done after {time.monotonic() - started:.0f} s"
                 print(note, file=sys.stderr, flush=True)

@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 import weightedshap as ws
 from weightedshap.jobs import run
 from weightedshap.jobs.executors import pool
-from weightedshap.jobs.stream import Asked
+from weightedshap.jobs.stream import StreamOptions
 
 FEATURES = 20
 PART = 1_000  # rows of a part on engines
@@ -266,16 +266,23 @@ def parts(home, arguments):
             yield Watched(workers, took), many
 
     run.pool = watched
-    fit = run.Fit(
+    fit = run.FitTask(
         model=ws.engines.ModelFile(str(home / "model.txt")),
         explainer=home / "explainer",
         choices={},
     )
     out = Path(tempfile.mkdtemp(dir=home))
     rows = rows_of(home, arguments.rows)
-    asked = Asked.of(None, "id", ())
-    who = {"engine": arguments.only[0], "jobs": arguments.jobs, "part_rows": PART}
-    run.run(run.Job(fit=fit, rows=rows, out=out / "out", asked=asked, **who), lambda *_, **__: None)
+    job = run.Job(
+        fit=fit,
+        rows=rows,
+        out=out / "out",
+        options=StreamOptions.build(key="id"),
+        engine=arguments.only[0],
+        jobs=arguments.jobs,
+        part_rows=PART,
+    )
+    run.run(job, lambda *_, **__: None)
     shutil.rmtree(out)
     print(json.dumps(sorted(took)))
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import weightedshap as ws
 from common import data, row, rule
-from weightedshap.parallel import each_block
+from weightedshap.parallel import Workers, each_block
 
 SETTINGS = {
     "default": {},
@@ -27,13 +27,6 @@ SETTINGS = {
     "tree_surrogate": {"game": "tree_surrogate", "judge": "game"},
 }
 D = 20
-
-
-class Threads:
-    progress = False
-
-    def __init__(self, n_jobs: int) -> None:
-        self.n_jobs = n_jobs
 
 
 @numba.njit(nogil=True)
@@ -46,7 +39,8 @@ def _loop(n: int) -> float:
 
 def spin(n_jobs: int) -> None:
     parts = [slice(i, i + 1) for i in range(8)]
-    list(each_block(lambda part: _loop(20_000_000), parts, Threads(n_jobs), "spin"))
+    workers = Workers(n_jobs, progress=False)
+    list(each_block(lambda part: _loop(20_000_000), parts, workers, "spin"))
 
 
 def seconds(run: Callable[[int], object], repeats: int) -> dict[int, float]:

@@ -109,13 +109,13 @@ def explainer_of(booster, X, predictions):
     """An Explainer on a surrogate that was trained before."""
     import weightedshap as ws
     from weightedshap.games.surrogates.data import Encoding
-    from weightedshap.games.surrogates.tree_surrogate import FittedTreeSurrogate
+    from weightedshap.games.surrogates.tree_surrogate import TreeSurrogateGame
     from weightedshap.inputs import as_model, as_table
 
     background = as_table(X)
     model = as_model(Known(predictions), background)
-    encoding = Encoding.of(background, predictions[:, None])
-    fitted = FittedTreeSurrogate(model, background, encoding, (booster,), np.zeros(1))
+    encoding = Encoding.fit(background, predictions[:, None])
+    fitted = TreeSurrogateGame(model, background, encoding, (booster,), np.zeros(1))
     return lambda **choices: ws.Explainer(Known(predictions), X, game=fitted, **choices)
 
 
@@ -284,11 +284,11 @@ def main():
     )
     parser.add_argument("jobs", nargs="*", choices=[*JOBS, []], default=[])
     parser.add_argument("--job", nargs="+", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.job:
-        PARTS[given.job[0]](*given.job[1:])
+    arguments = parser.parse_args()
+    if arguments.job:
+        PARTS[arguments.job[0]](*arguments.job[1:])
         return
-    for job in given.jobs or JOBS:
+    for job in arguments.jobs or JOBS:
         print(f"## {job}\n", flush=True)
         JOBS[job]()
 

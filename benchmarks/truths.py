@@ -27,11 +27,11 @@ from sklearn.preprocessing import StandardScaler
 
 from conditionals import FREEDOM, Distribution, Trees, TrueGame, Truth, Value, mean
 from trees import table
-from weightedshap._checks import BoolArray, FloatArray, IntArray, one_of
+from weightedshap._checks import BoolArray, FloatArray, IntArray, check_choice
 from weightedshap.trees.readers import read_model
 from weightedshap_paper.datasets import CLASSIFICATION, REGRESSION, Prepared, prepare
 from weightedshap_paper.models import boosting, linear
-from weightedshap_paper.tabular import rows_of_test
+from weightedshap_paper.tabular import choose_test_rows
 
 N = 4_000
 ROWS = 100  # background rows, rows to explain
@@ -85,7 +85,7 @@ PICK = "airfoil", "whitewine", "fraud", "phoneme", "wind", "cpu"
 
 def real_half(name: str) -> str:
     """The half of a table, "pick" or "report": two regressions and four classifications in each."""
-    one_of("dataset", name, REAL)
+    check_choice("dataset", name, REAL)
     return "pick" if name in PICK else "report"
 
 
@@ -235,15 +235,19 @@ def value_of(model: Any, distribution: Distribution, background: FloatArray) -> 
 def make_real(name: str, model_kind: str, seed: int) -> Case:
     """The case of one of the paper's tables, prepared as the paper does: 100 test rows, and no
     truth."""
-    one_of("dataset", name, REAL)
-    one_of("model", model_kind, KINDS)
+    check_choice("dataset", name, REAL)
+    check_choice("model", model_kind, KINDS)
     rng = np.random.default_rng([seed, crc32(name.encode())])
     data = prepare(name, rng)
     background = np.unique(data.X_train, axis=0)
     background = background[np.sort(rng.permutation(len(background))[:N])]
     model = fitted(data, model_kind, seed)
     return Case(
-        model, background, data.X_test[rows_of_test(data, ROWS)], method_of(model), lambda row: None
+        model,
+        background,
+        data.X_test[choose_test_rows(data, ROWS)],
+        method_of(model),
+        lambda row: None,
     )
 
 

@@ -2,8 +2,8 @@
 Why is this flat so expensive?
 ==============================
 
-The shortest way through the library: a table of flats, a boosted model of their prices, and the
-question which features made one prediction what it is.
+The shortest tour of the library: a table of flats, a boosted model of their prices, and the
+question of which features made one prediction what it is.
 """
 
 import numpy as np
@@ -41,27 +41,27 @@ model = LGBMRegressor(n_estimators=150, num_leaves=15, n_jobs=1, verbose=-1).fit
 )
 
 # %%
-# Give the explainer the model and rows that it may see, and then the rows to explain. The model's
-# trees are read directly, so the contributions are exact.
+# Pass the model and background rows to the explainer, then call it with the rows to explain. The
+# model's trees are read directly, so the contributions are exact.
 
 explainer = ws.Explainer(model, flats[:1200])
 explanation = explainer(flats[1200:1300])
 explanation
 
 # %%
-# **Overall**: each dot is a flat. Large areas raise the price, distance lowers it; the colour tells
-# the value.
+# **Overall**: each dot is a flat. A large area raises the price, distance lowers it; the colour
+# shows the feature's value.
 
 explanation.plot.beeswarm()
 
 # %%
-# **One flat**: the dearest of the hundred.
+# **One flat**: the most expensive of the hundred.
 
 dearest = int(np.argmax(explanation.predictions))
 explanation.plot.waterfall(dearest)
 
 # %%
-# Which of these would one have to know to come within a tenth of a standard deviation of the
+# Which of these features do you need to know to come within a tenth of a standard deviation of the
 # model's prediction?
 
 print(explanation.shortlist(dearest))

@@ -2,8 +2,8 @@
 Categories and missing values: who gets the loan?
 =================================================
 
-Columns of text stay one feature each, and a missing value is information, not a hidden feature:
-applicants who do not tell their income may be a group of their own.
+A text column remains one feature, and a missing value is information, not a hidden feature:
+applicants who do not state their income may be a group of their own.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ risk = (
     - 0.05 * applicants["years at address"]
 )
 silent = rng.random(n) < 0.25 * (job == "self-employed") + 0.03
-applicants.loc[silent, "income"] = np.nan  # some do not tell
+applicants.loc[silent, "income"] = np.nan  # some do not state it
 late = rng.random(n) < 1 / (1 + np.exp(1.8 - risk - 0.9 * silent))
 
 model = LGBMClassifier(n_estimators=80, num_leaves=15, n_jobs=1, verbose=-1).fit(
@@ -42,9 +42,9 @@ explanation = ws.Explainer(model, applicants[:2500])(applicants[2500:2700])
 explanation
 
 # %%
-# A boosted classifier adds up on its log-odds, and that is the scale of its contributions: + 0.7
+# The trees of a boosted classifier add up on the log-odds scale, and so do the contributions: + 0.7
 # doubles the odds of paying late. The weights are chosen by how well the ranking recovers the
-# *probability*; the print above names both scales.
+# *probability*; the output above names both scales.
 
 explanation.plot.bar()
 
@@ -54,7 +54,7 @@ explanation.plot.bar()
 explanation.plot.beeswarm()
 
 # %%
-# What does it say about an applicant that the income is not told? Missing values stand apart, in
-# grey.
+# What does it say about an applicant that the income is not stated? Missing values are drawn
+# separately, in grey.
 
 explanation.plot.scatter("income", color="job")

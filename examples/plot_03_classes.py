@@ -2,8 +2,8 @@
 Ten classes: why this digit and not another?
 ============================================
 
-A model with several outputs is explained for each of them: an axis k at the end of every array,
-never a list of arrays. Names or positions pick an output, in slices as in figures.
+A model with several outputs is explained for each of them: every array has an axis k at the end,
+never a list of arrays. Names or positions select an output, in slices and in figures.
 """
 
 import matplotlib.pyplot as plt
@@ -25,13 +25,14 @@ explanation = ws.Explainer(model, blocks[:600])(blocks[1400:1440])
 print(explanation.values.shape, explanation.output_names)
 
 # %%
-# Of all rows and classes, which blocks matter? The bars are stacked, one colour for each class.
+# Which blocks matter over all rows and classes? The bars are stacked, one colour per class.
 
 explanation.plot.bar(max_display=8)
 
 # %%
-# The image on which the model doubts most, and two outputs: what speaks for the digit that it sees,
-# and what for the runner-up? Orange raises the score of the class, blue lowers it.
+# Now the image about which the model is least certain, and two outputs: what speaks for the digit
+# that it predicts, and what for the runner-up? Orange raises the score of the class, blue lowers
+# it.
 
 two = np.sort(explanation.judge_predictions, axis=1)[
     :, -2:
@@ -40,7 +41,7 @@ row = int(np.argmin(two[:, 1] - two[:, 0]))
 first, second = np.argsort(-explanation.judge_predictions[row])[:2]
 segments = np.kron(
     np.arange(16).reshape(4, 4), np.ones((2, 2), dtype=int)
-)  # which block each pixel belongs to
+)  # the block of each pixel
 figure, axes = plt.subplots(1, 2, figsize=(8, 4.2))
 for ax, output in zip(axes, (first, second), strict=True):
     explanation.plot.image(
@@ -48,6 +49,6 @@ for ax, output in zip(axes, (first, second), strict=True):
     )
 
 # %%
-# A slice keeps what belongs together: rows, features, outputs.
+# A slice selects rows, features and outputs in all arrays at once.
 
 explanation[row, :, str(first)].shapley.round(2)

@@ -2,9 +2,9 @@
 My model is a pipeline
 ======================
 
-Encoders, imputers and scalers stand between your columns and the model's. You ask about *your*
-columns, so these are the players: all columns made of one input are one feature, and the trees at
-the end are still read exactly.
+Encoders, imputers and scalers come between your columns and the model's. You want to know about
+*your* columns, so these are the players: all columns made from one input are one feature, and the
+trees at the end are still read exactly.
 """
 
 import numpy as np
@@ -45,7 +45,7 @@ model = make_pipeline(columns, GradientBoostingRegressor(random_state=0)).fit(
 print(model[:-1].transform(bikes[:600]).shape[1], "columns reach the trees")
 
 # %%
-# Eleven columns inside, five outside.
+# Eleven columns inside the pipeline, five outside.
 
 explanation = ws.Explainer(model, bikes[:600])(bikes[600:700])
 explanation
@@ -54,7 +54,7 @@ explanation
 explanation.plot.beeswarm()
 
 # %%
-# The hour matters by its rush hours; colour it by the weather to see that rain costs most when most
-# people ride.
+# The hour matters because of the rush hours; colour it by the weather to see that rain costs most
+# when most people ride.
 
 explanation.plot.scatter("hour", color="weather")

@@ -1,10 +1,10 @@
 """
-A network of torch
-==================
+A torch network
+===============
 
-A network has no trees to read. Two games then compete, row by row: the marginal game of the model
-itself, and the trees of a boosted copy of it. Hand over the module as it is: it is called in eval
-mode and without gradients.
+A network has no trees to read, so two games compete, row by row: the marginal game of the model
+itself, and the trees of a boosted copy of it. Pass the module as it is: it is called in eval mode
+and without gradients.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ import weightedshap as ws
 
 rng = np.random.default_rng(3)
 torch.manual_seed(0)
-torch.set_num_threads(1)  # for a network as small as this, one is fastest
+torch.set_num_threads(1)  # for such a small network, one thread is fastest
 names = ["speed", "angle", "chord", "thickness", "humidity", "day"]
 common = rng.normal(size=(1200, 1))
 X = pd.DataFrame(0.7 * common + 0.7 * rng.normal(size=(1200, 6)), columns=names).astype("float32")
@@ -44,12 +44,13 @@ explanation = ws.Explainer(network, X[:300])(X[1000:1050])
 explanation
 
 # %%
-# The label of the weight now names the game too. A bar's parts show which game won how many rows.
+# The label of the weight now names the game too. The segments of a bar show how many rows each game
+# won.
 
 explanation.plot.weights()
 
 # %%
-# *Humidity* and *day* take no part in the truth. Both share a cause with the other columns, and get
-# next to nothing all the same, because both games ask what the *model* does.
+# *Humidity* and *day* have no effect on the target. Both share a cause with the other columns, and
+# still get next to nothing, because both games ask what the *model* does.
 
 explanation.plot.beeswarm()

@@ -2,9 +2,9 @@
 Groups of columns: a day has parts, not 24 features
 ===================================================
 
-Two dozen columns that tell of one thing are better asked about together: a group is known or hidden
-as a whole. Summing the attributions of single columns afterwards is another number, because columns
-that repeat each other share their credit.
+Two dozen columns that describe one thing are better explained together: a group is known or hidden
+as a whole. Summing the attributions of single columns afterwards gives a different number, because
+columns that repeat each other share their credit.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ model = ExtraTreesRegressor(100, min_samples_leaf=3, max_features=0.5, random_st
 )
 
 # %%
-# Four parts of the day instead of 24 columns. Columns in no group stay players of their own.
+# Four parts of the day instead of 24 columns. Columns in no group remain players of their own.
 
 parts = {
     "night": [f"{hour} h" for hour in (22, 23, 0, 1, 2, 3, 4)],
@@ -43,7 +43,7 @@ grouped = ws.Explainer(model, days[:600], groups=parts)(days[600:640])
 grouped.plot.bar()
 
 # %%
-# Compare with the sum over single columns.
+# Compare this with the sum over single columns.
 
 single = ws.Explainer(model, days[:600])(days[600:640])
 summed = {

@@ -1,9 +1,9 @@
 """
-Images by superpixels: what does a classifier look at?
-======================================================
+Superpixels of an image: what does a classifier look at?
+========================================================
 
-Single pixels say little. Make players of patches: here 2 × 2 pixels of scikit-learn's small digits,
-and a network that knows nothing of trees.
+Single pixels carry little information, so make players of patches: here 2 × 2 pixels of
+scikit-learn's small digits, classified by a neural network.
 """
 
 import matplotlib.pyplot as plt
@@ -20,9 +20,9 @@ model = MLPClassifier(32, alpha=0.1, tol=1e-3, max_iter=500, random_state=0).fit
 )
 
 # %%
-# Which patch does each pixel belong to? Groups by position make players of them, and `outputs=`
-# picks the class to ask about: the probability of a three. It is explained as log-odds, on which
-# evidence adds up.
+# Which patch does each pixel belong to? Groups by position make the patches players, and `outputs=`
+# selects the class to explain: the probability of a three. It is explained on the log-odds scale,
+# on which evidence adds up.
 
 segments = np.kron(np.arange(16).reshape(4, 4), np.ones((2, 2), dtype=int))
 names = [f"row {row}, column {column}" for row in range(1, 5) for column in range(1, 5)]
@@ -44,7 +44,7 @@ for row, ax in enumerate(axes):
     explanation.plot.image(row, images[rows[row]].reshape(8, 8), segments, ax=ax)
 
 # %%
-# The same in numbers, for the nine: the stroke that closes its head on the left speaks against a
+# The same in numbers, for the nine: the stroke that closes its loop on the left speaks against a
 # three.
 
 explanation.plot.bar(3, max_display=6)

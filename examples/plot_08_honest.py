@@ -2,9 +2,9 @@
 Comparing rankings honestly
 ===========================
 
-A weight that was chosen by a score looks good by that score. What counts is what a judge says that
-had no part in the choice: `evaluate` cuts the background in halves, lets one half explain and the
-other half judge, and the other way round.
+A weight that was chosen by a score looks good by that score. What counts is the verdict of a judge
+that had no part in the choice: `evaluate` splits the background into halves, lets one half explain
+and the other half judge, and vice versa.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ evaluation = ws.evaluate(explainer, X[350:], y[350:])
 print(evaluation)
 
 # %%
-# The first number is the honest one. In a picture, with the interval over the rows:
+# The first number is the honest one. As a bar chart of the mean over the rows:
 
 table = evaluation.to_frame()
 judge = evaluation.judges[0]
@@ -52,6 +52,6 @@ ax.set(
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# And in a sentence, with rows in pairs:
+# And in one sentence, paired over the rows:
 
 print(evaluation.difference())

@@ -1,9 +1,9 @@
 """
-A folder of Parquet, batch by batch
-===================================
+A folder of Parquet files, batch by batch
+=========================================
 
 Rows that do not fit into memory are read, explained and written as Arrow batches. The numbers do
-not depend on how the rows are cut.
+not depend on how the rows are split into batches.
 """
 
 import tempfile
@@ -37,8 +37,8 @@ for part in range(3):
     X[rows].rename_axis("customer").reset_index().to_parquet(folder / f"part-{part}.parquet")
 
 # %%
-# The explainer is fitted once. `stream` takes batches and gives batches, in a schema that is known
-# beforehand.
+# The explainer is fitted once. `stream` takes batches and yields batches, in a schema that is known
+# in advance.
 
 model = LGBMRegressor(n_estimators=60, num_leaves=15, n_jobs=1, verbose=-1).fit(X[:2000], y[:2000])
 explainer = ws.Explainer(model, X[:2000])
@@ -54,7 +54,7 @@ print(explained.schema.names)
 explained.slice(0, 3).to_pandas().round(2).T
 
 # %%
-# Mean absolute attribution over all files, from the written columns:
+# The mean absolute attribution over all files, computed from the written columns:
 
 phi = np.column_stack(
     [explained[name] for name in explained.schema.names if name.startswith("phi_")]
@@ -65,5 +65,5 @@ ax.set_xlabel(f"mean |φ*| of {len(phi):,} customers")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# At a terminal the same is one command that survives a kill, ``weightedshap explain --rows folder
-# …``; see :doc:`/scale`.
+# On the command line this is a single command, which survives being killed: ``weightedshap explain
+# --rows folder …``; see :doc:`/scale`.

@@ -3,9 +3,9 @@ A game of your own: who has power in a parliament?
 ==================================================
 
 A game needs no model and no data, only a function of coalitions. Here five parties with unequal
-numbers of seats vote, and a coalition wins with more than half of them. What is a party's power?
-Game theory has given several answers, and each of them is a row of weights over the sizes of
-coalitions.
+numbers of seats vote, and a coalition wins with more than half of them. How much power does a party
+have? Game theory has given several answers, and each of them is a vector of weights over the sizes
+of coalitions.
 """
 
 import matplotlib.pyplot as plt
@@ -18,14 +18,15 @@ seats = np.array([38, 30, 16, 10, 6])
 
 
 def wins(coalitions):
-    """1 for every coalition (a row of True and False) that holds a majority."""
+    """Return 1 for every coalition (a row of True and False) that holds a majority."""
     return (coalitions @ seats > seats.sum() / 2).astype(float)
 
 
 game = ws.games.FunctionGame(wins, d=len(parties))
 
 # %%
-# With five players there are only 32 coalitions. All of them are asked, so nothing is estimated.
+# With five players there are only 32 coalitions. All of them are evaluated, so nothing is
+# estimated.
 
 contributions = ws.estimators.exact(game)
 contributions.mean.round(
@@ -35,8 +36,8 @@ contributions.mean.round(
 # %%
 # A row of this table says how often a party turns a losing coalition of that size into a winning
 # one. Blue, with 30 seats, is needed no more often than Green with 16: only the majority counts.
-# Now weigh the sizes: equally (Shapley and Shubik's index), or as if every other party joined by
-# the toss of a coin (Banzhaf's).
+# Now weight the sizes: equally (the Shapley–Shubik index), or as if every other party joined on the
+# toss of a coin (the Banzhaf index).
 
 family = ws.weights.shapley(5) | ws.weights.banzhaf(5) | ws.weights.sizes(5)
 power = family.vectors @ contributions.mean
@@ -51,7 +52,7 @@ ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# Seats and power are different things. The same function also goes through the whole method:
+# Seats and power are different things. You can also apply the whole method to the same function:
 # `explain` looks for the weights under which the parties, taken in order, win soonest. No weights
 # beat equal ones here, and of tied weights those nearest to Shapley's are kept.
 

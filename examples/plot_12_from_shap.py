@@ -1,10 +1,10 @@
 """
-From SHAP values to ours
-========================
+From SHAP to WeightedSHAP
+=========================
 
-The plain Shapley value is always there beside the weighted one, and on trees it is TreeSHAP's to
-the last digits. So nothing is lost by looking: what changes is the ranking, and what stays are your
-figures.
+The plain Shapley value is always available along with the weighted one, and on trees it equals
+TreeSHAP's to the last digits. So you lose nothing by trying: the ranking changes, and your figures
+stay.
 """
 
 import matplotlib.pyplot as plt
@@ -24,20 +24,20 @@ ours = ws.Explainer(model, X[:300])(rows)
 print(f"largest difference of the Shapley values: {np.abs(theirs.values - ours.shapley).max():.1e}")
 
 # %%
-# What do the chosen weights change? Both attributions of the same rows, as shares of their own
-# sums.
+# What do the chosen weights change? Here are both attributions of the same rows, as shares of their
+# own sums.
 
 ours.plot.compare(theirs, names=("WeightedSHAP", "TreeSHAP"))
 
 # %%
-# How many features does each ranking need? That is what weights are chosen for.
+# How many features does each ranking need? This is what the weights are chosen for.
 
 ours.plot.recovery()
 
 # %%
-# A weighted attribution does not add up to the prediction. For figures that need it to, take a
-# scaled copy: the ranking of a row stays, and the sum is right. Rows that no moderate factor makes
-# add up are shifted instead, and a warning counts them.
+# A weighted attribution does not add up to the prediction. For figures that require this, use a
+# scaled copy: the ranking within a row is kept, and the sum is right. Rows that no moderate factor
+# makes add up are shifted instead, and a warning counts them.
 
 some = ours[np.abs(ours.efficiency_gap) < 0.2 * np.abs(ours.predictions - ours.base_values)]
 copy = some.to_shap(normalize="scale")

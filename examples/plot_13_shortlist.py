@@ -2,7 +2,7 @@
 The few features that suffice
 =============================
 
-"Tell me in three words why." A shortlist names the first features with which one comes near the
+"Tell me why in three words." A shortlist names the first few features that bring you close to the
 model's prediction, and says what is left. It is a ranking, refined by a search on the judge, not an
 attribution.
 """
@@ -25,7 +25,7 @@ for row in (0, 7, 11):
     print(explanation.shortlist(row), end="\n\n")
 
 # %%
-# Thirty features, but how many of them suffice for each row?
+# There are thirty features, but how many of them suffice for each row?
 
 counts = [len(explanation.shortlist(row).features) for row in range(len(explanation))]
 figure, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")

@@ -3,7 +3,7 @@ How sure are these numbers?
 ===========================
 
 Where a game has to be sampled, every attribution comes with its standard error, and more
-evaluations make it smaller.
+evaluations reduce it.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ main, pairs = rng.normal(size=d) / 2, np.triu(rng.normal(size=(d, d)), 1) / 6
 
 
 def value(coalitions):
-    """A slow thing that can only be asked: main effects, pairs, and a curve around it."""
+    """Return main effects and pairs, bent by a tanh: a stand-in for a slow black box."""
     z = coalitions.astype(float)
     return np.tanh(z @ main + np.einsum("mi,ij,mj->m", z, pairs, z)) * 3
 
@@ -26,7 +26,7 @@ game = ws.games.FunctionGame(value, d=d)
 truth = ws.estimators.exact(game).mean.mean(axis=0)  # all 16,384 coalitions, for comparison only
 
 # %%
-# The same game with three budgets. The bars are 95 % intervals, the crosses the truth.
+# The same game with three budgets. The bars are 95 % intervals, the crosses are the true values.
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained", sharey=True)
 for ax, budget in zip(axes, (150, 600, 2400), strict=True):
@@ -48,7 +48,7 @@ for ax, budget in zip(axes, (150, 600, 2400), strict=True):
 axes[0].set_ylabel("Shapley value")
 
 # %%
-# What does that mean for the ranking? `instability` is the chance that the first features of a row
+# What does this mean for the ranking? `instability` is the chance that the first features of a row
 # are not in their true order.
 
 for budget in (150, 600, 2400):

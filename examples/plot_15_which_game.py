@@ -2,8 +2,9 @@
 Correlated features: which game did I get?
 ==========================================
 
-Two columns tell nearly the same, and the model uses only one of them. Does the other deserve
-credit? Both answers are right, to different questions, and the game is the question.
+Two columns carry nearly the same information, and the model uses only one of them. Does the other
+deserve credit? Yes and no are both right, as answers to different questions, and the game is the
+question.
 """
 
 import matplotlib.pyplot as plt
@@ -28,9 +29,9 @@ model = model.fit(X.assign(**{"°F": 0.0})[:1500], y[:1500])  # it never learns 
 
 # %%
 # * ``tree_path`` and ``tree_interventional`` ask what the **model** does with a column. An unused
-# one gets nothing.
-# * ``tree_surrogate`` asks what a column **tells** about the prediction. °F tells nearly all that
-# °C does: they share.
+#   column gets nothing.
+# * ``tree_surrogate`` asks what a column **says** about the prediction. °F says nearly all that °C
+#   does, so they share the credit.
 
 games = ["tree_path", "tree_interventional", "tree_surrogate"]
 found = {game: ws.Explainer(model, X[:1500], game=game)(X[1500:1600]) for game in games}
@@ -48,8 +49,7 @@ ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# Which game an explanation belongs to is written on it, in its print, in every figure and in
-# `game_info`.
+# An explanation names its game when printed, in every figure, and in `game_info`.
 
 for explanation in found.values():
     print(explanation.game_info["game"], "·", explanation.game_info["space"])

@@ -1,2 +1,1 @@
-"""The paper's experiments: its datasets, its prediction models, and one function per figure and
-table."""
+"""The paper's experiments: its datasets, its prediction models, and all its figures and tables."""

@@ -1,5 +1,7 @@
-"""The paper's Section 3 and its example: two features, a hundred features, and the errors of
-estimates."""
+"""The paper's Section 3 and its example: two features, a hundred features, errors of estimates.
+
+All of them use the linear-Gaussian setting of `linear_gaussian`, where the truth is known.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from weightedshap_paper.family import MISSING
 from weightedshap_paper.linear_gaussian import LinearGaussian, contributions
 
 CORRELATIONS = (0.2, 0.6)
-ORDERS = 1400  # of the features, walked for each row: about where the paper's stopping rule ends
+ORDERS = 1400  # random orders for each row: about where the paper's stopping rule ends
 SWEEP = tuple(round(0.1 * k, 1) for k in range(10))
 TWO_MODELS = {"1.5x1+x2": (1.5, 1.0), "0.5x1+x2": (0.5, 1.0)}
 ENDS = {"first": "Δ_1", "Shapley": "Shapley", "last": "Δ_d"}
@@ -34,28 +36,44 @@ PAPER_ERRORS = {"last": "9.23 ± 0.02", "Shapley": "6.16 ± 0.04", "WeightedSHAP
 
 
 def wrong_choice(beta: FloatArray, rho: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """ℰ(1) − ℰ(2) at points x (n, 2), ℰ(k) = |f(x) − E[f(X) | x_k]|, and whether Shapley ranks the
-    wrong one first."""
+    """Return how much two features differ in error at points x, and if Shapley ranks them wrongly.
+
+    The difference is ℰ(1) − ℰ(2), where ℰ(k) = |f(x) − E[f(X) | x_k]| is the error that remains
+    when only feature k is known. A ranking is wrong if the feature with the larger error is first.
+    Points are (n, 2). f is linear with coefficients `beta`, and the two features have correlation
+    `rho`. The two results are (n,).
+    """
     delta = contributions(x, beta, rho)  # (n, 2, 2)
-    left = np.abs((x @ beta)[:, None] - delta[:, 0])  # v({k}) = Δ_1(x_k)
+    error = np.abs((x @ beta)[:, None] - delta[:, 0])  # v({k}) = Δ_1(x_k)
     shapley = np.abs(delta.mean(axis=1))
-    return left[:, 0] - left[:, 1], (left[:, 0] < left[:, 1]) != (shapley[:, 0] > shapley[:, 1])
+
+    first_is_better = error[:, 0] < error[:, 1]
+    shapley_takes_first = shapley[:, 0] > shapley[:, 1]
+    return error[:, 0] - error[:, 1], first_is_better != shapley_takes_first
 
 
 def square(cells: int, half: float = 2.0) -> FloatArray:
-    """Centres of cells × cells cells of [−half, half]²: (cells², 2), x_1 fastest."""
+    """Return the centres of a grid of `cells` × `cells` cells on the square [−`half`, `half`]².
+
+    The centres are (cells², 2), and x_1 varies fastest.
+    """
     centres = (np.arange(cells) + 0.5) / cells * 2 * half - half
     return np.stack(np.meshgrid(centres, centres), axis=-1).reshape(-1, 2)
 
 
 def run_two(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
-    """The share of the square where Shapley picks the wrong feature, for ρ = 0, 0.1, … 0.9."""
+    """Compute how often Shapley ranks the worse of two features first, by their correlation.
+
+    This is the share of points (x_1, x_2) on a grid over the square [−2, 2]², see `wrong_choice`,
+    for the correlations 0, 0.1, …, 0.9.
+    """
     points = square(200 if settings.quick else 800)
     beta = np.array(TWO_MODELS[case.name])
     return {"rho": SWEEP, "share": [wrong_choice(beta, rho, points)[1].mean() for rho in SWEEP]}
 
 
 def claims_two(runs: Runs) -> list[Claim]:
+    """Return the claims on how often Shapley ranks the worse of two features first."""
     share = {case.words: dict(zip(of[0]["rho"], of[0]["share"])) for case, of in runs.items()}
     text = "Two features: there is a region where Shapley picks the less influential feature"
     shown = "; ".join(
@@ -70,29 +88,47 @@ def claims_two(runs: Runs) -> list[Claim]:
 
 
 def draw_two(runs: Runs) -> Figure:
+    """Draw the difference in error of two features, for each model and correlation ρ.
+
+    The error ℰ(k) remains when only feature k is known; the panels show ℰ(1) − ℰ(2). Points are
+    black where Shapley ranks the worse feature first. The last panel shows their share by ρ.
+    """
     panels = {
         f"f = {name}, ρ = {rho}": wrong_choice(np.array(beta), rho, square(200))
         for name, beta in TWO_MODELS.items()
         for rho in CORRELATIONS
     }
-    return figures.two_features(
-        panels, {case.words: (of[0]["rho"], of[0]["share"]) for case, of in runs.items()}
-    )
+    shares = {case.words: (of[0]["rho"], of[0]["share"]) for case, of in runs.items()}
+    return figures.two_features(panels, shares)
 
 
 def run_hundred(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
-    """Recovery curves and areas (divided by d) of Δ_1, Shapley and Δ_d, all exact."""
-    problem = LinearGaussian.drawn(case.rho, settings.rows, rng)
+    """Compute exact recovery curves and areas of three attributions for a hundred features.
+
+    They are Δ_1 (the effect of each feature alone), Shapley, and Δ_d (its effect when it is added
+    to all others). Areas are divided by d; curves and areas are means over rows, with 95 %
+    intervals.
+    """
+    problem = LinearGaussian.draw(case.rho, settings.rows, rng)
     d = len(problem.beta)
     family = ws.weights.first(d) | ws.weights.shapley(d) | ws.weights.last(d)
     curves = problem.recovery(order_of(family.phi(problem.contributions())))  # (m, 3, d + 1)
     mean, margin = mean_interval(curves)
-    areas, area_margin = (dict(zip(family.labels, of)) for of in mean_interval(area(curves) / d))
-    found = {"area": areas, "area_margin": area_margin}
-    return {"methods": family.labels, "curve": mean, "curve_margin": margin, **found}
+    areas, area_margin = mean_interval(area(curves) / d)
+    return {
+        "methods": family.labels,
+        "curve": mean,
+        "curve_margin": margin,
+        "area": dict(zip(family.labels, areas, strict=True)),
+        "area_margin": dict(zip(family.labels, area_margin, strict=True)),
+    }
 
 
 def claims_hundred(runs: Runs) -> list[Claim]:
+    """Return the claims on the areas under the recovery curves of three attributions, d = 100.
+
+    They are Δ_1, Shapley and Δ_d, see `run_hundred`.
+    """
     areas = {
         case: {name: across(of, "area", name).mean() for name in ENDS} for case, of in runs.items()
     }
@@ -119,13 +155,12 @@ def claims_hundred(runs: Runs) -> list[Claim]:
     return claims
 
 
-def estimated(
+def explain_by_estimates(
     case: Case, settings: Settings, rng: np.random.Generator
 ) -> tuple[LinearGaussian, ws.Explanation]:
-    """The same setting, and an explanation by a learned game in the place of the known one."""
-    problem = LinearGaussian.drawn(
-        case.rho, settings.rows, rng, n=3000 if settings.quick else 10_000
-    )
+    """Draw a linear-Gaussian problem, and explain it by a learned game instead of the known one."""
+    n = 3000 if settings.quick else 10_000
+    problem = LinearGaussian.draw(case.rho, settings.rows, rng, n=n)
     walks = partial(ws.estimators.permutation, evaluations=ORDERS * (len(problem.beta) + 1))
     explainer = ws.Explainer(
         problem.predict,
@@ -140,24 +175,25 @@ def estimated(
 
 
 def relative_difference(a: FloatArray, b: FloatArray) -> FloatArray:
-    """|A − B| / max(|A|, |B|), the paper's; 0 where both are 0."""
+    """Return the paper's relative difference |a − b| / max(|a|, |b|); 0 where both are 0."""
     size = np.maximum(np.abs(a), np.abs(b))
     return np.asarray(np.abs(a - b) / np.where(size > 0, size, 1.0))
 
 
 def run_example(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
-    """Areas (divided by d) and estimation errors of Δ_d, Shapley and WeightedSHAP.
+    """Run the paper's example; return areas and estimation errors of three attributions.
 
-    Weights are chosen on the learned game. Areas are measured on the learned and on the true game;
-    errors are √Σ_i of squared relative differences between φ̂_w and the true φ_w of the same w.
+    They are Δ_d (the effect of a feature added to all others), Shapley and WeightedSHAP. The areas
+    are those under the recovery curves, divided by d. The weights are chosen on the learned game.
+    Areas are measured on the learned game, on the true game with the same orders, and with exact Δ.
+    An error is √Σ_i of the squared relative differences between the estimate φ̂_w and the true φ_w
+    for the same w.
     """
-    problem, explanation = estimated(case, settings, rng)
+    problem, explanation = explain_by_estimates(case, settings, rng)
     d = len(problem.beta)
     family = explanation.family
-    true, learned = (
-        family.phi(delta)
-        for delta in (problem.contributions(), np.asarray(explanation.contributions))
-    )
+    true = family.phi(problem.contributions())
+    learned = family.phi(np.asarray(explanation.contributions))
     areas = {
         "learned": -explanation.scores / d,
         "true": area(problem.recovery(order_of(learned))) / d,
@@ -170,22 +206,26 @@ def run_example(case: Case, settings: Settings, rng: np.random.Generator) -> Num
         "WeightedSHAP": best_weight(explanation.scores, family),
     }
     exact = chosen | {"WeightedSHAP": best_weight(-areas["exact"], family)}
+    squared_error = relative_difference(learned, true) ** 2
+    in_print = [label != MISSING for label in family.labels]
     return {
         "area": {
-            where: _picked(of, exact if where == "exact" else chosen) for where, of in areas.items()
+            where: _mean_of_chosen(of_weights, exact if where == "exact" else chosen)
+            for where, of_weights in areas.items()
         },
-        "error": _picked(np.sqrt((relative_difference(learned, true) ** 2).sum(axis=-1)), chosen),
-        "distance": _picked(np.sqrt(((learned - true) ** 2).sum(axis=-1)), chosen),
-        "twelve_weights": (
-            areas["learned"][:, [label != MISSING for label in family.labels]].min(axis=1).mean()
-        ),
+        "error": _mean_of_chosen(np.sqrt(squared_error.sum(axis=-1)), chosen),
+        "distance": _mean_of_chosen(np.sqrt(((learned - true) ** 2).sum(axis=-1)), chosen),
+        "twelve_weights": areas["learned"][:, in_print].min(axis=1).mean(),
         "relative_error": explanation.game_info.get("relative_error"),
     }
 
 
-def _picked(values: FloatArray, chosen: Numbers) -> dict[str, tuple[float, float]]:
-    """Mean and standard error over rows of a table (rows, weights), at the weight that each row
-    chose."""
+def _mean_of_chosen(values: FloatArray, chosen: Numbers) -> dict[str, tuple[float, float]]:
+    """Return the mean and standard error over the rows of `values` at the weight of each method.
+
+    `values` are (rows, weights). `chosen` has the position of each method's weight: one for all
+    rows, or one for each row.
+    """
     columns = {name: values[np.arange(len(values)), at] for name, at in chosen.items()}
     return {
         name: (column.mean(), column.std() / np.sqrt(len(column)))
@@ -194,12 +234,13 @@ def _picked(values: FloatArray, chosen: Numbers) -> dict[str, tuple[float, float
 
 
 def _claims_of_example(case: Case, runs: Sequence[Numbers]) -> list[Claim]:
+    """Return the claims on areas and estimation errors in the paper's example, for one case."""
     title = f"Example, {case.words}"
     areas = {where: _means(runs, "area", where) for where in WHERE}
     error = _means(runs, "error")
     distance = _means(runs, "distance")
     ratios = {where: of["WeightedSHAP"] / of["last"] for where, of in areas.items()}
-    shown = "; ".join(f"{WHERE[where]} {_three(of)}" for where, of in areas.items())
+    shown = "; ".join(f"{WHERE[where]} {_format_values(of)}" for where, of in areas.items())
     twelve = (
         f"with 12 weights, without Beta(32,1), {across(runs, 'twelve_weights').mean():.2f} on the"
         " learned game"
@@ -222,27 +263,34 @@ def _claims_of_example(case: Case, runs: Sequence[Numbers]) -> list[Claim]:
         Claim(
             f"{title}: the estimation error of Shapley < WeightedSHAP < Δ_d",
             ", ".join(PAPER_ERRORS.values()),
-            f"{_three(error)}; as Euclidean distance {_three(distance)}",
+            f"{_format_values(error)}; as Euclidean distance {_format_values(distance)}",
             [error["Shapley"] < error["WeightedSHAP"], error["WeightedSHAP"] < error["last"]],
         ),
     ]
 
 
 def _means(runs: Sequence[Numbers], *keys: str) -> dict[str, float]:
-    """Means over the runs of Δ_d, Shapley and WeightedSHAP, each of which stands there with a
-    standard error."""
+    """Return the mean over runs of the value at `keys`, as a dict by method.
+
+    The methods are Δ_d, Shapley and WeightedSHAP. Each run stores the value as a pair with its
+    standard error, which is ignored.
+    """
     return {name: float(across(runs, *keys, name, 0).mean()) for name in PAPER_AREAS}
 
 
-def _three(values: Numbers) -> str:
+def _format_values(values: Numbers) -> str:
+    """Format the values of a mapping as text, such as "1.50, 1.65, 0.77"."""
     return ", ".join(f"{value:.2f}" for value in values.values())
 
 
 def run_relative(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
-    """The relative difference of Δ̂_j and Δ_j, a mean over features and rows, for every size j."""
-    problem, explanation = estimated(case, settings, rng)
-    # (m, d, d).
-    difference = relative_difference(np.asarray(explanation.contributions), problem.contributions())
+    """Estimate contributions; return their mean relative difference from the truth, by size j.
+
+    The mean is over features and rows.
+    """
+    problem, explanation = explain_by_estimates(case, settings, rng)
+    estimates = np.asarray(explanation.contributions)
+    difference = relative_difference(estimates, problem.contributions())  # (m, d, d)
     mean, margin = mean_interval(difference.mean(axis=-1))
     return {
         "difference": mean,
@@ -252,7 +300,10 @@ def run_relative(case: Case, settings: Settings, rng: np.random.Generator) -> Nu
 
 
 def _largest_at_last(case: Case, curves: FloatArray) -> Claim:
-    """The claim from curves (runs, d) over the sizes."""
+    """Return the claim that estimated contributions are worst at the largest size j = d.
+
+    `curves` (runs, d) are the relative differences from the true contributions by size.
+    """
     curve = curves.mean(axis=0)
     d = curves.shape[1]
     return Claim(

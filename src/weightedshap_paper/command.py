@@ -1,4 +1,7 @@
-"""``weightedshap reproduce``: redo the paper, from data to figure."""
+"""``weightedshap reproduce``: reproduce the experiments of the paper, from data to figure.
+
+`weightedshap.jobs.cli` adds the command to the others.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from weightedshap._checks import UnknownName, look_up
+from weightedshap._checks import UnknownNameError, look_up
 
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--list", "show", is_flag=True, help="Name the experiments and stop.")
+@click.option("--list", "show", is_flag=True, help="List the experiments and stop.")
 @click.option(
     "--runs", type=click.IntRange(1), help="Independent runs.  [default: 10, or 2 with --quick]"
 )
@@ -22,7 +25,7 @@ from weightedshap._checks import UnknownName, look_up
 )
 @click.option("--game", help="The conditional game.  [default: the experiment's own]")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
-@click.option("--quick", is_flag=True, help="Fewer runs, rows and data: to see that it works.")
+@click.option("--quick", is_flag=True, help="Fewer runs, rows and data, for a trial.")
 @click.option(
     "--results",
     default="results",
@@ -37,7 +40,7 @@ from weightedshap._checks import UnknownName, look_up
 @click.option(
     "--authors-stop",
     is_flag=True,
-    help="Stop boosting when the loss or the error stalls, as theirs does.",
+    help="Stop boosting when the loss or the error stalls, as the authors' program does.",
 )
 @click.option("--quiet", is_flag=True, help="No progress bars and no text.")
 def reproduce(
@@ -53,16 +56,16 @@ def reproduce(
     authors_stop: bool,
     quiet: bool,
 ) -> None:
-    """Redo the experiment NAME of the paper, or all of them, and write RESULTS.md.
+    """Reproduce the experiment NAME of the paper, or all of them, and write RESULTS.md.
 
     Every finished run is kept in the folder of results: after an interruption, the same command
-    goes on.
+    continues from there.
     """
     from weightedshap.games import GAMES
     from weightedshap_paper.experiment import Settings
     from weightedshap_paper.experiments import EXPERIMENTS
     from weightedshap_paper.results import draw_figure, write_results
-    from weightedshap_paper.runner import run_experiment, stored
+    from weightedshap_paper.runner import read_runs, run_experiment
 
     if show or name is None:
         width = max(map(len, EXPERIMENTS))
@@ -81,19 +84,16 @@ def reproduce(
         runs = runs or (2 if quick else 10)
         rows = rows or (20 if quick else 100)
         settings = Settings(runs, rows, game or "", seed, quick, authors_order, authors_stop)
-        for (
-            key,
-            experiment,
-        ) in EXPERIMENTS.items():  # RESULTS.md needs them all: refuse before hours of work
-            stored(
-                results / f"{key}.json",
-                experiment.configuration(settings) if key in chosen else None,
-            )
+        # RESULTS.md needs the runs of all experiments: read their files first, so that an error in
+        # one of them is reported before hours of work.
+        for key, experiment in EXPERIMENTS.items():
+            configuration = experiment.configuration(settings) if key in chosen else None
+            read_runs(results / f"{key}.json", configuration)
         for key, experiment in chosen.items():
             run_experiment(results / f"{key}.json", experiment, settings, progress=not quiet)
             draw_figure(results, key, experiment)
         path = write_results(results, EXPERIMENTS)
-    except (UnknownName, ValueError, OSError, ImportError) as error:
+    except (UnknownNameError, ValueError, OSError, ImportError) as error:
         raise click.ClickException(str(error)) from error
     if not quiet:
         click.echo(f"Written: {path}")

@@ -1,5 +1,7 @@
-"""What runs of compared rankings say: the claims, the tables beyond the paper, and the paper's
-panels."""
+"""The paper's claims and panels, and further tables, from runs that compare rankings.
+
+The runs are those of `tabular`.
+"""
 
 from __future__ import annotations
 
@@ -38,29 +40,35 @@ COMPARED = {
         "masked_auc": "masked AUC",
     },
 }
-"""The metrics that are compared where a utility chooses the weights, in words."""
+"""The metrics that are compared for each utility that chooses the weights, with names in words."""
 IN_WORDS = {metric: words for metrics in COMPARED.values() for metric, words in metrics.items()}
 SINGLE = {
     "airfoil": ("inclusion_mse", "MSE", 10, 0.53),
     "fraud": ("inclusion_auc", "AUC", 14, 0.995),
 }
-"""The two numbers that the paper's text gives, about boosting: metric, its short name, number of
-features, value."""
+"""The two numbers that the paper's text gives, about boosting, by dataset: metric, its short name,
+number of features, value."""
 
 
 def claims(runs: Runs, *, metrics: Sequence[str], single: bool = False) -> list[Claim]:
-    """For each dataset and metric: is WeightedSHAP better than the MCI and Shapley? And if asked,
-    `single_numbers`."""
-    return [
-        _claim(case, of, metric)
-        for case, of in runs.items()
+    """Return, for each dataset and metric, the claim that WeightedSHAP beats MCI and Shapley.
+
+    With `single`, the claims of `single_numbers` follow.
+    """
+    comparisons = [
+        _claim(case, of_case, metric)
+        for case, of_case in runs.items()
         for metric in metrics
-        if metric in of[0]["curves"]["own"]
-    ] + (single_numbers(runs) if single else [])
+        if metric in of_case[0]["curves"]["own"]
+    ]
+    return comparisons + single_numbers(runs) if single else comparisons
 
 
 def _claim(case: Case, runs: Sequence[Numbers], metric: str) -> Claim:
-    """It is better where the 95 % interval of the difference, paired by run, leaves no doubt."""
+    """Return the claim that WeightedSHAP beats MCI and Shapley on one dataset and metric.
+
+    It beats another method if the 95 % interval of the difference, paired by run, excludes 0.
+    """
     judges = _judges({case: runs}, metric)
     better = [
         is_better(*_gap(runs, judge, metric, other), metric)
@@ -68,23 +76,26 @@ def _claim(case: Case, runs: Sequence[Numbers], metric: str) -> Claim:
         for other in PAPER_METHODS[:2]
     ]
     shown = "; ".join(
-        f"{words} {_shown(runs, judge, metric)}".lstrip() for judge, words in judges.items()
+        f"{words} {_format_means(runs, judge, metric)}".lstrip() for judge, words in judges.items()
     )
     text = f"{case.words}, {IN_WORDS[metric]}: WeightedSHAP is better than the MCI and Shapley"
     return Claim(text, "better", shown, better)
 
 
 def _judges(runs: Runs, metric: str) -> dict[str, str]:
-    """The games to tell of and their names; the model itself judges masked rows, for both games,
-    and needs no name."""
+    """Return the judges to report, as a dict from each judge to the phrase that names it.
+
+    These are the game that is explained ("own") and an independent one. Masked rows are judged by
+    the model itself, so the two agree: then only one is reported, with an empty phrase.
+    """
     curves = [run["curves"] for of in runs.values() for run in of]
     if all(of["own"][metric] == of["independent"][metric] for of in curves):
         return {"own": ""}
     return {judge: f"{judge} game" for judge in JUDGES}
 
 
-def _shown(runs: Sequence[Numbers], judge: str, metric: str) -> str:
-    """The means of the three methods, and the difference to Shapley in percent of Shapley's."""
+def _format_means(runs: Sequence[Numbers], judge: str, metric: str) -> str:
+    """Format the means of MCI, Shapley and WeightedSHAP, and the difference from Shapley in %."""
     means = {method: float(areas(runs, judge, metric, method).mean()) for method in PAPER_METHODS}
     mean, margin = _gap(runs, judge, metric, "Shapley")
     gap = (
@@ -94,40 +105,54 @@ def _shown(runs: Sequence[Numbers], judge: str, metric: str) -> str:
 
 
 def areas(runs: Sequence[Numbers], judge: str, metric: str, method: str) -> FloatArray:
-    """(runs,) the mean over k = 1..d of the curve of each run."""
+    """Return the area under a method's curve for each run (runs,), as its mean over k = 1..d."""
     return np.asarray(across(runs, "curves", judge, metric, method)[:, 1:].mean(axis=1))
 
 
 def _gap(
     runs: Sequence[Numbers], judge: str, metric: str, other: str
 ) -> tuple[FloatArray, FloatArray]:
-    """WeightedSHAP's mean over the curve less another's, over the runs, and half of its 95 %
-    interval."""
-    return mean_interval(
-        areas(runs, judge, metric, "WeightedSHAP") - areas(runs, judge, metric, other)
-    )
+    """Return the mean difference between WeightedSHAP's curve and another method's, and its margin.
+
+    Both are over the runs; the margin is half of the 95 % interval.
+    """
+    difference = areas(runs, judge, metric, "WeightedSHAP") - areas(runs, judge, metric, other)
+    return mean_interval(difference)
 
 
 def is_better(mean: FloatArray, margin: FloatArray, metric: str) -> bool:
-    """Whether a difference is beyond the noise between runs, on the good side; one run has no noise
-    to look at."""
-    return bool((-mean if metric in LARGER_IS_BETTER else mean) + np.nan_to_num(margin) < 0)
+    """Return whether a mean difference is an improvement by more than its 95 % margin.
+
+    The metric decides whether larger is better. With one run the margin is NaN, and ignored.
+    """
+    loss = -mean if metric in LARGER_IS_BETTER else mean
+    return bool(loss + np.nan_to_num(margin) < 0)
 
 
 def single_numbers(runs: Runs) -> list[Claim]:
-    """The claims about `SINGLE`, where there are such curves, with as many features."""
-    found = {case: (of, *SINGLE[case.name]) for case, of in runs.items() if case.name in SINGLE}
-    return [
-        _reached(case, of, metric, short, k, paper)
-        for case, (of, metric, short, k, paper) in found.items()
-        if len(of[0]["curves"]["own"].get(metric, {}).get("Shapley", ())) > k
-    ]
+    """Return the claims about the two numbers that the paper's text states, see `SINGLE`.
+
+    A claim is left out if the runs have no such curve, or fewer features.
+    """
+    numbers = []
+    for case, of_case in runs.items():
+        if case.name not in SINGLE:
+            continue
+        metric, short, k, paper = SINGLE[case.name]
+        curve = of_case[0]["curves"]["own"].get(metric, {}).get("Shapley", ())
+        if len(curve) > k:
+            numbers.append(_single_number(case, of_case, metric, short, k, paper))
+    return numbers
 
 
-def _reached(
+def _single_number(
     case: Case, runs: Sequence[Numbers], metric: str, short: str, k: int, paper: float
 ) -> Claim:
-    """WeightedSHAP after k features against Shapley where its mean curve is best, paired by run."""
+    """Return the claim that WeightedSHAP with k features beats Shapley with any number of features.
+
+    Shapley is taken where its mean curve over runs is best. `short` is the metric's short name,
+    `paper` the paper's number.
+    """
     better = []
     shown = []
     for judge in JUDGES:
@@ -149,8 +174,10 @@ def _reached(
 
 
 def headline(runs: Runs, *, metric: str) -> str:
-    """By how many percent WeightedSHAP's mean differs from Shapley's, from the least dataset to the
-    most."""
+    """Describe in words by how many percent WeightedSHAP's mean differs from Shapley's.
+
+    The range is from the dataset with the smallest change to that with the largest.
+    """
     judges = _judges(runs, metric).items()
     ranges = [
         _range(runs, judge, metric) + (f" on the {words}" if words else "")
@@ -160,23 +187,25 @@ def headline(runs: Runs, *, metric: str) -> str:
 
 
 def _range(runs: Runs, judge: str, metric: str) -> str:
+    """Format the smallest and the largest change relative to Shapley, as "-3.1 to -12.0 %"."""
     changes = sorted(
         (100 * (_ratio(of, judge, metric, "WeightedSHAP") - 1) for of in runs.values()), key=abs
     )
-    return (
-        " to ".join(f"{change:+.1f}" for change in dict.fromkeys((changes[0], changes[-1]))) + " %"
-    )
+    ends = dict.fromkeys((changes[0], changes[-1]))  # a single change is shown once
+    return " to ".join(f"{change:+.1f}" for change in ends) + " %"
 
 
 def _ratio(runs: Sequence[Numbers], judge: str, metric: str, method: str) -> float:
-    return float(
-        areas(runs, judge, metric, method).mean() / areas(runs, judge, metric, "Shapley").mean()
-    )
+    """Return the mean of a method's curve, divided by the mean of Shapley's curve."""
+    reference = areas(runs, judge, metric, "Shapley").mean()
+    return float(areas(runs, judge, metric, method).mean() / reference)
 
 
 def table(runs: Runs, *, metric: str) -> list[str]:
-    """Beyond the paper: all methods on both games, the mean over the curve in percent of
-    Shapley's."""
+    """Return a Markdown table for each judge: each method's mean in percent of Shapley's mean.
+
+    This goes beyond the paper.
+    """
     seen = {method for of in runs.values() for method in of[0]["curves"]["own"][metric]}
     others = [method for method in METHODS if method in seen - {"Shapley"}]
     good = "larger" if metric in LARGER_IS_BETTER else "smaller"
@@ -194,11 +223,14 @@ def table(runs: Runs, *, metric: str) -> list[str]:
                 f" {' | '.join(_share(of, judge, metric, method) for method in others)} |"
             )
         lines.append("")
-    return lines[:-1] if metric != "recovery" else [*lines, _ends(runs)]
+    return lines[:-1] if metric != "recovery" else [*lines, _final_errors(runs)]
 
 
-def _ends(runs: Runs) -> str:
-    """What no ranking can mend: the error of the learned game where all features are known."""
+def _final_errors(runs: Runs) -> str:
+    """Return a sentence on the recovery error that remains when all features are known.
+
+    It is an error of the learned game: no ranking can change it.
+    """
     errors = {
         case: across(of, "curves", "own", "recovery", "Shapley")[:, -1].mean()
         for case, of in runs.items()
@@ -210,12 +242,13 @@ def _ends(runs: Runs) -> str:
 
 
 def _share(runs: Sequence[Numbers], judge: str, metric: str, method: str) -> str:
+    """Format a method's mean in percent of Shapley's mean; "–" if the method was not compared."""
     present = method in runs[0]["curves"][judge][metric]
     return f"{100 * _ratio(runs, judge, metric, method):.1f}" if present else "–"
 
 
 def draw(runs: Runs, *, metrics: Sequence[str], judge: str = "own") -> Figure:
-    """The paper's panels: one for each metric and dataset."""
+    """Draw the paper's panels of mean curves: one for each metric and dataset."""
     panels = {
         f"{case.words}\n{IN_WORDS[metric]}": {
             method: mean_interval(across(of, "curves", judge, metric, method))

@@ -1,64 +1,80 @@
-"""The paper's remark on cost: seconds for a row's contributions, and for the choice of its
-weight."""
+"""The paper's remark on cost: seconds per row to compute contributions and to choose the weight.
+
+The experiment fits one game, and measures the rows one by one.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 import weightedshap as ws
+from weightedshap._checks import FloatArray
+from weightedshap.contributions import Contributions
 from weightedshap.estimators import authors, exact
-from weightedshap.games.rows import Rows
-from weightedshap.selection import candidates, select
-from weightedshap.utilities import aup
+from weightedshap.inputs.rows import Rows
+from weightedshap.method import score_weights
+from weightedshap.selection import select
 from weightedshap_paper import models
 from weightedshap_paper.datasets import prepare
 from weightedshap_paper.experiment import Case, Claim, Experiment, Numbers, Runs, Settings, across
-from weightedshap_paper.tabular import recipe_of
+from weightedshap_paper.tabular import build_recipe
 
 MOST_ROWS = 20
-WAYS = {"tree_surrogate": exact, "neural_surrogate": authors}
-"""The game of each case and the estimator of its contributions: exact, or the authors' sampling."""
+ESTIMATORS = {"tree_surrogate": exact, "neural_surrogate": authors}
+"""The estimator of Δ for each game: exact, or the authors' sampling."""
 
 
 def run_costs(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
-    """CPU seconds of the fit, and by row of Δ, of the 13 attributions with their curves, and
-    evaluations of v."""
+    """Measure the CPU seconds of fitting a game and of each row, and count its evaluations.
+
+    For each row these are the seconds to compute Δ, the seconds to score the 13 attributions by
+    their curves and to choose one, and the number of evaluations.
+    """
     data = prepare(case.name, rng, authors_order=settings.authors_order)
     seed = int(rng.integers(2**31))
     model = models.boosting(data, seed=seed, learning_rate=models.rate(settings.quick))
-    recipe = recipe_of(case.game, settings)
+    recipe = build_recipe(case.game, settings)
     started = time.process_time()
     explainer = ws.Explainer(
         model, np.unique(data.X_train, axis=0), game=recipe, random_state=seed, progress=False
     )
     fit = time.process_time() - started
     rows = data.X_test[: min(settings.rows, MOST_ROWS) + 1]
-    found = [_timed(explainer, row, WAYS[case.game], seed) for row in rows]
-    # The first row pays for the compiler.
-    return {
-        "fit": fit,
-        "rows": [list(one) for one in found[1:]],
-    }
+    costs = [_measure_row(explainer, row, ESTIMATORS[case.game], seed) for row in rows]
+    # The first row is left out: it includes the time of the compiler.
+    return {"fit": fit, "rows": [list(of_row) for of_row in costs[1:]]}
 
 
-def _timed(explainer: Any, row: Any, estimator: Any, seed: int) -> tuple[float, float, int]:
-    """CPU seconds for Δ of one row and for Algorithm 1 on it, and the evaluations of v."""
+def _measure_row(
+    explainer: ws.Explainer, row: FloatArray, estimator: Callable[..., Contributions], seed: int
+) -> tuple[float, float, int]:
+    """Measure the CPU seconds to compute contributions Δ and to choose the weight, for one row.
+
+    Return the seconds for Δ, the seconds for Algorithm 1 without Δ, and the number of evaluations
+    of v.
+    """
+    problem = explainer.problem
+    game = explainer.game
+    rows = Rows(row[None])
+
     started = time.process_time()
-    rows = Rows.of(explainer.game, row[None])
-    family = explainer.family
-    contributions = estimator(explainer.game.at(row), rng=np.random.default_rng(seed))
-    known = time.process_time()
-    view = rows.view(slice(0, 1))
-    phi = family.with_references.phi(contributions.mean)[None, ..., None]
-    select(candidates(view, view, phi, None, family, aup), family)
-    return known - started, time.process_time() - known, contributions.evaluations
+    f_x = rows.ask(game)
+    contributions = estimator(game.at(row), rng=np.random.default_rng(seed))
+    estimated = time.process_time()
+
+    # The game judges itself, as in the paper, by −AUP.
+    judge = rows.bind(game)
+    phi = problem.family.with_references.phi(contributions.mean)[None, ..., None]  # (1, M, d, 1)
+    select(score_weights(problem, judge, f_x, judge, phi, None), problem.choices)
+    chosen = time.process_time()
+    return estimated - started, chosen - estimated, contributions.evaluations
 
 
 def claims_costs(runs: Runs) -> list[Claim]:
-    """Seconds by row, and the share of the weights in them."""
+    """Return the claims on the seconds per row, and on the share spent on choosing the weight."""
     claims = []
     for case, of in runs.items():
         contributions, weights, evaluations = np.concatenate([run["rows"] for run in of]).mean(
@@ -78,7 +94,7 @@ def claims_costs(runs: Runs) -> list[Claim]:
 
 COSTS = Experiment(
     "seconds per row for contributions and for the weight",
-    lambda settings: [Case("phoneme" if settings.quick else "fraud", game) for game in WAYS],
+    lambda settings: [Case("phoneme" if settings.quick else "fraud", game) for game in ESTIMATORS],
     run_costs,
     claims=claims_costs,
     depends=("seed", "rows", "quick", "authors_order"),

@@ -1,9 +1,9 @@
 """The paper's datasets, prepared as its appendix describes: twelve tables and the MNIST images.
 
 Files are read from the directory named by the environment variable ``WEIGHTEDSHAP_DATA``, which
-also holds ``MANIFEST.json`` with the SHA-256, the task and the columns of every file. Without the
-variable they are downloaded from OpenML (`weightedshap_paper.downloads`). ``gaussian`` is drawn,
-not read.
+also contains ``MANIFEST.json`` with the SHA-256, the task and the columns of every file. Without
+the variable they are downloaded from OpenML (`weightedshap_paper.downloads`). The ``gaussian`` data
+are drawn at random, not read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from weightedshap._checks import FloatArray, IntArray, one_of
+from weightedshap._checks import FloatArray, IntArray, check_choice
 from weightedshap_paper import downloads
 from weightedshap_paper.downloads import MissingData
 
@@ -34,7 +34,7 @@ OVERSAMPLED = ("fraud",)
 
 @dataclass(frozen=True)
 class RawTable:
-    """A dataset as it is stored: X (n, d), y (n,), classes as 0 and 1."""
+    """A dataset as it is stored: features X (n, d) and target y (n,); classes are 0 and 1."""
 
     task: str
     feature_names: tuple[str, ...]
@@ -44,7 +44,10 @@ class RawTable:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A dataset ready for an experiment, cut into four parts; each X is (n, d), each y is (n,)."""
+    """A prepared dataset, split into four parts: training, validation, estimation and test.
+
+    Each X is (n, d), each y is (n,). See `prepare`.
+    """
 
     task: str
     feature_names: tuple[str, ...]
@@ -60,7 +63,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Images:
-    """Grey images as the MNIST files hold them: X (n, 28, 28) from 0 to 255, y (n,) digits."""
+    """The MNIST images: grey values X (n, 28, 28) from 0 to 255, and their digits y (n,)."""
 
     X_train: NDArray[np.uint8]
     y_train: NDArray[np.uint8]
@@ -69,41 +72,43 @@ class Images:
 
 
 def load(name: str) -> RawTable:
-    """The dataset `name` from ``WEIGHTEDSHAP_DATA``, or from OpenML where the variable is not set.
+    """Load the dataset `name` from the folder in ``WEIGHTEDSHAP_DATA``, or else from OpenML.
 
-    The paper keeps "only the continuous features" and drops rows with a missing value: a column of
-    words (``sex`` of abalone) is left out, and so is a row where one of the numbers is missing.
-    Raises `UnknownName`, `MissingData`, or a ValueError if a file is not the one listed in
+    The paper keeps "only the continuous features" and drops rows with a missing value: columns of
+    text, such as ``sex`` of abalone, are dropped, and so are rows with a missing number. Raises
+    `UnknownNameError`, `MissingData`, or a ValueError if a file is not the one listed in
     ``MANIFEST.json``.
     """
-    one_of("dataset", name, DATASETS)
+    check_choice("dataset", name, DATASETS)
     if name == "gaussian":
         raise ValueError(
             "'gaussian' is drawn, not stored. Call `gaussian(n, rng)` or `prepare('gaussian',"
             " rng)`."
         )
     task = "regression" if name in REGRESSION else "classification"
-    features, y = _stored(name) if VARIABLE in os.environ else downloads.table(name)
+    features, y = _read_table(name) if VARIABLE in os.environ else downloads.table(name)
     X = features.to_numpy(dtype=np.float64)
     complete = ~np.isnan(X).any(axis=1)
-    return RawTable(
-        task, tuple(str(column) for column in features.columns), X[complete], y[complete]
-    )
+    names = tuple(str(column) for column in features.columns)
+    return RawTable(task, names, X[complete], y[complete])
 
 
 def mnist() -> Images:
-    """The MNIST images, from ``WEIGHTEDSHAP_DATA`` or from OpenML; raises as `load` does."""
+    """Load the MNIST images from the folder in ``WEIGHTEDSHAP_DATA``, or else from OpenML.
+
+    Raises the same errors as `load`.
+    """
     if VARIABLE not in os.environ:
         X, y = downloads.mnist()
         return Images(X[:60_000], y[:60_000], X[60_000:], y[60_000:])
-    path, _ = _checked_file("mnist")
+    path, _ = _find_file("mnist")
     with np.load(path, allow_pickle=False) as arrays:
         _check_columns(path, ["x_train", "y_train", "x_test", "y_test"], list(arrays))
         return Images(arrays["x_train"], arrays["y_train"], arrays["x_test"], arrays["y_test"])
 
 
 def gaussian(n: int, rng: np.random.Generator, d: int = 30, rho: float = 0.25) -> RawTable:
-    """Equicorrelated Gaussian features, and a label drawn from a logistic model of the first ten.
+    """Draw equicorrelated Gaussian features, and a label from a logistic model of the first ten.
 
     ``X ~ N(0, Σ)`` with ones on the diagonal of Σ and `rho` elsewhere, ``Y ~ Bern(1 / (1 +
     exp(−Xᵀβ)))``, ``β = (1, 0.98, …, 0.82, 0, …, 0)``.
@@ -117,24 +122,24 @@ def gaussian(n: int, rng: np.random.Generator, d: int = 30, rho: float = 0.25) -
 
 
 def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False) -> Prepared:
-    """The dataset `name` as the paper's experiments use it.
+    """Load the dataset `name`, then scale, widen and split it for the paper's experiments.
 
-    1. At most 10,000 rows, at random, in random order.
-    2. Every column with mean 0 and variance 1, and the target of a regression too: the paper speaks
-       of features only, but its mean squared errors (0.53 on airfoil, where the target's variance
-       is 47) are in such units.
-    3. Spurious columns until the table is three times as wide (`add_spurious`); not for
+    1. Draw at most 10,000 rows, in random order.
+    2. Scale every column to mean 0 and variance 1, and the target of a regression too: the paper
+       speaks of features only, but its mean squared errors (0.53 on airfoil, where the target's
+       variance is 47) are in such units.
+    3. Add spurious columns until the table is three times as wide (`add_spurious`); not for
        ``gaussian``.
-    4. Parts of 70 % (training), 10 % (validation), 10 % (estimation: the paper's surrogate) and 10
-       % (test). The test part has at least 100 rows, taken from validation and estimation if the
-       table is small.
-    5. For ``fraud``, rows of the rare class are drawn again until the classes are even, in the
-       training part only: after the cut, so that no copy of a training row is in another part.
+    4. Split the rows into parts of 70 % (training), 10 % (validation), 10 % (estimation: for the
+       paper's surrogate) and 10 % (test). The test part has at least 100 rows, taken from
+       validation and estimation if the table is small.
+    5. For ``fraud``, repeat rows of the rare class until both classes are equally frequent, in the
+       training part only: after the split, so that no copy of a training row is in another part.
 
     Parameters
     ----------
-    authors_order : take step 5 before step 2, as the authors' program does: copies of one card then
-        stand in several parts, and the test part is even too
+    authors_order : do step 5 before step 2, as the authors' program does: copies of one row are
+        then in several parts, and the test part is balanced too
     """
     raw = gaussian(MAX_ROWS, rng) if name == "gaussian" else load(name)
     rows = rng.permutation(len(raw.X))[:MAX_ROWS]
@@ -148,7 +153,7 @@ def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False)
     if name != "gaussian":
         X = add_spurious(X, rng)
         names += tuple(f"spurious_{i + 1}" for i in range(X.shape[1] - len(names)))
-    train, val, est, test = _parts(len(X))
+    train, val, est, test = _split_rows(len(X))
     X_train = X[train]
     y_train = y[train]
     if name in OVERSAMPLED and not authors_order:
@@ -161,24 +166,26 @@ def prepare(name: str, rng: np.random.Generator, *, authors_order: bool = False)
 
 
 def standardise(X: FloatArray) -> FloatArray:
-    """The columns of X (n, d), or one column (n,), with mean 0 and variance 1; a constant column
-    becomes 0."""
+    """Scale each column of X (n, d), or a single column (n,), to mean 0 and variance 1.
+
+    A constant column becomes 0.
+    """
     deviation = X.std(axis=0)
     return np.asarray((X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
 
 
 def add_spurious(X: FloatArray, rng: np.random.Generator, times: int = 3) -> FloatArray:
-    """X (n, d) and columns that follow its own but tell nothing more about the target: (n,
-    `times`·d).
+    """Append spurious columns, mixed from other columns and noise: X (n, d) becomes (n, `times`·d).
 
-    One column at a time, p being the width reached so far::
+    They contain no further information about the target. They are added one at a time, where p is
+    the current width::
 
         X_new = ρ / (1 + ρ(p−1)) · X 1_p + sqrt(1 − ρ² p / (1 + ρ(p−1))) · ε,    ε ~ N(0, 1)
 
-    with ρ the mean correlation between two different columns of the *original* X. The argument of
+    and ρ is the mean correlation between two different columns of the *original* X. The argument of
     the root is ``(1 − ρ)(1 + ρp) / (1 + ρ(p−1))``: a negative ρ allows the construction only while
-    1 + ρp > 0. Where it would fail before the last column, ρ = 0 is used throughout and the
-    spurious columns are pure noise; the paper does not say what it does then.
+    1 + ρp > 0. If it would fail before the last column, ρ = 0 is used throughout and the spurious
+    columns are pure noise; the paper does not say what it does then.
     """
     n, d = X.shape
     width = times * d
@@ -197,8 +204,10 @@ def add_spurious(X: FloatArray, rng: np.random.Generator, times: int = 3) -> Flo
 
 
 def mean_correlation(X: FloatArray) -> float:
-    """The mean off-diagonal correlation of the columns of X (n, d), constant columns left out; 0 if
-    d < 2."""
+    """Return the mean correlation between two different columns of X (n, d); 0 if d < 2.
+
+    Constant columns are ignored.
+    """
     varying = X[:, X.std(axis=0) > 0]
     d = varying.shape[1]
     if d < 2:
@@ -207,36 +216,36 @@ def mean_correlation(X: FloatArray) -> float:
 
 
 def balanced_rows(y: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Row numbers in random order: every row once, and rows of the rarer class again until both are
-    even."""
+    """Draw row indices in random order, such that both classes of y (n,) are equally frequent.
+
+    Every row occurs at least once; rows of the rarer class are repeated at random.
+    """
     positive = np.flatnonzero(y == 1)
     negative = np.flatnonzero(y == 0)
     rare, common = sorted((positive, negative), key=len)
-    again = rng.choice(rare, size=len(common) - len(rare))
-    return rng.permutation(np.concatenate([common, rare, again]))
+    copies = rng.choice(rare, size=len(common) - len(rare))
+    return rng.permutation(np.concatenate([common, rare, copies]))
 
 
-def _parts(n: int) -> tuple[slice, slice, slice, slice]:
-    """Training, validation, estimation and test rows of a table of n rows already in random
-    order."""
+def _split_rows(n: int) -> tuple[slice, slice, slice, slice]:
+    """Return slices for the training, validation, estimation and test part of n shuffled rows."""
     train = int(0.7 * n)
     test = n - max(int(0.1 * n), 100)
     val = (train + test) // 2
     return slice(0, train), slice(train, val), slice(val, test), slice(test, n)
 
 
-def _stored(name: str) -> tuple[pd.DataFrame, FloatArray]:
-    """The numeric features and the target of a stored table."""
-    path, entry = _checked_file(name)
+def _read_table(name: str) -> tuple[pd.DataFrame, FloatArray]:
+    """Read the numeric features (n, d) and the target (n,) of the stored dataset `name`."""
+    path, entry = _find_file(name)
     frame = pd.read_csv(path)
-    _check_columns(path, expected=[*entry["features"], "target"], found=list(frame.columns))
-    return frame[entry["features"]].select_dtypes("number"), frame["target"].to_numpy(
-        dtype=np.float64
-    )
+    _check_columns(path, expected=[*entry["features"], "target"], columns=list(frame.columns))
+    features = frame[entry["features"]].select_dtypes("number")
+    return features, frame["target"].to_numpy(dtype=np.float64)
 
 
-def _checked_file(name: str) -> tuple[Path, dict[str, Any]]:
-    """The file of a dataset and what the manifest says of it, once its SHA-256 was found right."""
+def _find_file(name: str) -> tuple[Path, dict[str, Any]]:
+    """Return the path of the stored dataset `name` and its manifest entry; check its SHA-256."""
     directory = Path(os.environ[VARIABLE])
     manifest = directory / "MANIFEST.json"
     if not manifest.is_file():
@@ -255,19 +264,20 @@ def _checked_file(name: str) -> tuple[Path, dict[str, Any]]:
         raise MissingData(
             f"{path} is missing. Copy it there, or unset {VARIABLE} to download it from OpenML."
         )
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != entry["sha256"]:
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    if checksum != entry["sha256"]:
         raise ValueError(
-            f"{path} has SHA-256 {found}, but MANIFEST.json expects {entry['sha256']}. "
+            f"{path} has SHA-256 {checksum}, but MANIFEST.json expects {entry['sha256']}. "
             "The file was changed or is incomplete: fetch it again."
         )
     return path, entry
 
 
-def _check_columns(path: Path, expected: list[str], found: list[str]) -> None:
-    missing = [column for column in expected if column not in found]
+def _check_columns(path: Path, expected: list[str], columns: list[str]) -> None:
+    """Raise an error if the file `path` lacks any of the expected columns."""
+    missing = [column for column in expected if column not in columns]
     if missing:
         raise ValueError(
-            f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(found)}. "
+            f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(columns)}. "
             "Fetch the file listed in MANIFEST.json again."
         )

@@ -1,5 +1,8 @@
-"""The library's default beside the paper's method: the same comparison, one more ranking, a judge
-without misfit."""
+"""The library's default compared with the paper's method.
+
+It repeats the comparison of `tabular` with one more method, and with a second judge that is right
+when all features are known.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from functools import partial
 import numpy as np
 
 import weightedshap as ws
-from weightedshap.config import Setting
+from weightedshap.config import Setup
 from weightedshap_paper.experiment import Case, Experiment, Numbers, Runs, Settings, across
-from weightedshap_paper.tabular import MAIN, cases_of, rows_of_test, set_up
+from weightedshap_paper.tabular import MAIN, choose_test_rows, select_cases, set_up
 
 JUDGES = {
     "surrogate": "the paper's kind of game",
@@ -27,26 +30,39 @@ REFERENCE = "conditional Shapley"
 
 
 def run_default(case: Case, settings: Settings, rng: np.random.Generator, *, kind: str) -> Numbers:
-    """The mean recovery error over k = 1..d and the rows, by judge and method; judges saw rows that
-    chose nothing."""
+    """Compare Shapley, the paper's method and this library's default by their recovery errors.
+
+    Return mean errors by judge and method, over k = 1..d and the test rows; `kind` is the model,
+    "boosting" or "linear". The judges are fitted to background rows that were not used to choose
+    weights.
+    """
     data, model, paper = set_up(case, settings, rng, kind=kind)
-    rows = data.X_test[rows_of_test(data, settings.rows)]
-    default = Setting.of(
-        model, paper.background.data, paper.choices.but(game="auto", estimator="auto")
-    )
-    compared = {"default": default, "WeightedSHAP": paper, REFERENCE: paper.but(family="shapley")}
-    asked = ["WeightedSHAP", "refined", "Shapley"]
-    found = ws.evaluate(compared, rows, judges=list(JUDGES), methods=asked, metrics=[])
-    return {
-        judge: dict(
-            zip(found.methods, found.areas(judge).mean(axis=0) / rows.shape[1], strict=True)
-        )
-        for judge in JUDGES
+    rows = data.X_test[choose_test_rows(data, settings.rows)]
+    config = paper.config.with_options(game="auto", estimator="auto")
+    compared = {
+        "default": Setup.build(model, paper.background.data, config),
+        "WeightedSHAP": paper,
+        REFERENCE: paper.with_options(family="shapley"),
     }
+    evaluation = ws.evaluate(
+        compared,
+        rows,
+        judges=list(JUDGES),
+        methods=["WeightedSHAP", "refined", "Shapley"],
+        metrics=[],
+    )
+    numbers = {}
+    for judge in JUDGES:
+        errors = evaluation.areas(judge).mean(axis=0) / rows.shape[1]  # (methods,)
+        numbers[judge] = dict(zip(evaluation.methods, errors, strict=True))
+    return numbers
 
 
 def table_default(runs: Runs) -> list[str]:
-    """All methods on both judges, in percent of the Shapley value of the paper's game."""
+    """Return a Markdown table for each judge: each method's error in percent of Shapley's.
+
+    100 % is the error of the Shapley value of the paper's game.
+    """
     lines = []
     for judge, words in JUDGES.items():
         lines += [
@@ -67,13 +83,16 @@ def table_default(runs: Runs) -> list[str]:
 
 
 def _share(runs: Sequence[Numbers], judge: str, method: str) -> str:
-    return f"{100 * across(runs, judge, method).mean() / across(runs, judge, REFERENCE).mean():.1f}"
+    """Format a method's mean error as a percentage of Shapley's error on the paper's game."""
+    error = across(runs, judge, method).mean()
+    return f"{100 * error / across(runs, judge, REFERENCE).mean():.1f}"
 
 
 def _experiment(title: str, kind: str, most_runs: int) -> Experiment:
+    """Build the experiment for one kind of model, "boosting" or "linear"."""
     return Experiment(
         title,
-        partial(cases_of, MAIN),
+        partial(select_cases, MAIN),
         partial(run_default, kind=kind),
         table=table_default,
         game="tree_surrogate",

@@ -1,5 +1,8 @@
-"""The paper's datasets from OpenML, cached by scikit-learn; numbers of rows, columns and positive
-rows are checked."""
+"""The paper's datasets, downloaded from OpenML and cached by scikit-learn.
+
+The numbers of rows, of columns and of rows of class 1 are checked. `datasets` uses this module if
+no folder with the files is set.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ SUBSET = 10_000
 
 
 class MissingData(OSError, ValueError):
-    """A dataset that is neither stored nor to be had; the message says how to get it."""
+    """Raised when a dataset is neither stored nor downloadable; the message says how to get it."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a dataset is on OpenML, and what tells that it is the right one."""
+    """The location of a dataset on OpenML, and its known size, to check after a download."""
 
     openml: int
     target: str  # name of the target column, whatever its case
@@ -53,9 +56,9 @@ MNIST = Source(554, "class", 70_000, 784)
 
 
 def table(name: str) -> tuple[pd.DataFrame, FloatArray]:
-    """Numeric features (n, d) and target (n,) of a table, classes as 0 and 1."""
+    """Download a dataset: its numeric features (n, d) and its target (n,), with classes 0 and 1."""
     source = SOURCES[name]
-    features, labels = _fetched(name, source)
+    features, labels = _fetch(name, source)
     if not source.positive:
         return features, labels.astype(str).to_numpy().astype(np.float64)
     y = labels.astype(str).str.strip("' ").isin(source.positive).to_numpy().astype(np.float64)
@@ -66,16 +69,18 @@ def table(name: str) -> tuple[pd.DataFrame, FloatArray]:
 
 
 def mnist() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Images (70000, 28, 28) and digits (70000,), the 60,000 for training first."""
-    features, labels = _fetched("mnist", MNIST)
-    return features.to_numpy().reshape(-1, 28, 28).astype(np.uint8), labels.astype(
-        str
-    ).to_numpy().astype(np.uint8)
+    """Download the MNIST images (70000, 28, 28) and digits (70000,), training images first.
+
+    There are 60,000 images for training and 10,000 for testing.
+    """
+    features, labels = _fetch("mnist", MNIST)
+    images = features.to_numpy().reshape(-1, 28, 28).astype(np.uint8)
+    return images, labels.astype(str).to_numpy().astype(np.uint8)
 
 
-def _fetched(name: str, source: Source) -> tuple[pd.DataFrame, pd.Series[Any]]:
-    """Columns of numbers, and the target column as it is."""
-    frame = _frame(name, source)
+def _fetch(name: str, source: Source) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    """Download a dataset, check its size, and return its numeric columns and its target column."""
+    frame = _fetch_frame(name, source)
     target = [column for column in frame if str(column).lower() == source.target.lower()]
     if not target:
         raise ValueError(
@@ -89,9 +94,11 @@ def _fetched(name: str, source: Source) -> tuple[pd.DataFrame, pd.Series[Any]]:
     return features, frame[target[0]]
 
 
-def _frame(name: str, source: Source) -> pd.DataFrame:
-    """The whole dataset. Types are left to pandas, as scikit-learn stumbles over categories that
-    are numbers."""
+def _fetch_frame(name: str, source: Source) -> pd.DataFrame:
+    """Download all columns of a dataset from OpenML as a data frame.
+
+    Column types are left to pandas, because scikit-learn fails on categories that are numbers.
+    """
     from sklearn.datasets import fetch_openml
 
     options = {
@@ -114,7 +121,11 @@ def _frame(name: str, source: Source) -> pd.DataFrame:
 
 
 def _subset(y: FloatArray, subset: str) -> IntArray:
-    """Row numbers in order; the same at every call."""
+    """Draw the row indices of a subset of rows with labels y (n,), in ascending order.
+
+    `subset` is "", "rare" or "even", see `Source`. The draw is seeded: every call returns the same
+    rows.
+    """
     if not subset:
         return np.arange(len(y))
     rng = np.random.default_rng(0)
@@ -129,6 +140,7 @@ def _subset(y: FloatArray, subset: str) -> IntArray:
 
 
 def _check_number(name: str, source: Source, what: str, found: int, expected: int) -> None:
+    """Raise an error if a dataset does not have the expected number of `what`, such as rows."""
     if found != expected:
         raise ValueError(
             f"OpenML dataset {source.openml} ({name}) has {found:,} {what}, not the {expected:,}"

@@ -1,4 +1,7 @@
-"""What an experiment is: its cases, one run of a case, and what all runs say."""
+"""What an experiment is: its cases, one run of a case, and what follows from all runs.
+
+Every module of experiments builds on this one; `runner` runs them, `results` writes them up.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ VERDICTS = ("holds", "holds in part", "does not hold")
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person may choose. `game` is "" where the experiment's own choice is meant."""
+    """The options of ``weightedshap reproduce``; without a `game` the experiment chooses it."""
 
     runs: int = 10
     rows: int = 100
@@ -29,16 +32,19 @@ class Settings:
 
 @dataclass(frozen=True)
 class Case:
-    """A dataset or model by its name, else the linear-Gaussian setting; and the game that explains
-    it, "" for none."""
+    """One case of an experiment: a dataset or model, and the name of the game that explains it.
+
+    The game is "" if there is none. Without a name it is the linear-Gaussian setting with
+    correlation `rho`.
+    """
 
     name: str = ""
     game: str = ""
     rho: float = 0.0
 
     @classmethod
-    def parsed(cls, text: str) -> Case:
-        """The case that is written so."""
+    def from_text(cls, text: str) -> Case:
+        """Parse a case from the text that ``str(case)`` returned."""
         setting, _, game = text.partition("/")
         name, _, rho = setting.partition("rho=")
         return cls(name, game, float(rho or 0))
@@ -48,12 +54,15 @@ class Case:
 
     @property
     def setting(self) -> str:
-        """All but the game, as text."""
+        """The dataset or model as text, without the game: "airfoil" or "rho=0.6"."""
         return self.name or f"rho={self.rho}"
 
     @property
     def words(self) -> str:
-        """The case for readers; the tree surrogate goes without saying."""
+        """The case as text for readers, such as "airfoil (neural surrogate)".
+
+        The tree surrogate is the usual game and is not named.
+        """
         setting = self.name or f"ρ = {self.rho}"
         return (
             setting
@@ -63,22 +72,23 @@ class Case:
 
 
 Numbers = Mapping[str, Any]
-"""What one run gave: numbers and arrays, by their names."""
+"""The results of one run: numbers and arrays by name."""
+
 Runs = Mapping[Case, Sequence[Numbers]]
-"""What the runs of each case gave."""
+"""The results of all runs of each case."""
 
 
 def across(runs: Sequence[Numbers], *keys: str | int) -> FloatArray:
-    """(runs, …) what stands in each run at a path of keys."""
-    found: Sequence[Any] = runs
+    """Collect the values at a path of keys from all runs, as an array (runs, …)."""
+    values: Sequence[Any] = runs
     for key in keys:
-        found = [value[key] for value in found]
-    return np.array(found)
+        values = [value[key] for value in values]
+    return np.array(values)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of the paper, its number, ours, and what was checked."""
+    """A claim of the paper: a sentence, the paper's result, ours, and checks whether it holds."""
 
     text: str
     paper: str
@@ -87,14 +97,21 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """ "holds" if all checks do, "holds in part" if some do, else "does not hold"."""
-        return VERDICTS[0 if all(self.checks) else 1 if any(self.checks) else 2]
+        """The verdict: "holds", "holds in part" or "does not hold".
+
+        A claim holds if all its checks are true, and in part if some are.
+        """
+        if all(self.checks):
+            return VERDICTS[0]
+        return VERDICTS[1] if any(self.checks) else VERDICTS[2]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure, table or number of the paper; `draw`, `claims`, `table` and `headline` are made
-    of all runs."""
+    """One figure, table or number of the paper: how to run it and how to present its results.
+
+    `draw`, `claims`, `table` and `headline` are functions of all runs.
+    """
 
     title: str
     cases: Callable[[Settings], Sequence[Case]]
@@ -103,24 +120,22 @@ class Experiment:
     # Lines of RESULTS.md; none where the paper says nothing.
     claims: Callable[[Runs], list[Claim]] = lambda runs: []
     table: Callable[[Runs], list[str]] = lambda runs: []  # further lines of RESULTS.md
-    headline: Callable[[Runs], str] = lambda runs: ""  # what the summary says of it in a few words
+    headline: Callable[[Runs], str] = lambda runs: ""  # a few words for the summary
     # The settings that change the numbers of a run.
-    depends: tuple[str, ...] = (
-        "seed",
-        "rows",
-        "quick",
-    )
-    game: str = ""  # where none is asked for
-    most_runs: int | None = None  # runs beyond these are not made, whatever is asked for
+    depends: tuple[str, ...] = ("seed", "rows", "quick")
+    game: str = ""  # if the settings name none
+    most_runs: int | None = None  # an upper limit, even if the settings ask for more
     notes: tuple[str, ...] = ()  # what the paper leaves open and what was chosen here
 
-    def resolved(self, settings: Settings) -> Settings:
-        """The settings with the experiment's own game and number of runs: one if nothing is drawn
-        at random."""
+    def resolve(self, settings: Settings) -> Settings:
+        """Return the settings with the experiment's game filled in and the number of runs limited.
+
+        A game given in the settings is kept. An experiment without random draws has one run.
+        """
         most = 1 if "seed" not in self.depends else self.most_runs or settings.runs
         return replace(settings, game=settings.game or self.game, runs=min(settings.runs, most))
 
     def configuration(self, settings: Settings) -> dict[str, Any]:
-        """The settings that the numbers depend on."""
-        chosen = asdict(self.resolved(settings))
+        """Return the settings that change the numbers of a run, as a dict by name."""
+        chosen = asdict(self.resolve(settings))
         return {name: chosen[name] for name in self.depends}

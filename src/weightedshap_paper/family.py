@@ -1,5 +1,7 @@
-"""Twelve weights or thirteen: the paper speaks of 13 and prints 12. What the one that is missing
-changes."""
+"""Twelve weight vectors or thirteen: the paper speaks of 13 and prints 12.
+
+The experiment measures how much the missing one changes.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +15,35 @@ from weightedshap.curves import mean_interval
 from weightedshap.weights import WeightFamily, paper
 from weightedshap_paper.comparison import JUDGES
 from weightedshap_paper.experiment import Case, Experiment, Numbers, Runs, Settings, across
-from weightedshap_paper.tabular import MAIN, cases_of, rows_of_test, set_up
+from weightedshap_paper.tabular import MAIN, choose_test_rows, select_cases, set_up
 
 MISSING = "Beta(32,1)"
 
 
 def printed(d: int) -> WeightFamily:
-    """The 12 weights that the paper prints: `weights.paper` without Beta(32,1)."""
+    """Return the 12 weight vectors that the paper prints: `weights.paper` without Beta(32,1)."""
     family = paper(d)
-    kept = [position for position, label in enumerate(family.labels) if label != MISSING]
-    return WeightFamily(tuple(family.labels[position] for position in kept), family.vectors[kept])
+    positions = [position for position, label in enumerate(family.labels) if label != MISSING]
+    return WeightFamily(
+        tuple(family.labels[position] for position in positions), family.vectors[positions]
+    )
 
 
 FAMILIES = {"12": printed, "13": paper}
 
 
 def run_weights(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
-    """Recovery error with each family on both games, a mean over k = 1..d and over the rows."""
-    data, _, setting = set_up(case, settings, rng)
-    rows = data.X_test[rows_of_test(data, settings.rows)]
+    """Compare WeightedSHAP with 12 and 13 weight vectors; return mean recovery errors by judge.
+
+    The mean is over k = 1..d and the test rows; the judges are the game that is explained and an
+    independent one.
+    """
+    data, _, setup = set_up(case, settings, rng)
+    rows = data.X_test[choose_test_rows(data, settings.rows)]
     numbers = {}
     for size, family in FAMILIES.items():
         evaluation = ws.evaluate(
-            setting.but(family=family),
+            setup.with_options(family=family),
             rows,
             judges="independent",
             methods=["WeightedSHAP"],
@@ -48,7 +56,10 @@ def run_weights(case: Case, settings: Settings, rng: np.random.Generator) -> Num
 
 
 def table_weights(runs: Runs) -> list[str]:
-    """The change by the 13th weight, in percent, with 95 % intervals over the runs."""
+    """Return a Markdown table of the recovery errors with 12 and 13 weights, and the change in %.
+
+    Changes have 95 % intervals over the runs.
+    """
     lines = [
         "| | own game: 12 | 13 | change | independent game: 12 | 13 | change |",
         "|---|" + "---:|" * 6,
@@ -60,6 +71,7 @@ def table_weights(runs: Runs) -> list[str]:
 
 
 def _cells(runs: Sequence[Numbers], judge: str) -> list[str]:
+    """Format table cells for one judge: the errors with 12 and 13 weights, and the change in %."""
     twelve, thirteen = (across(runs, size, judge) for size in FAMILIES)
     mean, margin = mean_interval(100 * (thirteen / twelve - 1))
     return [f"{twelve.mean():.4g}", f"{thirteen.mean():.4g}", f"{mean:+.2f} % ± {margin:.2f}"]
@@ -67,7 +79,7 @@ def _cells(runs: Sequence[Numbers], judge: str) -> list[str]:
 
 WEIGHTS = Experiment(
     "the recovery error with the 12 weights that the paper prints, and with the 13 it speaks of",
-    partial(cases_of, MAIN),
+    partial(select_cases, MAIN),
     run_weights,
     table=table_weights,
     depends=("seed", "rows", "quick", "authors_order", "authors_stop"),

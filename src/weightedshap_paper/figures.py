@@ -1,5 +1,7 @@
-"""The paper's figures, from numbers, in its colours: Δ_1 and WeightedSHAP red, Shapley green, Δ_d
-and MCI blue."""
+"""The paper's figures, drawn from numbers.
+
+The colours are the paper's: Δ_1 and WeightedSHAP red, Shapley green, Δ_d and MCI blue.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,13 @@ DASHES = {"Shapley": "--", "last": "-.", "MCI": "-."}
 def two_features(
     panels: Mapping[str, tuple[FloatArray, FloatArray]], shares: Mapping[str, Any]
 ) -> Figure:
-    """ℰ(1) − ℰ(2) over the square for each panel, black where Shapley is wrong; and the share of
-    black by ρ."""
+    """Draw which of two features has the larger error over a square, and where Shapley is wrong.
+
+    Panels show ℰ(1) − ℰ(2), where the error ℰ(k) remains when only feature k is known, and the last
+    one the share of black points by correlation ρ. Points are black where Shapley ranks the worse
+    feature first. `panels` contains, by title, the difference and whether a point is black;
+    `shares` contains, by model, ρ and the shares.
+    """
     figure = Figure(figsize=(13, 2.9), layout="constrained")
     axes = figure.subplots(1, len(panels) + 1, width_ratios=[1] * len(panels) + [1.15])
     limit = max(float(np.abs(difference).max()) for difference, _ in panels.values())
@@ -48,7 +55,10 @@ def two_features(
 
 
 def recovery(cases: Mapping[str, Any], names: Mapping[str, str]) -> Figure:
-    """For each case a panel of recovery curves with 95 % bands and one of areas."""
+    """Draw two panels for each case: recovery curves with 95 % bands, and bars of their areas.
+
+    `names` contains the label of each method.
+    """
     figure = Figure(figsize=(6.4 * len(cases), 3), layout="constrained")
     axes = figure.subplots(1, 2 * len(cases), width_ratios=[2.2, 1] * len(cases))
     for (case, numbers), left, right in zip(cases.items(), axes[::2], axes[1::2]):
@@ -68,7 +78,7 @@ def recovery(cases: Mapping[str, Any], names: Mapping[str, str]) -> Figure:
 
 
 def by_size(cases: Mapping[str, FloatArray]) -> Figure:
-    """The relative difference as a function of the coalition size j = 1..d."""
+    """Draw the relative error of contributions by coalition size j = 1..d, in a panel per case."""
     figure = Figure(figsize=(3.6 * len(cases), 2.8), layout="constrained")
     for ax, (case, curve) in zip(
         np.ravel(figure.subplots(1, len(cases), sharey=True)), cases.items()
@@ -81,8 +91,7 @@ def by_size(cases: Mapping[str, FloatArray]) -> Figure:
 def curves(
     panels: Mapping[str, Mapping[str, Any]], methods: Sequence[str], columns: int = 4
 ) -> Figure:
-    """One panel for each dataset: mean curves over runs with 95 % intervals, from one feature
-    on."""
+    """Draw each method's mean curve over 1..d features, with 95 % bands; one panel per dataset."""
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(3 * min(columns, len(panels)), 2.4 * rows), layout="constrained")
     axes = np.ravel(figure.subplots(rows, min(columns, len(panels)), squeeze=False))
@@ -105,7 +114,7 @@ def curves(
 def _band(
     ax: Axes, method: str, mean: ArrayLike, margin: ArrayLike, label: str, start: int = 0
 ) -> None:
-    """A curve over k = start, start + 1, … with its interval."""
+    """Draw a mean curve over k = start, start + 1, … with its interval mean ± margin shaded."""
     mean = np.asarray(mean)
     margin = np.nan_to_num(np.asarray(margin, dtype=np.float64))
     k = np.arange(start, start + len(mean))
@@ -117,7 +126,7 @@ def _band(
 def _bars(
     ax: Axes, names: Mapping[str, str], values: Sequence[float], margins: Sequence[float]
 ) -> None:
-    """A bar with an interval for each method, by its name."""
+    """Draw a bar with an error bar for each method; `names` contains the label of each method."""
     ax.bar(
         list(names.values()),
         values,
@@ -141,8 +150,10 @@ def _bars(
 def attribution_maps(
     gallery: Sequence[Mapping[str, Any]], names: Sequence[str], top: int
 ) -> Figure:
-    """A row for each image: the image, and for each attribution its `top` superpixels, red for and
-    blue against."""
+    """Draw a row of panels for each image: the image, and the `top` superpixels of each method.
+
+    Red superpixels count for the digit, blue ones against it.
+    """
     figure = Figure(figsize=(1.7 * (len(names) + 1), 1.8 * len(gallery)), layout="constrained")
     axes = figure.subplots(len(gallery), len(names) + 1, squeeze=False)
     for line, one in zip(axes, gallery):
@@ -165,10 +176,13 @@ def attribution_maps(
 
 
 def _top_map(phi: FloatArray, top: int, pixels: int) -> FloatArray:
-    """(pixels, pixels) the largest |φ| over their maximum, all else masked."""
+    """Return an image (pixels, pixels) of φ at the `top` superpixels, divided by the largest |φ|.
+
+    All other pixels are masked.
+    """
     side = round(len(phi) ** 0.5)
     shown = np.full(len(phi), np.nan)
     leading = np.argsort(-np.abs(phi), kind="stable")[:top]
     shown[leading] = phi[leading] / (np.abs(phi[leading]).max() or 1.0)
-    blown = np.kron(shown.reshape(side, side), np.ones((pixels // side, pixels // side)))
-    return np.ma.masked_invalid(blown)
+    enlarged = np.kron(shown.reshape(side, side), np.ones((pixels // side, pixels // side)))
+    return np.ma.masked_invalid(enlarged)

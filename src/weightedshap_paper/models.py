@@ -1,4 +1,4 @@
-"""The prediction models of the paper's experiments."""
+"""The prediction models of the paper's experiments: boosting, linear models, image networks."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ def boosting(
     max_trees: int = 1000,
     authors_stop: bool = False,
 ) -> lgb.Booster:
-    """Boosted trees fitted to the training part, stopped by the loss on the validation part.
+    """Fit boosted trees to the training part, stopped by the loss on the validation part.
 
-    `predict` gives the probability of class 1, or the value. Training ends after 25 trees without a
-    lower loss (log loss, or squared error, and no other metric), and the best number of trees is
-    kept. The paper gives the rate, the leaves and the patience; `max_trees` is the authors'.
+    `predict` of the booster returns the probability of class 1, or the value. Training ends after
+    25 trees without a lower loss (log loss, or squared error, and no other metric), and the best
+    number of trees is kept. The paper gives the rate, the leaves and the patience; `max_trees` is
+    the authors'.
 
     With `authors_stop` a classifier's training ends as soon as the loss *or* the share of errors
-    stalls, as in the authors' program. The share of errors moves in steps, so that few trees are
-    left.
+    stalls, as in the authors' program. The share of errors moves in steps, so training stops early,
+    with few trees.
     """
     objective, metric = OBJECTIVES[data.task]
     errors = ["binary_error"] if authors_stop and data.task == "classification" else []
@@ -66,41 +67,44 @@ def boosting(
 
 
 def rate(quick: bool) -> float:
-    """The learning rate: the paper's, or ten times that where it has to be quick."""
+    """Return the learning rate of boosting: the paper's 0.005, or ten times that in a quick run."""
     return 0.05 if quick else 0.005
 
 
 def number_of_trees(booster: lgb.Booster) -> int:
-    """The trees that early stopping left for predictions."""
+    """Return the number of trees that a booster uses for predictions, after early stopping."""
     return int(booster.best_iteration or booster.num_trees())
 
 
 def linear(data: Prepared) -> LinearRegression | LogisticRegression:
-    """Least squares, or logistic regression by scikit-learn's defaults, of the training part."""
+    """Fit least squares or scikit-learn's logistic regression to the training part."""
     model = LinearRegression() if data.task == "regression" else LogisticRegression(max_iter=1000)
     return model.fit(data.X_train, data.y_train)
 
 
 def mnist_network(images: Images, *, seed: int, epochs: int = 3) -> Module:
-    """A convolutional network of the digits: a torch module from images (n, 1, 28, 28) in 0..1 to
-    logits (n, 10)."""
+    """Train a convolutional network that classifies the images by their digits.
+
+    It is a torch module from images (n, 1, 28, 28) in 0..1 to logits (n, 10).
+    """
     torch = require("torch", "neural")
     X = pixels(images.X_train)
     y = torch.as_tensor(images.y_train.astype(np.int64))
 
     def loss(network: Module, rows: Tensor) -> Tensor:
+        """Return the cross-entropy of a network on some rows."""
         return torch.nn.functional.cross_entropy(network(X[rows]), y[rows])
 
-    return trained(1, loss, len(X), seed=seed, epochs=epochs)
+    return train(1, loss, len(X), seed=seed, epochs=epochs)
 
 
-def trained(channels: int, loss: Loss, n: int, *, seed: int, epochs: int) -> Module:
-    """A small convolutional network, `loss(network, rows)` made small over batches of 128 of n
-    rows.
+def train(channels: int, loss: Loss, n: int, *, seed: int, epochs: int) -> Module:
+    """Train a small convolutional network on n rows to minimise ``loss(network, rows)``.
 
-    Two convolutions of 3 × 3 with 16 and 32 channels, each halved by max pooling, and a hidden
-    layer of 128. Adam, its rate raised and lowered once. The state of torch's generator is left as
-    it was.
+    Two convolutions of 3 × 3 with 16 and 32 output channels, each followed by max pooling over 2 ×
+    2 pixels, and a hidden layer of 128; `channels` is the number of input channels. Batches have
+    128 rows. The optimiser is Adam, with a learning rate that rises and falls once. The state of
+    torch's generator is left unchanged.
     """
     torch = require("torch", "neural")
     nn = torch.nn
@@ -124,19 +128,19 @@ def trained(channels: int, loss: Loss, n: int, *, seed: int, epochs: int) -> Mod
 
 
 def logits(network: Module, images: Tensor) -> Tensor:
-    """(n, 10) of images (n, 1, 28, 28), nothing being learned."""
+    """Return the logits (n, 10) of images (n, 1, 28, 28), without gradients."""
     torch = require("torch", "neural")
     with torch.no_grad():
-        return torch.cat([network(some) for some in images.split(BATCH)])
+        return torch.cat([network(batch) for batch in images.split(BATCH)])
 
 
 def accuracy(network: Module, X: ArrayLike, y: ArrayLike) -> float:
-    """The share of images (n, 28, 28) whose digit (n,) the network tells."""
+    """Return the share of images X (n, 28, 28) whose digit y (n,) the network predicts."""
     return float((logits(network, pixels(X)).argmax(1).numpy() == y).mean())
 
 
 def pixels(X: ArrayLike) -> Tensor:
-    """Images (n, 28, 28) or (n, 784) of 0..255 as a float tensor (n, 1, 28, 28) of 0..1."""
+    """Convert images (n, 28, 28) or (n, 784) of 0..255 to a float tensor (n, 1, 28, 28) of 0..1."""
     torch = require("torch", "neural")
     return torch.as_tensor(
         np.asarray(X).reshape(-1, 1, 28, 28) / np.float32(255), dtype=torch.float32

@@ -1,5 +1,8 @@
-"""RESULTS.md: claim by claim the paper's number, ours, and whether it holds; from the runs on
-disk."""
+"""The writer of RESULTS.md: claim by claim the paper's number, ours, and whether it holds.
+
+It reads the runs that `runner` stores on disk; only the command ``weightedshap reproduce`` calls
+it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 
 from weightedshap.files.atomic import replaced
 from weightedshap_paper.experiment import VERDICTS, Case, Claim, Experiment, Runs
-from weightedshap_paper.runner import Stored, stored
+from weightedshap_paper.runner import RunFile, read_runs
 
 HEAD = """# The paper, redone
 
@@ -40,26 +43,30 @@ CHOICES = """## What the paper leaves open, and what was chosen
 
 
 @contextmanager
-def made_of(path: Path) -> Iterator[None]:
-    """Say of the file whatever its runs lack, or hold otherwise than the experiment wrote it."""
+def report_foreign_runs(path: Path) -> Iterator[None]:
+    """Turn errors in the ``with`` block into one that says that the runs in `path` are unusable.
+
+    Such errors occur if the runs are not as the experiment wrote them.
+    """
     try:
         yield
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        said = f"{path} holds runs that are not of this experiment ({error!r})."
         raise ValueError(
-            f"{said} Delete it, and they are made again; or name another folder with --results."
+            f"{path} holds runs that are not of this experiment ({error!r}). Delete it, and they"
+            " are made again; or name another folder with --results."
         ) from error
 
 
 def draw_figure(folder: Path, name: str, experiment: Experiment) -> None:
-    """Draw the figure of all stored runs of an experiment into ``folder/figures``, if it has
-    one."""
-    if experiment.draw is not None:
-        path = folder / "figures" / f"{name}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with made_of(source := folder / f"{name}.json"):
-            figure = experiment.draw(stored(source).runs)
-        figure.savefig(path, dpi=80, metadata={"Software": None})
+    """Draw the figure of all runs of an experiment into ``folder/figures``, if it has one."""
+    if experiment.draw is None:
+        return
+    path = folder / "figures" / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = folder / f"{name}.json"
+    with report_foreign_runs(source):
+        figure = experiment.draw(read_runs(source).runs)
+    figure.savefig(path, dpi=80, metadata={"Software": None})
 
 
 def write_results(folder: Path, experiments: Mapping[str, Experiment]) -> Path:
@@ -72,12 +79,12 @@ def write_results(folder: Path, experiments: Mapping[str, Experiment]) -> Path:
     ]
     sections = []
     for name, experiment in experiments.items():
-        found = stored(folder / f"{name}.json")
-        if found.runs:
-            with made_of(found.path):
-                claims = experiment.claims(found.runs)
-                summary.append(_summary_line(name, experiment, found.runs, claims))
-                sections += _section(name, experiment, found, claims)
+        file = read_runs(folder / f"{name}.json")
+        if file.runs:
+            with report_foreign_runs(file.path):
+                claims = experiment.claims(file.runs)
+                summary.append(_summary_line(name, experiment, file.runs, claims))
+                sections += _section(name, experiment, file, claims)
             if (folder / "figures" / f"{name}.png").exists():
                 sections += [f"![{experiment.title}](figures/{name}.png)", ""]
     path = folder / "RESULTS.md"
@@ -87,23 +94,24 @@ def write_results(folder: Path, experiments: Mapping[str, Experiment]) -> Path:
 
 
 def _summary_line(name: str, experiment: Experiment, runs: Runs, claims: Sequence[Claim]) -> str:
+    """Return the line of the summary table for one experiment."""
     counts = Counter(claim.verdict for claim in claims)
     cells = [
-        _count(runs),
+        _format_count(runs),
         *(str(counts[verdict] or "") for verdict in VERDICTS),
         experiment.headline(runs),
     ]
     return f"| [{name}](#{name}) | {' | '.join(cells)} |"
 
 
-def _count(runs: Runs) -> str:
-    """ "10", or "3–5" where some cases have fewer."""
-    counts = sorted({len(of) for of in runs.values()})
+def _format_count(runs: Runs) -> str:
+    """Format the number of runs per case, as "10", or "3–5" where some cases have fewer."""
+    counts = sorted({len(of_case) for of_case in runs.values()})
     return "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
 
 
-def _cases(cases: Iterable[Case]) -> str:
-    """ "airfoil, wind (tree_surrogate)": the cases by their game."""
+def _format_cases(cases: Iterable[Case]) -> str:
+    """Format the cases by their game, as "airfoil, wind (tree_surrogate)"."""
     games: dict[str, list[str]] = {}
     for case in cases:
         games.setdefault(case.game, []).append(case.setting)
@@ -113,16 +121,16 @@ def _cases(cases: Iterable[Case]) -> str:
 
 
 def _section(
-    name: str, experiment: Experiment, found: Stored, claims: Sequence[Claim]
+    name: str, experiment: Experiment, file: RunFile, claims: Sequence[Claim]
 ) -> list[str]:
-    """The lines about one experiment, the figure left out."""
+    """Return the lines of RESULTS.md on one experiment, without the figure."""
     title = experiment.title[0].upper() + experiment.title[1:]
-    chosen = [f"{key} {value}" for key, value in found.configuration.items() if value is not False]
+    chosen = [f"{key} {value}" for key, value in file.configuration.items() if value is not False]
     settings = f"; {', '.join(chosen)}" if chosen else ""
     lines = [
         f"## {name}",
         "",
-        f"{title}. Runs: {_cases(found.runs)}, {_count(found.runs)} each{settings}.",
+        f"{title}. Runs: {_format_cases(file.runs)}, {_format_count(file.runs)} each{settings}.",
         "",
     ]
     if claims:
@@ -133,5 +141,5 @@ def _section(
         ]
         lines += [""]
     lines += [f"{note}\n" for note in experiment.notes]
-    table = experiment.table(found.runs)
+    table = experiment.table(file.runs)
     return [*lines, *table, ""] if table else lines

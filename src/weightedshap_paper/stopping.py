@@ -1,4 +1,4 @@
-"""What the authors' program does otherwise: how it stops boosting, and when it balances fraud."""
+"""How the authors' program differs: how it stops boosting, and when it balances the fraud data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from weightedshap_paper.datasets import DATASETS, OVERSAMPLED, Prepared, prepare
 from weightedshap_paper.experiment import Case, Experiment, Numbers, Runs, Settings, across
 
 RULES = {"loss": False, "loss or error": True}
-"""Whether the authors' rule stops boosting."""
+"""The two stopping rules of boosting by name; True for the rule of the authors' program."""
 
 
 def run_stopping(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
-    """Trees and test score of both rules; for fraud, in both orders, from the same draws."""
+    """Fit boosting with two stopping rules, ours and the authors'; return trees and test scores.
+
+    The fraud data are used twice: balanced after the split (ours) and before it (the authors'),
+    from the same random state. The share of `copies` is returned too.
+    """
     state = rng.bit_generator.state
     numbers = {}
     for order in ("ours", "authors") if case.name in OVERSAMPLED else ("ours",):
@@ -26,6 +30,11 @@ def run_stopping(case: Case, settings: Settings, rng: np.random.Generator) -> Nu
 
 
 def _fit(data: Prepared, settings: Settings, authors_stop: bool) -> Numbers:
+    """Fit boosted trees with one stopping rule; return the number of trees and the test score.
+
+    `authors_stop` selects the authors' rule. The score is the AUC, or the share of variance
+    explained.
+    """
     rate = models.rate(settings.quick)
     booster = models.boosting(
         data, seed=settings.seed, learning_rate=rate, authors_stop=authors_stop
@@ -39,7 +48,10 @@ def _fit(data: Prepared, settings: Settings, authors_stop: bool) -> Numbers:
 
 
 def copies(data: Prepared) -> float:
-    """The share of test rows of class 1 whose original columns stand in the training part too."""
+    """Return the share of test rows of class 1 that also occur in the training part.
+
+    Only the original columns are compared, not the spurious ones.
+    """
     original = [i for i, name in enumerate(data.feature_names) if not name.startswith("spurious_")]
     seen = {row.tobytes() for row in data.X_train[:, original]}
     rows = data.X_test[data.y_test > 0][:, original]
@@ -47,17 +59,18 @@ def copies(data: Prepared) -> float:
 
 
 def table_stopping(runs: Runs) -> list[str]:
-    """Means over the runs of trees and score under either rule, and for fraud in either order."""
+    """Return a Markdown table of the mean number of trees and the mean score by stopping rule.
+
+    Fraud has two lines: balanced after the split, and balanced before it.
+    """
     lines = [
         "| | trees: loss | loss or error | score: loss | loss or error | copies |",
         "|---|" + "---:|" * 5,
     ]
     for case, of in runs.items():
         for order in of[0]:
-            trees, scores = (
-                [across(of, order, rule, key).mean() for rule in RULES]
-                for key in ("trees", "score")
-            )
+            trees = [across(of, order, rule, "trees").mean() for rule in RULES]
+            scores = [across(of, order, rule, "score").mean() for rule in RULES]
             share = f"{across(of, order, 'copies').mean():.0%}" if case.name in OVERSAMPLED else ""
             cells = [
                 *(f"{value:.0f}" for value in trees),

@@ -1,4 +1,4 @@
-"""The paper's table of datasets: rows and columns."""
+"""The paper's table of datasets: their numbers of rows and columns."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ PAPER = {
     "2dplanes": (40_768, 11),
     "click": (1_997_410, 12),
 }
-"""Sample size and input dimension."""
+"""Sample size and input dimension of each dataset, as the paper gives them."""
 
 
 def run_summary(case: Case, settings: Settings, rng: np.random.Generator) -> Numbers:
-    """Rows and columns of numbers of a table, and the mean of its target: the share of class 1."""
+    """Count the rows and numeric columns of a dataset, and return the mean of its target."""
     raw = load(case.name)
     return {"rows": len(raw.X), "columns": raw.X.shape[1], "task": raw.task, "target": raw.y.mean()}
 
 
 def claims_summary(runs: Runs) -> list[Claim]:
-    """Rows and columns against the paper's, which count the target of a classification among the
-    columns."""
+    """Return a claim for each dataset, on the numbers of rows and columns.
+
+    The paper counts the target of a classification among the columns.
+    """
     claims = []
     for case, (of,) in runs.items():
         rows, columns = PAPER[case.name]

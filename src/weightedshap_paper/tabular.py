@@ -1,5 +1,9 @@
-"""The paper's Section 5 and its appendix: rankings compared on the datasets, with boosting and
-linear models."""
+"""The paper's Section 5 and its appendix: rankings compared on the datasets.
+
+The models are boosted trees or linear models, the games tree surrogates or the paper's network.
+`weightedshap.evaluate` compares the rankings; `comparison` turns the results into claims, tables
+and figures.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,11 @@ from typing import Any
 import numpy as np
 
 import weightedshap as ws
-from weightedshap._checks import IntArray
-from weightedshap.config import Choices, Setting
+from weightedshap._checks import FloatArray, IntArray
+from weightedshap.config import Config, Setup
 from weightedshap.estimators import AUTHORS_RULE, authors
 from weightedshap.estimators.stopping import visited
-from weightedshap.games import GAMES
+from weightedshap.games import GAMES, Recipe
 from weightedshap_paper import models
 from weightedshap_paper.comparison import COMPARED, METHODS, claims, draw, headline, table
 from weightedshap_paper.datasets import REGRESSION, Prepared, prepare
@@ -26,31 +30,34 @@ FURTHER_DATASETS = ("cpu", "adult", "2dplanes", "click")
 NETWORK_DATASETS = ("airfoil", "boston", "phoneme", "fraud")
 QUICK = ("airfoil", "phoneme", "adult")
 WALKS = partial(authors, stop=AUTHORS_RULE & visited(every=100))
-"""The authors' sampling, and on where a cell is left without a draw: theirs takes it as zero."""
+"""The authors' sampling, continued until every cell of Δ has a draw: their program takes cells
+without draws as zero."""
 AUC_ROWS = {"fraud": 1000}
-"""Rows for the AUC where the test part has few of one class."""
+"""The number of test rows for the AUC, where one class is rare."""
 
 
-def cases_of(datasets: Sequence[str], settings: Settings) -> list[Case]:
-    """The datasets, or some of them where it has to be quick, with the game of the settings."""
-    names = (
-        ([name for name in datasets if name in QUICK] or datasets[:1])
-        if settings.quick
-        else datasets
-    )
+def select_cases(datasets: Sequence[str], settings: Settings) -> list[Case]:
+    """Return one case per dataset, with the game of the settings; quick runs use few datasets."""
+    names = datasets
+    if settings.quick:
+        names = [name for name in datasets if name in QUICK] or datasets[:1]
     return [Case(name, settings.game) for name in names]
 
 
-def fitted_model(data: Prepared, kind: str, settings: Settings, seed: int) -> Any:
-    """The prediction model: boosted trees or a linear model."""
+def fit_model(data: Prepared, kind: str, settings: Settings, seed: int) -> Any:
+    """Fit the prediction model to the training part; `kind` is "boosting" or "linear"."""
     if kind == "linear":
         return models.linear(data)
     rate = models.rate(settings.quick)
     return models.boosting(data, seed=seed, learning_rate=rate, authors_stop=settings.authors_stop)
 
 
-def recipe_of(game: str, settings: Settings) -> Any:
-    """The game by its name; the network as the paper trains it, unless it has to be quick."""
+def build_recipe(game: str, settings: Settings) -> Recipe:
+    """Return the recipe for fitting the game with this name.
+
+    "neural_surrogate" is the paper's network, except in quick runs; other games have the library's
+    default recipe.
+    """
     if game == "neural_surrogate" and not settings.quick:
         return ws.games.NeuralSurrogate.paper()
     return GAMES[game]()
@@ -63,32 +70,36 @@ def set_up(
     *,
     kind: str = "boosting",
     utility: str = "aup",
-) -> tuple[Prepared, Any, Setting]:
-    """The data of a case, its model, and how it is explained; the comparison fits the game on
-    halves of the background.
+) -> tuple[Prepared, Any, Setup]:
+    """Prepare the data of a case and fit its model; return data, model and `Setup` of the games.
 
-    A network is sampled as the authors do; contributions of the tree surrogate are exact. The
-    background is the distinct rows of the training part, as in the authors' program; the paper's
-    text says the estimation part.
+    `kind` is the model, "boosting" or "linear"; `utility` is the criterion that chooses the
+    weights. The games are not fitted yet: the comparison fits them on halves of the background. A
+    network is sampled as in the authors' program; contributions of the tree surrogate are exact.
+    The background is the distinct rows of the training part, as in the authors' program; the
+    paper's text says the estimation part.
     """
     data = prepare(case.name, rng, authors_order=settings.authors_order)
     seed = int(rng.integers(2**31))
-    model = fitted_model(data, kind, settings, seed)
-    several = data.task == "classification" and hasattr(model, "predict_proba")
-    choices = Choices(
-        game=recipe_of(case.game, settings),
+    model = fit_model(data, kind, settings, seed)
+    has_two_outputs = data.task == "classification" and hasattr(model, "predict_proba")
+    config = Config(
+        game=build_recipe(case.game, settings),
         estimator=WALKS if case.game == "neural_surrogate" else "auto",
         utility=utility,
-        outputs=1 if several else None,
+        outputs=1 if has_two_outputs else None,
         random_state=seed,
         progress=False,
     )
-    return data, model, Setting.of(model, np.unique(data.X_train, axis=0), choices)
+    background = np.unique(data.X_train, axis=0)
+    return data, model, Setup.build(model, background, config)
 
 
-def rows_of_test(data: Prepared, rows: int) -> IntArray:
-    """The first `rows` test rows; of classes as many as their share asks for, but two at least, for
-    the AUC."""
+def choose_test_rows(data: Prepared, rows: int) -> IntArray:
+    """Return the positions of at most `rows` test rows, with the classes in proportion.
+
+    They are the first rows of each class, and at least two of each, for the AUC.
+    """
     n = min(rows, len(data.y_test))
     if data.task == "regression":
         return np.arange(n)
@@ -107,33 +118,43 @@ def run_tabular(
     utility: str,
     as_authors: bool = False,
 ) -> Numbers:
-    """Mean curves over the test rows, by judge, metric and method; and facts of the model."""
+    """Compare rankings on one dataset; return the number of trees and mean curves over test rows.
+
+    The curves (d + 1,) are by judge, metric and method. `kind` is the model, "boosting" or
+    "linear"; `utility` is the criterion that chooses the weights; with `as_authors`, the fraud data
+    are balanced and boosting is stopped as in the authors' program.
+    """
     if as_authors:
         settings = replace(settings, authors_order=True, authors_stop=True)
-    data, model, setting = set_up(case, settings, rng, kind=kind, utility=utility)
-    cheap = utility == "aup" and case.game == "tree_surrogate" and not settings.quick
-    chosen = rows_of_test(
-        data, max(settings.rows, AUC_ROWS.get(case.name, 0)) if cheap else settings.rows
-    )
-    costly = [] if utility == "aup" else [utility, "performance"]
+    data, model, setup = set_up(case, settings, rng, kind=kind, utility=utility)
+
+    n_rows = settings.rows
+    is_cheap = utility == "aup" and case.game == "tree_surrogate" and not settings.quick
+    if is_cheap:
+        n_rows = max(n_rows, AUC_ROWS.get(case.name, 0))
+    chosen = choose_test_rows(data, n_rows)
+
     methods = [
         method for method in METHODS if kind == "boosting" or not method.startswith("TreeSHAP")
     ]
-    rows = data.X_test[chosen]
-    answers = data.y_test[chosen]
     evaluation = ws.evaluate(
-        setting, rows, answers, judges="independent", methods=methods, metrics=costly
+        setup,
+        data.X_test[chosen],
+        data.y_test[chosen],
+        judges="independent",
+        methods=methods,
+        metrics=[] if utility == "aup" else [utility, "performance"],
     )
-    curves = {
-        judge: {
-            metric: {
-                method: of.mean(axis=0) for method, of in evaluation.curves(judge, metric).items()
-            }
-            for metric in evaluation.metrics
-            if metric in COMPARED[utility]
-        }
-        for judge in evaluation.judges
-    }
+
+    curves: dict[str, dict[str, dict[str, FloatArray]]] = {}
+    for judge in evaluation.judges:
+        curves[judge] = {}
+        for metric in evaluation.metrics:
+            if metric in COMPARED[utility]:
+                by_method = evaluation.curves(judge, metric)
+                curves[judge][metric] = {
+                    method: of_rows.mean(axis=0) for method, of_rows in by_method.items()
+                }
     return {
         "trees": models.number_of_trees(model) if kind == "boosting" else None,
         "curves": curves,
@@ -166,23 +187,25 @@ def _experiment(
     game: str = "tree_surrogate",
     as_authors: bool = False,
 ) -> Experiment:
-    ways = (
-        ()
-        if as_authors
-        else ("authors_order", "authors_stop")
-        if kind == "boosting"
-        else ("authors_order",)
-    )
+    """Build an experiment that compares rankings on datasets, with one kind of model and game.
+
+    See `run_tabular` for `kind`, `utility` and `as_authors`; `notes` are sentences for RESULTS.md.
+    """
+    preparation: tuple[str, ...] = ()
+    if not as_authors:
+        preparation = ("authors_order",)
+        if kind == "boosting":
+            preparation = ("authors_order", "authors_stop")
     metrics = tuple(COMPARED[utility])
     return Experiment(
         title,
-        partial(cases_of, datasets),
+        partial(select_cases, datasets),
         partial(run_tabular, kind=kind, utility=utility, as_authors=as_authors),
         partial(draw, metrics=metrics),
         partial(claims, metrics=metrics, single=kind == "boosting" and utility == "aup"),
         partial(table, metric=metrics[0]),
         partial(headline, metric=metrics[0]),
-        depends=("seed", "rows", "quick", *ways),
+        depends=("seed", "rows", "quick", *preparation),
         game=game,
         notes=(*NOTES, *notes),
     )
