@@ -28,7 +28,8 @@ test-slow: $(VENV)/.full  ## only the slow tests
 # OpenBLAS and numba choose their loops by the processor. Prescott and "generic" know no instructions
 # that every processor has not had for twenty years; Haswell stands for AMD and for Intel without AVX-512.
 NUMERICAL := tests/estimators tests/evaluation $(patsubst %,tests/games/test_%.py,anchored correction distilled gaussian \
-	hints kernels network_batches neural_surrogate trees tree_surrogate)
+	imputation network_batches neural_surrogate tree_surrogate) $(patsubst %,tests/trees/test_%.py,background ensembles \
+	kernels many_players path_dependent quadrature)
 test-processors: $(VENV)/.full  ## numerical tests with the loops that OpenBLAS and numba take on other processors
 	OPENBLAS_CORETYPE=Haswell $(BIN)/python -m pytest -n 2 -q -m "not slow and not attack and not engines" $(NUMERICAL)
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= \

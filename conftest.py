@@ -1,4 +1,4 @@
-"""What concerns all tests: which doctests are collected, and a last line on what was skipped.
+"""A last line of every test run: what was skipped, and how to run it.
 
 A skip says which tests it concerns and how to run them, in the form ``WHAT; to run: HOW``; that of
 `pytest.importorskip` says so by itself.
@@ -9,12 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from importlib.util import find_spec
 
 import pytest
-
-# Doctests of modules that need torch are left out where it is not installed.
-collect_ignore = [] if find_spec("torch") else ["src/weightedshap/network/torch_engine.py"]
 
 TO_RUN = "; to run: "
 NO_MODULE = re.compile(r"could not import '(\w+)")

@@ -1,4 +1,4 @@
-"""A tally for each attack, told at the end of the run."""
+"""A tally for each attack, printed at the end of the run."""
 
 import pytest
 

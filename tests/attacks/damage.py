@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import weightedshap as ws
-from tests.attacks.verdicts import is_ours, told
+from tests.attacks.verdicts import describe_error, is_ours
 from weightedshap.files import archive
 from weightedshap.files.explainer_folder import MAIN, VERSION
 
@@ -44,7 +44,7 @@ def model(rows):
     return X[:, 0] * X[:, 1] + X[:, 2]
 
 
-def bytes_changed(content: bytes, rng: np.random.Generator) -> bytes:
+def change_bytes(content: bytes, rng: np.random.Generator) -> bytes:
     """Some bits flipped, a piece left out, or the end cut off."""
     kind = rng.integers(3)
     if kind == 0:
@@ -92,7 +92,7 @@ def at(value, path):
     return value
 
 
-def array_changed(array, rng):
+def change_array(array, rng):
     """Another shape, another type, or some other numbers."""
     kind = rng.integers(5)
     changed = array.copy()
@@ -118,7 +118,7 @@ def array_changed(array, rng):
     return changed
 
 
-def text_changed(text, rng):
+def change_text(text, rng):
     """A line or a word lost, a number replaced, or the end cut off; of a booster, often its
     children and columns."""
     lines = text.split("\n")
@@ -148,15 +148,15 @@ def text_changed(text, rng):
     return "\n".join(lines)
 
 
-def content_changed(content, rng):
+def change_content(content, rng):
     """One thing in the content of a file is another, or gone."""
     path = list(places(content))
     path = path[rng.integers(len(path))]
     old = at(content, path)
     if isinstance(old, np.ndarray) and rng.random() < 0.8:
-        return put(content, path, array_changed(old, rng)), path
+        return put(content, path, change_array(old, rng)), path
     if isinstance(old, str) and len(old) > 200 and rng.random() < 0.9:
-        return put(content, path, text_changed(old, rng)), path
+        return put(content, path, change_text(old, rng)), path
     if rng.random() < 0.3:
         return put(content, path, None, gone=True), path
     return put(content, path, copy.deepcopy(STRANGE[rng.integers(len(STRANGE))])), path
@@ -169,16 +169,16 @@ def outcome(folder, rows):
     except archive.UnreadableFile:
         return "unreadable", None
     except Exception as error:
-        return ("refused", None) if is_ours(error) else ("loading fails", told(error))
+        return ("refused", None) if is_ours(error) else ("loading fails", describe_error(error))
     try:
         explanation = explainer(rows)
     except Exception as error:
-        return ("refused", None) if is_ours(error) else ("explaining fails", told(error))
+        return ("refused", None) if is_ours(error) else ("explaining fails", describe_error(error))
     finite = np.isfinite(explanation.values).all() and np.isfinite(explanation.predictions).all()
     return "loaded", None if finite else "not finite"
 
 
-def tell(**what):
+def print_json(**what):
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
 
@@ -192,22 +192,22 @@ def main(folder, seed, n, start=0):
     for case in range(start, n):
         rng = np.random.default_rng([seed, case])
         if case % 3 == 0:
-            (folder / MAIN).write_bytes(damaged := bytes_changed(original, rng))
+            (folder / MAIN).write_bytes(damaged := change_bytes(original, rng))
             about = "bytes"
         else:
-            changed, path = content_changed(content, rng)
+            changed, path = change_content(content, rng)
             about = "/".join(map(str, path))
             try:
                 archive.write(folder / MAIN, "explainer", VERSION, changed)
             except TypeError:
                 continue  # what no file can hold
-        tell(case=case, about=about)
+        print_json(case=case, about=about)
         kind, wrong = outcome(folder, rows)
         if case % 3 == 0 and kind == "loaded" and damaged != original:
             same = ws.Explainer.load(folder, model, progress=False)(rows).equals(expected)
             kind = "loaded the same"
             wrong = None if same else "other numbers"
-        tell(case=case, kind=kind, wrong=wrong)
+        print_json(case=case, kind=kind, wrong=wrong)
     (folder / MAIN).write_bytes(original)
 
 

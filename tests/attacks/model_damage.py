@@ -21,9 +21,9 @@ import pandas as pd
 import xgboost
 
 import weightedshap as ws
-from tests import ubjson
-from tests.attacks.damage import at, bytes_changed, places, put, tell, text_changed
-from tests.attacks.verdicts import is_ours, told
+from tests.attacks.damage import at, change_bytes, change_text, places, print_json, put
+from tests.attacks.verdicts import describe_error, is_ours
+from tests.trees import ubjson
 from weightedshap.jobs.model_files import as_model_file
 
 SECONDS = 60
@@ -102,14 +102,14 @@ def of_xgboost():
     ]
 
 
-def lightgbm_changed(text, rng):
+def change_lightgbm(text, rng):
     """Damaged text; where the sizes of trees are left alone they are put right, so that more is
     read."""
     kind = rng.integers(4)
     if kind == 0:
-        return bytes_changed(text.encode(), rng)
+        return change_bytes(text.encode(), rng)
     for _ in range(rng.integers(1, 3)):
-        text = number_changed(text, rng) if rng.random() < 0.5 else text_changed(text, rng)
+        text = change_number(text, rng) if rng.random() < 0.5 else change_text(text, rng)
     if kind == 1:
         return text.encode()
     if kind == 2:
@@ -121,7 +121,7 @@ def lightgbm_changed(text, rng):
     return re.sub(r"tree_sizes=.*", f"tree_sizes={' '.join(map(str, sizes))}", text).encode()
 
 
-def number_changed(text, rng):
+def change_number(text, rng):
     """Text with one of its whole numbers a little larger or smaller."""
     found = list(re.finditer(r"(?<![\d.e-])-?\d+(?![\d.e])", text))
     if not found:
@@ -130,7 +130,7 @@ def number_changed(text, rng):
     return text[: one.start()] + str(int(one[0]) + int(rng.integers(-3, 4))) + text[one.end() :]
 
 
-def document_changed(content, rng):
+def change_document(content, rng):
     """A document with one to three things changed, half of them in a tree."""
     content = copy.deepcopy(content)
     for _ in range(rng.integers(1, 4)):
@@ -152,18 +152,18 @@ def document_changed(content, rng):
     return content
 
 
-def json_changed(content, rng):
+def change_json(content, rng):
     if rng.random() < 0.3:
-        return bytes_changed(json.dumps(content).encode(), rng)
-    return json.dumps(document_changed(content, rng)).encode()
+        return change_bytes(json.dumps(content).encode(), rng)
+    return json.dumps(change_document(content, rng)).encode()
 
 
-def ubj_changed(content, rng):
+def change_ubj(content, rng):
     """Damaged UBJSON; lists of numbers are arrays of numbers, as XGBoost writes them."""
     kind = rng.random()
-    encoded = ubjson.encoded(typed(content if kind < 0.4 else document_changed(content, rng)))
+    encoded = ubjson.encode(typed(content if kind < 0.4 else change_document(content, rng)))
     if kind < 0.2:
-        return bytes_changed(encoded, rng)
+        return change_bytes(encoded, rng)
     if kind < 0.4:
         damaged = bytearray(encoded)
         damaged[rng.integers(len(damaged))] = rng.integers(256)
@@ -198,7 +198,7 @@ def outcome(kind, path, rows):
     try:
         model = as_model_file(path).load()
     except Exception as error:
-        return ("refused", None) if is_ours(error) else ("loading fails", told(error))
+        return ("refused", None) if is_ours(error) else ("loading fails", describe_error(error))
     some = rows[:3] if isinstance(rows, np.ndarray) else rows.iloc[:3]
     for game in ("tree_path", "marginal"):
         try:
@@ -206,7 +206,11 @@ def outcome(kind, path, rows):
         except Exception as error:
             if game == "tree_path" and is_ours(error):
                 continue  # linear leaves, and so on
-            return ("refused later", None) if is_ours(error) else ("explaining fails", told(error))
+            return (
+                ("refused later", None)
+                if is_ours(error)
+                else ("explaining fails", describe_error(error))
+            )
         break
     own = own_prediction(kind, path, some)
     if game == "marginal" and not np.allclose(explanation.predictions.reshape(own.shape), own):
@@ -218,7 +222,7 @@ def main(folder, kind, seed, n, start=0):
     warnings.simplefilter("ignore")
     path = Path(folder) / f"m.{kind}"
     models = of_lightgbm() if kind == "txt" else of_xgboost()
-    change = {"txt": lightgbm_changed, "json": json_changed, "ubj": ubj_changed}[kind]
+    change = {"txt": change_lightgbm, "json": change_json, "ubj": change_ubj}[kind]
     originals = [
         m.model_to_string() if kind == "txt" else json.loads(m.save_raw("json")) for m, _ in models
     ]
@@ -226,11 +230,11 @@ def main(folder, kind, seed, n, start=0):
         rng = np.random.default_rng([int(seed), case])
         which = case % len(models)
         path.write_bytes(change(originals[which], rng))
-        tell(case=case, about=f"model {which}")
+        print_json(case=case, about=f"model {which}")
         faulthandler.dump_traceback_later(SECONDS, exit=True)
         result, wrong = outcome(kind, path, models[which][1])
         faulthandler.cancel_dump_traceback_later()
-        tell(case=case, kind=result, wrong=wrong)
+        print_json(case=case, kind=result, wrong=wrong)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def lines_of(folder, seed, n, start):
 
 @many(60, 1500)
 @pytest.mark.parametrize("game", GAMES)
-def test_damaged_explainers_are_told_and_never_end_the_interpreter(tmp_path, tally, game, n):
+def test_damaged_explainers_are_refused_and_never_end_the_interpreter(tmp_path, tally, game, n):
     ws.Explainer(model, X, progress=False, **GAMES[game]).save(tmp_path)
     original = (tmp_path / MAIN).read_bytes()
     counted = tally(f"damaged files, {game}")
@@ -97,7 +97,7 @@ def save_again_and_again(folder):
 
 
 def state(folder):
-    return ws.Explainer.load(folder, model, progress=False).choices.random_state
+    return ws.Explainer.load(folder, model, progress=False).config.random_state
 
 
 @many(6, 100)

@@ -29,7 +29,7 @@ def assert_usable(explainer, expected):
 
 
 @pytest.mark.parametrize("game", ["marginal", TREES, "baseline", "gaussian"])
-def test_in_any_call_of_the_model(game):
+def test_an_interrupt_in_any_call_of_the_model_leaves_everything_usable(game):
     calm = Interrupting()
     expected = ws.Explainer(calm, X, game=game, progress=False)(X[:4])
     total = calm.calls
@@ -47,13 +47,13 @@ def test_in_any_call_of_the_model(game):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_between_blocks(monkeypatch, n_jobs):
+def test_an_interrupt_between_blocks_leaves_everything_usable(monkeypatch, n_jobs):
     explainer = ws.Explainer(Interrupting(), X, game="marginal", progress=False, n_jobs=n_jobs)
     expected = explainer(X[:4])
-    import weightedshap.explainer as module
+    import weightedshap.method as module
 
     calls = []
-    whole = module.estimated
+    whole = module.estimate
 
     def broken(*given):
         calls.append(1)
@@ -61,14 +61,14 @@ def test_between_blocks(monkeypatch, n_jobs):
             raise KeyboardInterrupt
         return whole(*given)
 
-    monkeypatch.setattr(module, "estimated", broken)
+    monkeypatch.setattr(module, "estimate", broken)
     with pytest.raises(KeyboardInterrupt):
         explainer(X[:4])
     monkeypatch.undo()
     assert_usable(explainer, expected)
 
 
-def test_while_trees_grow(monkeypatch):
+def test_an_interrupt_while_trees_grow_leaves_everything_usable(monkeypatch):
     import lightgbm
 
     whole = lightgbm.train
@@ -84,8 +84,8 @@ def test_while_trees_grow(monkeypatch):
     assert len(ws.Explainer(Interrupting(), X, game=TREES, progress=False)(X[:4])) == 4
 
 
-def test_while_the_network_learns(monkeypatch):
-    """The best state so far is kept, and told."""
+def test_an_interrupt_while_the_network_learns_leaves_everything_usable(monkeypatch):
+    """The best state so far is kept, and reported."""
     from weightedshap.games.surrogates.network.training import CompiledLearner
 
     whole = CompiledLearner.step
@@ -107,7 +107,7 @@ def test_while_the_network_learns(monkeypatch):
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_while_saving(tmp_path, monkeypatch, before):
+def test_an_interrupt_while_saving_leaves_everything_usable(tmp_path, monkeypatch, before):
     explainer = ws.Explainer(Interrupting(), X, game=TREES, progress=False)
     expected = explainer(X[:4])
     if before:

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests import night
 from tests.attacks.damage import BITS
+from tests.jobs import example_run
 from weightedshap.jobs import exit_codes as stops
-from weightedshap.jobs.verify import verified
+from weightedshap.jobs.verify import verify_folder
 
 PART = 40
 
@@ -22,13 +22,13 @@ def many(few, long):
 
 
 def explain(home, out, **more):
-    return night.explain(home, out, **{"part-rows": PART, "on-error": "skip", **more})
+    return example_run.explain(home, out, **{"part-rows": PART, "on-error": "skip", **more})
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """Files of a run with categories, keys that are whole numbers, zeros in f4, and a bad row."""
-    folder = night.laid_out(tmp_path_factory.mktemp("night"), n=120)
+    folder = example_run.write_files(tmp_path_factory.mktemp("run"), n=120)
     rows = pd.read_parquet(folder / "rows.parquet").assign(id=range(120))
     rows.loc[50, "city"] = "Rom"
     rows.loc[::2, "f4"] = 0.0
@@ -44,7 +44,7 @@ def whole(home):
     return home / "whole"
 
 
-def flipped(path, rng):
+def flip_bit(path, rng):
     """One bit of a file is another one."""
     content = bytearray(path.read_bytes())
     content[rng.integers(len(content))] ^= int(rng.choice(BITS))
@@ -60,23 +60,25 @@ def says_the_same(file, before, after):
 
 
 @many(10, 300)
-def test_flipped_bits_in_parts_and_all_beside_are_noticed_and_repaired(
+def test_flipped_bits_in_parts_and_all_other_files_are_noticed_and_repaired(
     home, whole, tmp_path, tally, n
 ):
     counted = tally("flipped bits in runs")
-    intact = night.contents(whole)
+    intact = example_run.contents(whole)
     parts = [file for file in intact if file.startswith("part-")]
     out = tmp_path / "out"
     shutil.copytree(whole, out)
     for case in range(n):
         rng = np.random.default_rng(case)
         file = str(rng.choice(parts if case % 2 else list(intact)))
-        flipped(out / file, rng)
+        flip_bit(out / file, rng)
         damaged = (out / file).read_bytes()
-        noticed = bool(verified(out).flaws)
+        noticed = bool(verify_folder(out).flaws)
         same = says_the_same(file, intact[file], damaged)
         result = explain(home, out, resume=True)
-        repaired = result.exit_code == stops.SKIPPED and (same or night.contents(out) == intact)
+        repaired = result.exit_code == stops.SKIPPED and (
+            same or example_run.contents(out) == intact
+        )
         about = f"case {case} ({file})"
         if not (noticed or same):
             counted.count("unnoticed", f"{about}: not noticed")
@@ -182,7 +184,7 @@ def test_inputs_that_change_between_kill_and_resume_are_refused(home, whole, tmp
     shutil.copytree(whole, out)
     for killed in ("part-00000002.parquet", "checksums/part-00000002.json", "summary.json"):
         (out / killed).unlink()
-    before = night.contents(out)
+    before = example_run.contents(out)
     for case in range(n):
         rng = np.random.default_rng(case)
         change = CHANGES[case % len(CHANGES)]
@@ -192,7 +194,7 @@ def test_inputs_that_change_between_kill_and_resume_are_refused(home, whole, tmp
         change(rows, place, rng).to_parquet(other, index=False)
         result = explain(home, out, rows=other, resume=True)
         refused = result.exit_code in (stops.MISMATCH, stops.INPUT) and "Error: " in result.output
-        kept = night.contents(out) == before
+        kept = example_run.contents(out) == before
         about = f"case {case} ({change.__name__}, row {place})"
         wrong = None if refused and kept else f"{about}: exit {result.exit_code}: {result.output}"
         counted.count(f"exit {result.exit_code}", wrong)

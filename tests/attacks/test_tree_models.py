@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn import ensemble, tree
 
 import weightedshap as ws
-from tests.attacks.verdicts import is_ours, told
+from tests.attacks.verdicts import describe_error, is_ours
 from weightedshap.trees.links import LINKS
 
 SCALES = {None: "identity"} | {scale: link for link, (scale, _) in LINKS.items() if scale}
@@ -220,7 +220,9 @@ def test_the_explained_prediction_is_the_models_own(tally, library, n):
         try:
             apart = difference(seed, library)
         except Exception as error:
-            counted.count("refused", None if is_ours(error) else f"seed {seed}: {told(error)}")
+            counted.count(
+                "refused", None if is_ours(error) else f"seed {seed}: {describe_error(error)}"
+            )
         else:
             counted.count(
                 "explained", None if apart < 1e-4 else f"seed {seed}: differs by {apart:.3g}"

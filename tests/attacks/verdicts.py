@@ -11,9 +11,15 @@ from pathlib import Path
 import weightedshap as ws
 
 PACKAGE = Path(ws.__file__).parent
-ASKING = ("_answer", "_as_fitted")  # where the package hands rows to a model
+ASKING = ("_predict_checked", "_call_as_trained")  # where the package hands rows to a model
 CALLING = ("as_family", "_by_function")  # where it calls a function that was given
-KINDS = (ValueError, TypeError, IndexError, ImportError, OSError)  # `UnknownName` is a ValueError
+KINDS = (
+    ValueError,
+    TypeError,
+    IndexError,
+    ImportError,
+    OSError,
+)  # `UnknownNameError` is a ValueError
 
 
 def is_ours(error: BaseException) -> bool:
@@ -32,7 +38,7 @@ def is_ours(error: BaseException) -> bool:
     return isinstance(error, KINDS) and inside and raised
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in a line, with the line of the package that it came through."""
     frames = [
         f

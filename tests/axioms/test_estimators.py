@@ -1,10 +1,10 @@
-"""The axioms of Δ, for every line of the table ESTIMATORS.
+"""Tests of the axioms of Δ, for every estimator in ESTIMATORS.
 
-An estimator that gives an exact table on a small game is held to the axioms exactly. One that
-samples when its budget is smaller than the number of coalitions is held to what sampling leaves
-exact, and for the rest to four of its own standard errors. A table that a fitted model helped to
-read (`Contributions.adjusted`) is not linear in the game, and gives players of constant steps their
-step up to its errors only.
+An estimator that gives an exact table on a small game must satisfy the axioms exactly. One that
+samples when its budget is smaller than the number of coalitions must satisfy those that sampling
+leaves exact; its other cells must be within four of its own standard errors. A table that uses a
+model fitted to the draws (`Contributions.adjusted`) is not linear in the game, and the step of a
+player with constant steps is exact only up to its errors.
 """
 
 import numpy as np
@@ -23,7 +23,8 @@ from tests.oracles import (
 from weightedshap.estimators import ESTIMATORS, as_estimator
 
 D = 7
-BUDGET = 120  # fewer evaluations than the 2^7 coalitions
+# Fewer evaluations than there are coalitions, 2^7.
+BUDGET = 120
 
 
 def estimate(name, game, seed=0, evaluations=None):
@@ -92,8 +93,8 @@ def test_uniform_weights_share_out_the_whole_gain(name, game):
 def test_several_outputs_are_explained_side_by_side(name):
     game = random_game(4, outputs=(3,))
     together = estimate(name, game).mean
-    apart = [estimate(name, type(game)(game.values[:, o])).mean for o in range(3)]
-    np.testing.assert_allclose(together, np.stack(apart, axis=-1), atol=1e-14)
+    by_output = [estimate(name, type(game)(game.values[:, o])).mean for o in range(3)]
+    np.testing.assert_allclose(together, np.stack(by_output, axis=-1), atol=1e-14)
 
 
 @sampled
@@ -101,20 +102,20 @@ def test_several_outputs_are_explained_side_by_side(name):
 @given(game=games(D - 1, D - 1), step=scalars, seed=seeds)
 def test_a_sampler_finds_a_constant_player_without_error(name, game, step, seed):
     player = seed % D
-    found = estimate(name, with_null_player(game, player, step), seed, BUDGET)
-    tolerance = 5 * found.standard_error[:, player] if found.adjusted else 0.0
-    assert (np.abs(found.mean[:, player] - step) <= tolerance + 1e-12).all()
+    table = estimate(name, with_null_player(game, player, step), seed, BUDGET)
+    tolerance = 5 * table.standard_error[:, player] if table.adjusted else 0.0
+    assert (np.abs(table.mean[:, player] - step) <= tolerance + 1e-12).all()
 
 
 @sampled
 @settings(max_examples=10)
 @given(game=games(D, D), seed=seeds)
 def test_a_sampler_knows_both_ends_exactly(name, game, seed):
-    found = estimate(name, game, seed, BUDGET)
+    table = estimate(name, game, seed, BUDGET)
     exact = estimate("exact", game).mean
-    np.testing.assert_allclose(found.mean[[0, -1]], exact[[0, -1]], atol=1e-12)
-    assert np.isinf(found.counts[[0, -1]]).all()
-    assert (found.standard_error[[0, -1]] == 0).all()
+    np.testing.assert_allclose(table.mean[[0, -1]], exact[[0, -1]], atol=1e-12)
+    assert np.isinf(table.counts[[0, -1]]).all()
+    assert (table.standard_error[[0, -1]] == 0).all()
 
 
 @sampled
@@ -141,9 +142,9 @@ def test_uniform_weights_share_out_the_whole_gain_of_a_sampled_game(name, game, 
 @pytest.mark.parametrize("budget", [60, 99, 120, 127])
 def test_a_budget_is_never_exceeded_and_reported_truly(name, budget):
     game = CountingGame(random_game(D))
-    found = estimate(name, game, evaluations=budget)
+    table = estimate(name, game, evaluations=budget)
     assert len(game.asked) <= budget
-    assert found.evaluations == len(game.asked)
+    assert table.evaluations == len(game.asked)
 
 
 @sampled
@@ -159,9 +160,9 @@ def test_a_budget_too_small_is_refused_with_the_least_that_works(name, d):
 @settings(max_examples=3)
 @given(game=games(D, D), seed=seeds)
 def test_a_sampler_lies_within_four_of_its_standard_errors(name, game, seed):
-    found = estimate(name, game, seed, 5_000)
-    error = np.abs(found.mean - estimate("exact", game).mean)
-    assert (error <= 4 * found.standard_error + 1e-12).all()
+    table = estimate(name, game, seed, 5_000)
+    error = np.abs(table.mean - estimate("exact", game).mean)
+    assert (error <= 4 * table.standard_error + 1e-12).all()
 
 
 @sampled
@@ -175,11 +176,11 @@ def test_a_sampler_repeats_itself_under_the_same_seed_and_not_under_another(name
 def test_a_sampler_explains_several_outputs_with_the_same_draws(name):
     game = random_game(D, outputs=(2,))
     together = estimate(name, game, 0, BUDGET)
-    apart = [estimate(name, type(game)(game.values[:, o]), 0, BUDGET) for o in range(2)]
+    by_output = [estimate(name, type(game)(game.values[:, o]), 0, BUDGET) for o in range(2)]
     np.testing.assert_allclose(
-        together.mean, np.stack([table.mean for table in apart], axis=-1), atol=1e-14
+        together.mean, np.stack([one.mean for one in by_output], axis=-1), atol=1e-14
     )
-    errors = np.stack([table.standard_error for table in apart], axis=-1)
+    errors = np.stack([one.standard_error for one in by_output], axis=-1)
     np.testing.assert_allclose(together.standard_error, errors, atol=1e-14)
 
 

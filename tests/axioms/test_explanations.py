@@ -1,5 +1,8 @@
-"""Whole explanations keep what must not change, whatever the game: columns, copies, scales, names,
-parts, order."""
+"""Tests that explanations do not depend on what must not matter, for several games.
+
+Such are the order of columns, constant columns, copies of background rows, the scale of the model,
+names of categories, and the order and split of rows.
+"""
 
 import numpy as np
 import pandas as pd
@@ -45,14 +48,18 @@ def test_permuting_columns_permutes_results(order, game):
 
 @pytest.mark.parametrize("game", [*EXACT, *TREE_GAMES])
 def test_a_constant_column_changes_nothing(game):
-    of_trees = game in TREE_GAMES
+    reads_trees = game in TREE_GAMES
     more, new = (np.column_stack([rows, np.full(len(rows), 7.0)]) for rows in (X, NEW))
     wider = LGBMRegressor(
         n_estimators=6, num_leaves=6, n_jobs=1, verbose=-1, min_child_samples=5
     ).fit(more, X[:, 0] * X[:, 1] + X[:, 2])
-    one = explained(TREES if of_trees else f, X, NEW, game=game, family="shapley")
+    one = explained(TREES if reads_trees else f, X, NEW, game=game, family="shapley")
     other = explained(
-        wider if of_trees else lambda rows: f(rows[:, :4]), more, new, game=game, family="shapley"
+        wider if reads_trees else lambda rows: f(rows[:, :4]),
+        more,
+        new,
+        game=game,
+        family="shapley",
     )
     np.testing.assert_allclose(other.values[:, :4], one.values, atol=1e-9)
     np.testing.assert_allclose(other.values[:, 4], 0.0, atol=1e-12)

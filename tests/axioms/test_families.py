@@ -1,4 +1,4 @@
-"""What every family of weights keeps, for every line of the table FAMILIES."""
+"""Tests of what every weight family must satisfy, for all in FAMILIES."""
 
 import numpy as np
 import pytest
@@ -65,10 +65,10 @@ def test_the_chosen_weight_is_never_worse_than_shapley_where_uniform_weights_com
 )
 def test_a_larger_family_never_does_worse(game, names):
     one, other = (FAMILIES[name](game.d) for name in names)
-    alone, joined = (
+    best_of_one, best_of_both = (
         np.nanmax(ws.explain(game, family=family).scores) for family in (one, one | other)
     )
-    assert joined >= alone
+    assert best_of_both >= best_of_one
 
 
 @every_family

@@ -1,7 +1,7 @@
-"""What every game keeps, for every line of the table GAMES.
+"""Tests of what every game must satisfy, for all in GAMES.
 
-The model is a small boosted-tree regressor, so that games made from a model's own trees are
-examined too.
+The model is a small boosted-tree regressor, so that games read from the model's own trees are
+tested as well.
 """
 
 import functools
@@ -20,11 +20,12 @@ ROW = np.array([[0.5, -1.0, 2.0, 0.1]])
 
 every_game = pytest.mark.parametrize("name", GAMES)
 
-SINGLE = ("neural_surrogate", "surrogate")  # games that may count in single precision
+# These games may compute in single precision.
+SINGLE_PRECISION = ("neural_surrogate",)
 
 
 def tolerance(name, double):
-    return 2e-6 if name in SINGLE else double
+    return 2e-6 if name in SINGLE_PRECISION else double
 
 
 @functools.cache
@@ -57,11 +58,11 @@ def test_a_game_gives_one_finite_value_for_each_coalition(name):
 
 
 @every_game
-def test_a_value_does_not_depend_on_the_coalitions_asked_with_it(name):
+def test_a_value_does_not_depend_on_the_other_coalitions_of_a_call(name):
     game = fitted(name).at(ROW)
-    alone = np.concatenate([game(coalition[None]) for coalition in all_coalitions(4)])
+    one_by_one = np.concatenate([game(coalition[None]) for coalition in all_coalitions(4)])
     np.testing.assert_allclose(
-        game(all_coalitions(4)), alone, rtol=1e-12, atol=tolerance(name, 1e-12)
+        game(all_coalitions(4)), one_by_one, rtol=1e-12, atol=tolerance(name, 1e-12)
     )
 
 

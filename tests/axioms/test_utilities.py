@@ -1,4 +1,4 @@
-"""What every utility keeps, for every line of the table UTILITIES."""
+"""Tests of what every utility must satisfy, for all in UTILITIES."""
 
 import numpy as np
 import pytest
@@ -33,8 +33,8 @@ def test_one_finite_score_for_each_attribution(name, game, seed):
 @given(game=games(), seed=seeds)
 def test_a_score_does_not_depend_on_the_attributions_scored_with_it(name, game, seed):
     phi = attributions(game.d, 6, seed)
-    alone = np.concatenate([score_of(name, game, phi[m : m + 1]) for m in range(6)])
-    np.testing.assert_array_equal(score_of(name, game, phi), alone)
+    one_by_one = np.concatenate([score_of(name, game, phi[m : m + 1]) for m in range(6)])
+    np.testing.assert_array_equal(score_of(name, game, phi), one_by_one)
 
 
 def explained(utility, family="paper", **choices):

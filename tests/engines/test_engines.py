@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import weightedshap as ws
-from tests import night
+from tests.jobs import example_run
 from weightedshap.jobs import exit_codes as stops
 
 pytestmark = [
@@ -57,9 +57,9 @@ def ending(rows):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """The files of a night, explainers of an exact and a sampled game, and a model that can kill
+    """The files of a run, explainers of an exact and a sampled game, and a model that can kill
     its process."""
-    folder = night.laid_out(tmp_path_factory.mktemp("night"), n=120)
+    folder = example_run.write_files(tmp_path_factory.mktemp("run"), n=120)
     (folder / "mortal.py").write_text(MORTAL)
     sys.path.insert(0, str(folder))
     root = os.path.dirname(os.path.dirname(ws.__file__))
@@ -206,9 +206,9 @@ def test_duckdb_by_its_arrow_stream(home):
     schema = explainer.stream_schema(rows.schema, key="id")
     other = duckdb.connect()  # the first has its hands full
     other.register(
-        "told", pa.RecordBatchReader.from_batches(schema, explainer.stream(rows, key="id"))
+        "streamed", pa.RecordBatchReader.from_batches(schema, explainer.stream(rows, key="id"))
     )
-    check(other.sql("select * from told").df(), home, "exact")
+    check(other.sql("select * from streamed").df(), home, "exact")
 
 
 WAYS = {
@@ -241,7 +241,7 @@ def test_a_model_that_ends_the_program_is_no_success_on_any_engine(
         "on-error": "skip",
         **where,
     }
-    result = night.explain(home, tmp_path / "out", **given, **more)
+    result = example_run.explain(home, tmp_path / "out", **given, **more)
     code, words = WAYS[way]
     assert result.exit_code == code, result.output
     assert words in result.output
@@ -260,12 +260,12 @@ def test_the_command_on_an_engine_writes_the_same_bytes(engine, home, request, t
         ("alone", {}),
         (engine, {"engine": engine, **({"address": where} if where else {})}),
     ):
-        given = night.arguments(home, tmp_path / name, **more, **own)
+        given = example_run.arguments(home, tmp_path / name, **more, **own)
         for unwanted in ("--background", "--game", "--target"):
             at = given.index(unwanted)
             del given[at : at + 2]
-        result = night.CliRunner().invoke(
-            night.cli.main, ["explain", *given], catch_exceptions=False
+        result = example_run.CliRunner().invoke(
+            example_run.cli.main, ["explain", *given], catch_exceptions=False
         )
         assert result.exit_code == 0, result.output
-    assert night.contents(tmp_path / engine) == night.contents(tmp_path / "alone")
+    assert example_run.contents(tmp_path / engine) == example_run.contents(tmp_path / "alone")

@@ -55,7 +55,7 @@ def test_more_than_twenty_players_are_refused_with_the_alternatives():
 def test_a_game_that_knows_its_contributions_is_asked_and_not_evaluated():
     class Knowing(CountingGame):
         def contributions(self):
-            return Contributions.known(np.full((30, 30), 7.0))
+            return Contributions.from_exact(np.full((30, 30), 7.0))
 
     game = Knowing(additive(np.ones(30)).game)
     assert (exact(game).mean == 7).all()

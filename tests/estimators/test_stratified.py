@@ -1,6 +1,5 @@
 """Coalitions drawn per size: the plan, the control variate, the errors, budgets, noise."""
 
-from functools import partial
 from math import comb
 
 import numpy as np
@@ -8,8 +7,8 @@ import pytest
 import scipy.stats
 
 from tests.oracles import CountingGame, additive, moebius, random_game
-from weightedshap.estimators import exact, permutation, proxy, stratified
-from weightedshap.estimators.strata import Plan, least_budget
+from weightedshap.estimators import exact, permutation, stratified
+from weightedshap.estimators.strata import SamplingPlan, minimum_budget
 from weightedshap.games import FunctionGame
 
 D = 9
@@ -35,18 +34,23 @@ def cover(estimate, game, repetitions, w):
 @pytest.mark.parametrize("d", [4, 7, 12, 40, 90])
 @pytest.mark.parametrize("times", [1, 3, 20])
 def test_a_plan_keeps_within_its_budget_and_takes_the_ends_whole(d, times):
-    budget = times * least_budget(d)
-    plan = Plan.of(d, budget)
-    assert 2 * plan.draws.sum() + len(plan.whole_sizes()) <= budget
-    assert plan.whole[[0, 1, -2, -1]].all()
-    assert len(plan.whole_sizes()) == sum(comb(d, s) for s in range(d + 1) if plan.whole[s])
-    assert (plan.draws[: d // 2 + 1][~plan.whole[: d // 2 + 1]] >= 3).all()
+    budget = times * minimum_budget(d)
+    plan = SamplingPlan.build(d, budget)
+    assert 2 * plan.draws.sum() + len(plan.whole_size_coalitions()) <= budget
+    assert plan.is_whole[[0, 1, -2, -1]].all()
+    assert len(plan.whole_size_coalitions()) == sum(
+        comb(d, s) for s in range(d + 1) if plan.is_whole[s]
+    )
+    assert (plan.draws[: d // 2 + 1][~plan.is_whole[: d // 2 + 1]] >= 3).all()
 
 
 @pytest.mark.parametrize("d", [8, 9])
 def test_the_whole_of_a_size_and_the_draws_have_that_size_and_come_with_complements(d):
-    plan = Plan.of(d, 120)
-    known, *drawn = plan.whole_sizes(), *plan.drawn(np.random.default_rng(0), plan.folds)
+    plan = SamplingPlan.build(d, 120)
+    known, *drawn = (
+        plan.whole_size_coalitions(),
+        *plan.coalitions(np.random.default_rng(0), plan.n_folds),
+    )
     for called in (known, *drawn):
         first, second = np.split(called, 2)
         np.testing.assert_array_equal(first, ~second)
@@ -65,14 +69,13 @@ def test_a_budget_for_all_coalitions_gives_the_exact_table(d):
     np.testing.assert_allclose(table.mean, exact(random_game(d)).mean, atol=1e-12)
 
 
-@pytest.mark.parametrize("estimate", [stratified, proxy])
 @pytest.mark.parametrize("d", [4, 6, 15])
-def test_the_least_budget_named_is_the_least_that_works(estimate, d):
-    least = least_budget(d)
+def test_the_least_budget_named_is_the_least_that_works(d):
+    least = minimum_budget(d)
     game = additive(np.arange(float(d))).game
     with pytest.raises(ValueError, match=f"needs at least {least:,}"):
-        estimate(game, evaluations=least - 1)
-    table = estimate(game, evaluations=least)
+        stratified(game, evaluations=least - 1)
+    table = stratified(game, evaluations=least)
     assert table.visited
     assert table.evaluations <= least
 
@@ -117,13 +120,13 @@ def test_it_needs_a_third_of_the_evaluations_of_walks():
 
 
 @pytest.mark.parametrize(
-    ("estimate", "d", "budget"),
-    [(stratified, 7, 80), (proxy, 7, 80), pytest.param(stratified, 9, 300, marks=pytest.mark.slow)],
-    ids=["single players", "proxy", "interactions"],
+    ("d", "budget"),
+    [(7, 80), pytest.param(9, 300, marks=pytest.mark.slow)],
+    ids=["single players", "interactions"],
 )
-def test_there_is_no_bias(estimate, d, budget):
+def test_there_is_no_bias(d, budget):
     game = random_game(d)
-    tables = [estimate(game, evaluations=budget, rng=seed).mean for seed in range(100)]
+    tables = [stratified(game, evaluations=budget, rng=seed).mean for seed in range(100)]
     error = np.mean(tables, axis=0) - exact(game).mean
     spread = np.std(tables, axis=0, ddof=1) / np.sqrt(100)
     assert (np.abs(error) <= 4 * spread + 1e-12).all()
@@ -166,14 +169,12 @@ def test_errors_are_honest_where_nearly_all_coalitions_are_drawn(seed):
         (stratified, 9, 480, 150),
         (stratified, 12, 1_200, 100),
         (stratified, 14, 1_600, 100),
-        (partial(proxy, trees=30, leaves=7), 12, 1_200, 300),
     ],
     ids=[
         "permutation",
         "stratified, nearly all",
         "stratified, d = 12",
         "stratified, d = 14",
-        "proxy",
     ],
 )
 def test_intervals_cover_the_truth_in_many_repetitions(estimate, d, budget, repetitions):
@@ -225,11 +226,10 @@ def failing(calls, d=14):
     return FunctionGame(values, d)
 
 
-@pytest.mark.parametrize("estimate", [stratified, partial(proxy, trees=20)])
 @pytest.mark.parametrize("calls", [6, 14])
-def test_what_was_sampled_before_a_game_raised_is_kept(estimate, calls):
+def test_what_was_sampled_before_a_game_raised_is_kept(calls):
     with pytest.raises(RuntimeError, match="out of memory") as caught:
-        estimate(failing(calls), evaluations=3_000, rng=0)
+        stratified(failing(calls), evaluations=3_000, rng=0)
     table = caught.value.contributions
     assert table.visited
     assert "RuntimeError: out of memory" in table.stopped
@@ -244,14 +244,13 @@ def test_a_game_that_raises_at_once_has_nothing_to_keep():
     assert not hasattr(caught.value, "contributions")
 
 
-@pytest.mark.parametrize("estimate", [stratified, proxy])
-def test_nan_from_the_game_is_refused(estimate):
+def test_nan_from_the_game_is_refused():
     calm = random_game(14)
     game = FunctionGame(
         lambda coalitions: np.where(coalitions.sum(axis=1) == 7, np.nan, calm(coalitions)), 14
     )
     with pytest.raises(ValueError, match="NaN or infinite"):
-        estimate(game, evaluations=1_000, rng=0)
+        stratified(game, evaluations=1_000, rng=0)
 
 
 def test_a_feature_in_none_of_the_draws_is_not_certain():
@@ -259,16 +258,15 @@ def test_a_feature_in_none_of_the_draws_is_not_certain():
     assert (table.standard_error[np.isfinite(table.counts)] > 0).all()
 
 
-@pytest.mark.parametrize("estimate", [stratified, proxy])
 @pytest.mark.parametrize("budget", [100, 300])
-def test_a_noisy_game_is_noticed_and_its_errors_are_wider(estimate, budget):
+def test_a_noisy_game_is_noticed_and_its_errors_are_wider(budget):
     noise = np.random.default_rng(0)
     calm = random_game(8)
     game = FunctionGame(
         lambda coalitions: calm(coalitions) + noise.normal(scale=0.3, size=len(coalitions)), 8
     )
     with pytest.warns(UserWarning, match="different values for the same coalition"):
-        table = estimate(game, evaluations=budget, rng=0)
+        table = stratified(game, evaluations=budget, rng=0)
     assert "noisy" in table.stopped
     assert (table.standard_error > 0.05).all()
     assert (table.standard_error_of(np.eye(8)[0]) > 0.05).all()
@@ -294,8 +292,8 @@ def test_tables_of_different_draws_pool(partner):
 
 
 def test_a_thousand_players_and_more_can_be_planned():
-    plan = Plan.of(1_100, 10_000)
-    assert 2 * plan.draws.sum() + len(plan.whole_sizes()) <= 10_000
+    plan = SamplingPlan.build(1_100, 10_000)
+    assert 2 * plan.draws.sum() + len(plan.whole_size_coalitions()) <= 10_000
 
 
 def test_the_last_digits_of_single_precision_are_not_noise():

@@ -76,15 +76,19 @@ def test_scores_that_differ_by_rounding_are_ties():
         "not the first seen",
     ],
 )
-def test_labels_are_held_against_the_class_behind_an_output(y, names, n_raw, chosen, expected):
-    model = SimpleNamespace(space="probability", output_names=names, n_raw=n_raw, chosen=chosen)
+def test_labels_are_compared_with_the_class_of_an_output(y, names, n_raw, chosen, expected):
+    model = SimpleNamespace(
+        space="probability", output_names=names, n_raw=n_raw, output_positions=chosen
+    )
     labels = as_labels(np.array(y), len(y), len(names), model)
     assert labels.kind == "auc"
     np.testing.assert_array_equal(labels.targets, expected)
 
 
 def test_labels_that_match_no_output_are_refused():
-    model = SimpleNamespace(space="probability", output_names=("0",), n_raw=3, chosen=(0,))
+    model = SimpleNamespace(
+        space="probability", output_names=("0",), n_raw=3, output_positions=(0,)
+    )
     with pytest.raises(ValueError, match="do not match the output '0'"):
         as_labels(np.array(["no", "yes", "perhaps"]), 3, 1, model)
 

@@ -8,9 +8,10 @@ import pytest
 from tests.oracles import random_game
 from weightedshap.coalitions import all_coalitions
 from weightedshap.curves import area, recovery_error
-from weightedshap.evaluation.rankings import greedy, mci, optimum, sampled_values
+from weightedshap.evaluation.mci import mci, sampled_values
+from weightedshap.evaluation.rankings import greedy, optimum
 from weightedshap.games import FunctionGame
-from weightedshap.games.user import GivenBlock
+from weightedshap.games.user import as_batch
 
 ORDERS = np.array(list(permutations(range(5))))
 WALKS = np.random.default_rng(0).permuted(np.tile(np.arange(12), (40, 1)), axis=1)
@@ -60,7 +61,7 @@ def test_the_optimum_refuses_more_than_15_players():
 
 def test_mci_is_the_largest_gain_over_all_coalitions():
     game = random_game(4, 3)
-    values = sampled_values(GivenBlock.of(game), np.zeros((1, 4), dtype=np.intp))[0]
+    values = sampled_values(as_batch(game), np.zeros((1, 4), dtype=np.intp))[0]
     numbers = np.arange(16)
     expected = [
         max(game.values[s | 1 << i] - game.values[s] for s in numbers if not s >> i & 1)
@@ -71,7 +72,7 @@ def test_mci_is_the_largest_gain_over_all_coalitions():
 
 def test_mci_along_walks_finds_no_more_than_all_coalitions_do():
     game = random_game(12, 1)
-    sampled = mci(sampled_values(GivenBlock.of(game), WALKS)[0], WALKS)
+    sampled = mci(sampled_values(as_batch(game), WALKS)[0], WALKS)
     values = game(all_coalitions(12)).reshape((2,) * 12)  # bit 11 first
     for i in range(12):
         gains = np.diff(values, axis=11 - i)
@@ -83,5 +84,5 @@ def test_mci_of_an_additive_game_is_its_coefficients():
     beta = np.arange(12.0)
     game = FunctionGame(lambda coalitions: coalitions @ beta, 12)
     np.testing.assert_allclose(
-        mci(sampled_values(GivenBlock.of(game), WALKS)[0], WALKS), beta, atol=1e-12
+        mci(sampled_values(as_batch(game), WALKS)[0], WALKS), beta, atol=1e-12
     )

@@ -16,8 +16,8 @@ import matplotlib.pyplot as plt
 
 import weightedshap as ws
 from tests.oracles import additive, normal_rows, product_model, random_game, three_outputs
-from weightedshap._checks import UnknownName
-from weightedshap.explanation.export import normalized, to_shap, to_shapiq
+from weightedshap._checks import UnknownNameError
+from weightedshap.explanation.export import normalise, to_shap, to_shapiq
 
 with warnings.catch_warnings():  # both set colours by functions that matplotlib will deprecate
     warnings.filterwarnings(
@@ -34,12 +34,12 @@ BACKGROUND = normal_rows(9)
 X = normal_rows(N, seed=1)
 
 
-def explained(model=product_model, **choices):
+def explain(model=product_model, **choices):
     return ws.Explainer(model, BACKGROUND, **{"game": "marginal", **choices})(X)
 
 
-def sampled():
-    return explained(estimator="permutation", evaluations=60)
+def explain_by_sampling():
+    return explain(estimator="permutation", evaluations=60)
 
 
 def frame(n, seed):
@@ -68,16 +68,16 @@ def explained_frame():
 
 
 @pytest.fixture(autouse=True)
-def closed():
+def close_figures():
     yield
     plt.close("all")
     plt.rcdefaults()
 
 
 SOURCES = {
-    "scaled": lambda: explained().to_shap("scale"),
-    "one of three outputs": lambda: explained(three_outputs).to_shap()[:, :, "output 0"],
-    "with standard errors": lambda: sampled().to_shap("scale"),
+    "scaled": lambda: explain().to_shap("scale"),
+    "one of three outputs": lambda: explain(three_outputs).to_shap()[:, :, "output 0"],
+    "with standard errors": lambda: explain_by_sampling().to_shap("scale"),
     "a frame": lambda: explained_frame().to_shap("shift"),
 }
 
@@ -119,12 +119,14 @@ def test_shap_draws_a_game_that_has_no_data(plot):
 
 
 def test_shap_draws_errors_that_are_unknown():
-    PLOTS["waterfall"](replace(sampled(), standard_errors=np.full((N, D), np.nan)).to_shap())
+    PLOTS["waterfall"](
+        replace(explain_by_sampling(), standard_errors=np.full((N, D), np.nan)).to_shap()
+    )
 
 
 @pytest.mark.parametrize("model", [product_model, three_outputs])
 def test_shap_gets_every_number_at_its_place(model):
-    explanation = explained(model)
+    explanation = explain(model)
     exported = to_shap(explanation)
     np.testing.assert_array_equal(exported.values, explanation.values)
     np.testing.assert_array_equal(exported.base_values, explanation.base_values)
@@ -149,7 +151,7 @@ def test_several_outputs_without_data_keep_their_axis():
 
 
 def test_standard_errors_become_bounds_that_are_scaled_too():
-    explanation = sampled()
+    explanation = explain_by_sampling()
     exported = explanation.to_shap()
     np.testing.assert_array_equal(exported.error_std, explanation.standard_errors)
     np.testing.assert_allclose(
@@ -158,7 +160,7 @@ def test_standard_errors_become_bounds_that_are_scaled_too():
         rtol=1e-4,
         atol=1e-12,
     )
-    _, factor, _ = normalized(explanation, "scale")
+    _, factor, _ = normalise(explanation, "scale")
     np.testing.assert_allclose(
         explanation.to_shap("scale").error_std, explanation.standard_errors * factor[:, None]
     )
@@ -183,27 +185,27 @@ def test_missing_values_and_dates_are_coded():
             "count": pd.array([1, None] * 4, dtype="Int64"),
         }
     )
-    coded = replace(explained(), data=data).to_shap().data
+    coded = replace(explain(), data=data).to_shap().data
     np.testing.assert_array_equal(coded[:3], [[0, 0, 1, 1], [np.nan] * 4, [0, 0, 0, 1]])
 
 
 def test_frames_of_numbers_and_of_polars_are_numbers():
     polars = pytest.importorskip("polars")
     for data in (pd.DataFrame(X, columns=list("abcd")), polars.DataFrame(X, schema=list("abcd"))):
-        exported = replace(explained(), data=data).to_shap()
+        exported = replace(explain(), data=data).to_shap()
         np.testing.assert_array_equal(exported.data, X)
         assert exported.display_data is None
 
 
 def test_groups_have_no_single_column_to_show():
-    assert explained(groups={"pair": [0, 1]}).to_shap().data is None
+    assert explain(groups={"pair": [0, 1]}).to_shap().data is None
 
 
 @pytest.mark.parametrize("how", ["scale", "shift"])
 @pytest.mark.parametrize("model", [product_model, three_outputs])
 @pytest.mark.parametrize("family", ["paper", "first", "last", "sizes"])
 def test_normalised_values_add_up_to_the_prediction(how, model, family):
-    explanation = explained(model, family=family)
+    explanation = explain(model, family=family)
     exported = explanation.to_shap(how)
     np.testing.assert_allclose(
         exported.base_values + exported.values.sum(axis=1), explanation.predictions, atol=1e-9
@@ -248,8 +250,8 @@ def test_values_that_cancel_out_are_shifted():
 
 
 def test_the_rows_that_could_not_be_scaled_are_counted():
-    explanation = explained(family="first")
-    shifted = int((normalized(explanation, "scale")[2] == "shift").sum())
+    explanation = explain(family="first")
+    shifted = int((normalise(explanation, "scale")[2] == "shift").sum())
     assert 0 < shifted < N
     with pytest.warns(
         UserWarning, match=rf"^{shifted} of 8 rows could not be scaled .* were shifted instead"
@@ -264,12 +266,12 @@ def test_the_rows_that_could_not_be_scaled_are_counted():
 
 
 def test_attributions_of_several_outputs_are_not_counted_as_rows():
-    explanation = explained(three_outputs, family="last")
-    shifted = int((normalized(explanation, "scale")[2] == "shift").sum())
+    explanation = explain(three_outputs, family="last")
+    shifted = int((normalise(explanation, "scale")[2] == "shift").sum())
     assert shifted > 0.1 * 3 * N
-    said = rf"{shifted} of 24 attributions \(8 rows × 3 outputs\)"
-    assert any(re.search(f"^In {said} the values add up", note) for note in explanation.notes)
-    with pytest.warns(UserWarning, match=f"^{said} could not be scaled .* were shifted instead"):
+    count = rf"{shifted} of 24 attributions \(8 rows × 3 outputs\)"
+    assert any(re.search(f"^In {count} the values add up", note) for note in explanation.notes)
+    with pytest.warns(UserWarning, match=f"^{count} could not be scaled .* were shifted instead"):
         explanation.to_shap("scale")
     assert "of f(x) − base value in the median of rows and outputs" in str(explanation)
     assert "of f(x) − base value in the median row" in str(explanation[..., 0])
@@ -277,21 +279,21 @@ def test_attributions_of_several_outputs_are_not_counted_as_rows():
 
 def test_some_features_cannot_make_up_the_prediction():
     with pytest.raises(ValueError, match="Only 2 of 4 features are selected"):
-        explained()[:, :2].to_shap("scale")
-    assert explained()[:, :2].to_shap().shape == (N, 2)
+        explain()[:, :2].to_shap("scale")
+    assert explain()[:, :2].to_shap().shape == (N, 2)
 
 
 @pytest.mark.parametrize(
     "call", [lambda e: e.to_shap("scael"), lambda e: e.to_shapiq(0, normalize="scael")]
 )
 def test_an_unknown_normalisation_is_refused(call):
-    with pytest.raises(UnknownName, match="Did you mean 'scale'"):
-        call(explained())
+    with pytest.raises(UnknownNameError, match="Did you mean 'scale'"):
+        call(explain())
 
 
 @pytest.mark.parametrize("model", [product_model, three_outputs])
 def test_shapiq_gets_every_number_at_its_place(model):
-    explanation = explained(model)
+    explanation = explain(model)
     values = explanation.to_shapiq(2)
     assert isinstance(values, shapiq.InteractionValues)
     phi = explanation.values[2, :, 0] if explanation.has_outputs else explanation.values[2]
@@ -304,20 +306,20 @@ def test_shapiq_gets_every_number_at_its_place(model):
         assert explanation.to_shapiq(0, output=-1)[(1,)] == explanation.values[0, 1, 2]
 
 
-def test_shapiq_is_told_what_was_sampled_and_gets_sums_that_add_up():
-    values = sampled().to_shapiq(1, normalize="shift")
+def test_shapiq_receives_what_was_sampled_and_sums_that_add_up():
+    values = explain_by_sampling().to_shapiq(1, normalize="shift")
     assert values.estimated
-    assert values.estimation_budget == sampled().n_evaluations[1]
-    assert values.values.sum() == pytest.approx(sampled().predictions[1])
+    assert values.estimation_budget == explain_by_sampling().n_evaluations[1]
+    assert values.values.sum() == pytest.approx(explain_by_sampling().predictions[1])
 
 
 @pytest.mark.parametrize(
     ("row", "output", "message"),
     [(N, 0, "0..7"), ("a", 0, "'a'"), (True, 0, "True"), (0, 1, "output 1"), (0, "x", "'x'")],
 )
-def test_rows_and_outputs_that_are_not_there_are_refused(row, output, message):
+def test_rows_and_outputs_that_do_not_exist_are_refused(row, output, message):
     with pytest.raises(ValueError, match=message):
-        to_shapiq(explained(), row, output)
+        to_shapiq(explain(), row, output)
 
 
 NAMES = ["age", "bmi", "town", "word"]
@@ -339,7 +341,7 @@ SHAPIQ_PLOTS = {
 @pytest.mark.parametrize("normalize", [None, "scale"])
 @pytest.mark.parametrize("plot", SHAPIQ_PLOTS.values(), ids=SHAPIQ_PLOTS)
 def test_shapiq_draws_it_without_a_warning(plot, normalize):
-    explanation = explained()
+    explanation = explain()
     rows = [explanation.to_shapiq(row, normalize=normalize) for row in range(N)]
     plot(rows[0], rows)
     assert plt.get_fignums()
@@ -354,4 +356,4 @@ def test_shapiq_draws_it_without_a_warning(plot, normalize):
 def test_a_missing_library_is_named_with_its_extra(module, call, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf"pip install \"weightedshap\[{module}\]\""):
-        call(explained())
+        call(explain())

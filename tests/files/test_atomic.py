@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from weightedshap.files.atomic import replaced
+from weightedshap.files.atomic import atomic_write
 
 
 @pytest.mark.parametrize("before", [None, "old"])
@@ -15,7 +15,7 @@ def test_a_finished_file_takes_its_place(tmp_path, before):
     path = tmp_path / "file.txt"
     if before is not None:
         path.write_text(before)
-    with replaced(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text("new")
         assert (path.read_text() if path.exists() else None) == before
     assert path.read_text() == "new"
@@ -31,7 +31,7 @@ def test_what_a_killed_process_left_is_removed_in_time(tmp_path):
         part.write_text("half")
     os.utime(old, (0, 0))
     os.utime(other, (0, 0))
-    with replaced(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text("new")
     assert set(tmp_path.iterdir()) == {path, young, other}
 
@@ -39,7 +39,7 @@ def test_what_a_killed_process_left_is_removed_in_time(tmp_path):
 def test_permissions_are_those_that_the_user_asked_for(tmp_path):
     before = os.umask(0o027)
     try:
-        with replaced(tmp_path / "file.txt") as unfinished:
+        with atomic_write(tmp_path / "file.txt") as unfinished:
             unfinished.write_text("new")
     finally:
         os.umask(before)
@@ -47,7 +47,7 @@ def test_permissions_are_those_that_the_user_asked_for(tmp_path):
 
 
 def test_a_number_is_no_path():
-    with pytest.raises(TypeError, match="A path must be text"), replaced(1):
+    with pytest.raises(TypeError, match="A path must be text"), atomic_write(1):
         pass
 
 
@@ -56,7 +56,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     path.write_text("old")
 
     def interrupted():
-        with replaced(path) as unfinished:
+        with atomic_write(path) as unfinished:
             unfinished.write_text("half")
             raise KeyboardInterrupt
 

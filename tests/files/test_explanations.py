@@ -1,7 +1,7 @@
-"""Explanations on disk: the round trip to the bit, the file of every version, and files that mean
-harm."""
+"""Explanations on disk: the round trip to the bit, and files that mean harm."""
 
 import dataclasses
+import hashlib
 import io
 import json
 import pickle
@@ -22,33 +22,12 @@ import weightedshap as ws
 from tests.oracles import normal_rows, product_model, random_game, three_outputs
 from weightedshap.files import archive as files
 
-VERSION_1 = Path(__file__).parent / "data" / "explanation_version_1.npz"
-
 
 @cache
-def explained(model=product_model, **choices):
+def explain(model=product_model, **choices):
     background = normal_rows(9)
     return ws.Explainer(model, background, **{"game": "marginal", **choices})(
         normal_rows(3, seed=1)
-    )
-
-
-def example_of_version_1():
-    """What the example file holds: `example_of_version_1().save(VERSION_1)` wrote it once, and it
-    stays as it is."""
-    whole = ws.explain(random_game(4, outputs=(2,)), estimator="permutation", evaluations=60)
-    frame = pd.DataFrame(
-        {
-            "age": [1.5],
-            "town": pd.Categorical(["a"], categories=["b", "a"]),
-            "x2": [True],
-            "x3": ["ö"],
-        }
-    )
-    return replace(
-        whole,
-        data=frame,
-        game_info={"game": "given", "held_out": (0.5, np.nan), "sizes": np.arange(3)},
     )
 
 
@@ -59,52 +38,52 @@ def round_trip(explanation, tmp_path):
 
 
 KINDS = {
-    "one output": explained,
-    "several outputs": lambda: explained(three_outputs),
-    "without Δ": lambda: explained(keep_contributions=False),
+    "one output": explain,
+    "several outputs": lambda: explain(three_outputs),
+    "without Δ": lambda: explain(keep_contributions=False),
     "sampled": lambda: ws.explain(random_game(8), estimator="permutation", evaluations=600),
-    "a surrogate's info": lambda: explained(game="tree_surrogate"),
-    "selected features": lambda: explained(three_outputs)[1:, ["x3", "x1"], [2, 0]],
+    "a surrogate's info": lambda: explain(game="tree_surrogate"),
+    "selected features": lambda: explain(three_outputs)[1:, ["x3", "x1"], [2, 0]],
     "one player": lambda: ws.explain(random_game(1)),
-    "a family of one": lambda: explained(family="shapley"),
+    "a family of one": lambda: explain(family="shapley"),
 }
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_an_explanation_comes_back_to_the_bit(make, tmp_path):
+def test_an_explanation_is_loaded_to_the_bit(make, tmp_path):
     explanation = make()
     assert round_trip(explanation, tmp_path).equals(explanation)
 
 
 def test_the_same_explanation_gives_the_same_bytes(tmp_path):
     for name in ("one", "other"):
-        explained().save(tmp_path / name)
+        explain().save(tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
 def test_numpy_reads_the_arrays_too(tmp_path):
-    explained().save(tmp_path / "explanation.npz")
+    explain().save(tmp_path / "explanation.npz")
     with np.load(tmp_path / "explanation.npz", allow_pickle=False) as arrays:
-        np.testing.assert_array_equal(arrays["values"], explained().values)
+        np.testing.assert_array_equal(arrays["values"], explain().values)
 
 
-def test_a_loaded_explanation_can_be_used_but_not_weighed_anew(tmp_path):
-    loaded = round_trip(explained(), tmp_path)
-    assert repr(loaded) == repr(explained())
+def test_a_loaded_explanation_can_be_used_but_not_reweighted(tmp_path):
+    loaded = round_trip(explain(), tmp_path)
+    assert repr(loaded) == repr(explain())
     loaded.values[0, 0] = 1.0
-    assert loaded[1:].equals(explained()[1:])
+    assert loaded[1:].equals(explain()[1:])
     with pytest.raises(ValueError, match="loaded from a file"):
         loaded.reweight("wide")
 
 
 def test_a_failed_save_leaves_the_old_file_as_it_was(tmp_path):
     path = tmp_path / "explanation.npz"
-    explained().save(path)
+    explain().save(path)
     with pytest.raises(TypeError, match="cannot be saved"):
-        replace(explained(), data=np.array([[object()]] * 3)).save(path)
+        replace(explain(), data=np.array([[object()]] * 3)).save(path)
     with pytest.raises(TypeError, match="only arrays and frames"):
-        replace(explained(), data={"a": 1}).save(path)
-    assert ws.Explanation.load(path).equals(explained())
+        replace(explain(), data={"a": 1}).save(path)
+    assert ws.Explanation.load(path).equals(explain())
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -145,12 +124,12 @@ COLUMNS = {
 
 
 def with_data(data):
-    whole = explained()[[0, 1, 2, 0]]
+    whole = explain()[[0, 1, 2, 0]]
     return replace(whole, data=data)
 
 
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
-def test_every_type_of_column_comes_back(column, tmp_path):
+def test_every_type_of_column_is_loaded(column, tmp_path):
     explanation = with_data(pd.DataFrame({"column": column, "other": range(N)}))
     loaded = round_trip(explanation, tmp_path)
     pd.testing.assert_frame_equal(loaded.data, explanation.data, check_exact=True, check_freq=False)
@@ -159,7 +138,7 @@ def test_every_type_of_column_comes_back(column, tmp_path):
 
 @pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES)
 @pytest.mark.parametrize("labels", [["a", "b"], [0, 1], ["a", 1], [("a", 1), ("b", 2)]])
-def test_every_index_comes_back(index, labels, tmp_path):
+def test_every_index_is_loaded(index, labels, tmp_path):
     columns = pd.MultiIndex.from_tuples(labels) if isinstance(labels[0], tuple) else labels
     explanation = with_data(
         pd.DataFrame(np.arange(2.0 * N).reshape(N, 2), index=index, columns=columns)
@@ -169,7 +148,7 @@ def test_every_index_comes_back(index, labels, tmp_path):
     assert loaded.equals(explanation)
 
 
-def test_polars_frames_come_back(tmp_path):
+def test_polars_frames_are_loaded(tmp_path):
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame(
         {
@@ -229,7 +208,7 @@ INFO = st.recursive(
     info=st.dictionaries(st.text(), INFO, max_size=3),
     names=st.data(),
 )
-def test_any_shape_and_any_info_comes_back(n, d, k, info, names, tmp_path_factory):
+def test_any_shape_and_any_info_is_loaded(n, d, k, info, names, tmp_path_factory):
     game = random_game(d, outputs=() if k is None else (k,))
     features = names.draw(st.lists(st.text(), min_size=d, max_size=d))
     explanation = replace(
@@ -240,22 +219,9 @@ def test_any_shape_and_any_info_comes_back(n, d, k, info, names, tmp_path_factor
 
 def test_what_json_cannot_hold_is_kept_as_text(tmp_path):
     explanation = replace(
-        explained(), game_info={"game": Path("a"), "count": np.int64(3), 1: np.float32(0.5)}
+        explain(), game_info={"game": Path("a"), "count": np.int64(3), 1: np.float32(0.5)}
     )
     assert round_trip(explanation, tmp_path).game_info == {"game": "a", "count": 3, 1: 0.5}
-
-
-def test_the_file_of_version_1_loads_for_ever():
-    explanation = ws.Explanation.load(VERSION_1)
-    assert explanation.values.shape == (1, 4, 2)
-    assert explanation.data["town"].cat.categories.tolist() == ["b", "a"]
-    assert explanation.data["x3"].tolist() == ["ö"]
-    assert explanation.game_info["held_out"][0] == 0.5
-    assert explanation.replicates.shape[1] == 10
-    assert explanation.stopped == ("budget of 60 evaluations used (58; one more draw costs 4)",)
-    np.testing.assert_allclose(
-        explanation.shapley, explanation.contributions.mean(axis=1), atol=1e-12
-    )
 
 
 # -- files that mean harm
@@ -268,27 +234,29 @@ def members_of(path):
 
 
 @pytest.fixture
-def tampered(tmp_path):
-    """Write a good file, with some members changed or added, and load it."""
+def load_tampered(tmp_path):
+    """Write a good file with some members changed or added, under checksums that are right, and
+    load it."""
     good = tmp_path / "good.npz"
-    explained().save(good)
+    explain().save(good)
 
     def load(changes=None, head=None, compression=zipfile.ZIP_STORED):
         members = members_of(good) | (changes or {})
+        members = {name: content for name, content in members.items() if content is not None}
         if files.HEAD not in (changes or {}):
             known = json.loads(members[files.HEAD])
-            del known[
-                "manifest"
-            ]  # as in the files of early versions; what it is for is tested below
+            known["manifest"] = {
+                name: hashlib.sha256(content).hexdigest() for name, content in members.items()
+            }
             _ = head and head(known)
             members[files.HEAD] = json.dumps(known).encode()
         with zipfile.ZipFile(tmp_path / "bad.npz", "w", compression) as archive:
             for name, content in members.items():
-                if content is not None:
-                    archive.writestr(name, content)
+                archive.writestr(name, content)
+            archive.comment = hashlib.sha256(members[files.HEAD]).hexdigest().encode()
         return ws.Explanation.load(tmp_path / "bad.npz")
 
-    assert load().equals(explained())
+    assert load().equals(explain())
     return load
 
 
@@ -311,7 +279,7 @@ class Bomb:
         return exec, ("raise SystemExit('code ran')",)
 
 
-def refused(load, match):
+def assert_refused(load, match):
     with pytest.raises(ValueError, match=match) as caught:
         load()
     assert "cannot be loaded" in str(caught.value)
@@ -326,90 +294,103 @@ def test_a_file_that_is_missing_is_not_found(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 not really", pickle.dumps(Bomb())])
 def test_what_is_not_a_zip_is_refused(content, tmp_path):
     (tmp_path / "bad").write_bytes(content)
-    refused(lambda: ws.Explanation.load(tmp_path / "bad"), "not a zip file, or it is truncated")
+    assert_refused(
+        lambda: ws.Explanation.load(tmp_path / "bad"), "not a zip file, or it is truncated"
+    )
 
 
 def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
     good = tmp_path / "good"
     bad = tmp_path / "bad"
-    explained().save(good)
+    explain().save(good)
     content = good.read_bytes()
     for end in np.linspace(0, len(content) - 1, 60).astype(int):
         bad.write_bytes(content[:end])
-        refused(lambda: ws.Explanation.load(bad), "bad")
+        assert_refused(lambda: ws.Explanation.load(bad), "bad")
 
 
 def test_a_flipped_bit_is_noticed(tmp_path):
     good = tmp_path / "good"
     bad = tmp_path / "bad"
-    explained().save(good)
+    explain().save(good)
     content = good.read_bytes()
     for place in np.linspace(0, len(content) - 1, 150).astype(int):
         bad.write_bytes(content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :])
         with suppress(files.UnreadableFile):
             assert ws.Explanation.load(bad).equals(
-                explained()
+                explain()
             )  # a date or the like: nothing that is read
 
 
 def test_another_zip_is_refused(tmp_path):
     np.savez(tmp_path / "other.npz", values=np.zeros(3))
-    refused(lambda: ws.Explanation.load(tmp_path / "other.npz"), "was not written by `save`")
+    assert_refused(lambda: ws.Explanation.load(tmp_path / "other.npz"), "was not written by `save`")
 
 
-def test_a_newer_version_says_what_to_do(tampered):
-    refused(
-        lambda: tampered(head=lambda known: known.update(version=3)), "Install a newer weightedshap"
+def test_a_newer_version_says_what_to_do(load_tampered):
+    assert_refused(
+        lambda: load_tampered(head=lambda known: known.update(version=3)),
+        "Install a newer weightedshap",
+    )
+
+
+def test_an_older_version_says_what_to_do(load_tampered):
+    assert_refused(
+        lambda: load_tampered(head=lambda known: known.update(version=1)),
+        "format version 1, and this weightedshap reads version 2. Save it again",
     )
 
 
 @pytest.mark.parametrize(
     "change", [{"version": "1"}, {"version": 0}, {"version": True}, {"format": "weightedshap x"}]
 )
-def test_another_kind_of_file_is_refused(change, tampered):
-    refused(
-        lambda: tampered(head=lambda known: known.update(change)),
+def test_another_kind_of_file_is_refused(change, load_tampered):
+    assert_refused(
+        lambda: load_tampered(head=lambda known: known.update(change)),
         "is not a number|not 'weightedshap explanation'",
     )
 
 
-def test_pickled_arrays_are_refused_and_run_nothing(tampered):
+def test_pickled_arrays_are_refused_and_run_nothing(load_tampered):
     bomb = npy(np.array([Bomb()], dtype=object), allow_pickle=True)
-    refused(lambda: tampered({"values.npy": bomb}), "only numbers, text and dates")
-    refused(lambda: tampered({"values.npy": pickle.dumps(Bomb())}), "damaged")
-    refused(lambda: tampered({"bomb.npy": bomb}), "only numbers, text and dates")
+    assert_refused(lambda: load_tampered({"values.npy": bomb}), "only numbers, text and dates")
+    assert_refused(lambda: load_tampered({"values.npy": pickle.dumps(Bomb())}), "damaged")
+    assert_refused(lambda: load_tampered({"bomb.npy": bomb}), "only numbers, text and dates")
 
 
 @pytest.mark.parametrize(
     "name",
     ["../evil.npy", "/etc/evil.npy", "..\\evil.npy", "a/b.npy", "evil.py", "C:evil.npy", ".npy"],
 )
-def test_path_tricks_in_names_are_refused(name, tampered, tmp_path):
+def test_path_tricks_in_names_are_refused(name, load_tampered, tmp_path):
     before = sorted(tmp_path.iterdir())
-    refused(lambda: tampered({name: npy(np.zeros(1))}), "does not belong there")
+    assert_refused(lambda: load_tampered({name: npy(np.zeros(1))}), "does not belong there")
     assert sorted(tmp_path.iterdir()) == sorted({*before, tmp_path / "bad.npz"})
 
 
 @pytest.mark.parametrize(
     "shape", [(10**12,), (10**9, 10**9, 10**9), (-1,), (3, 5), (0, 10**18), ()]
 )
-def test_huge_and_false_shapes_are_refused_before_anything_is_allocated(shape, tampered):
-    refused(
-        lambda: tampered({"values.npy": header(shape) + b"\0" * 96}), "which is not what it holds"
+def test_huge_and_false_shapes_are_refused_before_anything_is_allocated(shape, load_tampered):
+    assert_refused(
+        lambda: load_tampered({"values.npy": header(shape) + b"\0" * 96}),
+        "which is not what it holds",
     )
 
 
 @pytest.mark.parametrize("descr", ["<U0", "|V8", [("a", "<f8")], "|O"])
-def test_odd_types_are_refused(descr, tampered):
-    refused(
-        lambda: tampered({"values.npy": header((10**15,), descr)}),
+def test_odd_types_are_refused(descr, load_tampered):
+    assert_refused(
+        lambda: load_tampered({"values.npy": header((10**15,), descr)}),
         "only numbers, text and dates|damaged",
     )
 
 
-def test_compressed_members_are_refused_because_they_may_explode(tampered):
+def test_compressed_members_are_refused_because_they_may_explode(load_tampered):
     zeros = {"values.npy": npy(np.zeros((100, 1000)))}
-    refused(lambda: tampered(zeros, compression=zipfile.ZIP_DEFLATED), "compressed or encrypted")
+    assert_refused(
+        lambda: load_tampered(zeros, compression=zipfile.ZIP_DEFLATED), "compressed or encrypted"
+    )
 
 
 def test_members_that_share_their_bytes_are_refused(tmp_path):
@@ -427,7 +408,7 @@ def test_members_that_share_their_bytes_are_refused(tmp_path):
             )
             archive.filelist.append(twin)
             archive.NameToInfo[name] = twin
-    refused(lambda: ws.Explanation.load(path), "larger than the file")
+    assert_refused(lambda: ws.Explanation.load(path), "larger than the file")
 
 
 def test_two_members_of_one_name_are_refused(tmp_path):
@@ -436,7 +417,7 @@ def test_two_members_of_one_name_are_refused(tmp_path):
         archive.writestr("a.npy", npy(np.zeros(1)))
         with pytest.warns(UserWarning, match="Duplicate"):
             archive.writestr("a.npy", npy(np.zeros(1)))
-    refused(lambda: ws.Explanation.load(path), "two of one name")
+    assert_refused(lambda: ws.Explanation.load(path), "two of one name")
 
 
 @pytest.mark.parametrize(
@@ -451,13 +432,15 @@ def test_two_members_of_one_name_are_refused(tmp_path):
         "\xff",
     ],
 )
-def test_broken_json_is_refused(content, tampered):
-    refused(lambda: tampered({files.HEAD: content.encode("latin-1")}), "damaged|it holds None")
+def test_broken_json_is_refused(content, load_tampered):
+    assert_refused(
+        lambda: load_tampered({files.HEAD: content.encode("latin-1")}), "damaged|it holds None"
+    )
 
 
 @pytest.mark.parametrize("changed", ["values.npy", files.HEAD])
 def test_what_was_changed_with_another_tool_is_refused(tmp_path, changed):
-    explained().save(tmp_path / "good.npz")
+    explain().save(tmp_path / "good.npz")
     members = members_of(tmp_path / "good.npz")
     with zipfile.ZipFile(tmp_path / "good.npz") as archive:
         comment = archive.comment
@@ -467,33 +450,33 @@ def test_what_was_changed_with_another_tool_is_refused(tmp_path, changed):
                 name, content[:-9] + b"}" + content[-8:] if name == changed else content
             )
         archive.comment = comment
-    assert ws.Explanation.load(tmp_path / "good.npz").equals(explained())
-    refused(
+    assert ws.Explanation.load(tmp_path / "good.npz").equals(explain())
+    assert_refused(
         lambda: ws.Explanation.load(tmp_path / "bad.npz"), "changed after it was written|damaged"
     )
 
 
 @pytest.mark.parametrize("name", ["values", "weights", "predictions", "base_values"])
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_numbers_that_cannot_be_are_refused(tmp_path, name, wrong):
-    whole = explained()
+def test_impossible_numbers_are_refused(tmp_path, name, wrong):
+    whole = explain()
     array = getattr(whole, name).copy()
     array.flat[0] = wrong
     dataclasses.replace(whole, **{name: array}).save(tmp_path / "bad.npz")
-    refused(lambda: ws.Explanation.load(tmp_path / "bad.npz"), f"{name} do not fit")
+    assert_refused(lambda: ws.Explanation.load(tmp_path / "bad.npz"), f"{name} do not fit")
 
 
 def test_negative_weights_are_refused(tmp_path):
-    whole = explained()
+    whole = explain()
     dataclasses.replace(whole, weights=-whole.weights).save(tmp_path / "bad.npz")
-    refused(lambda: ws.Explanation.load(tmp_path / "bad.npz"), "weights do not fit")
+    assert_refused(lambda: ws.Explanation.load(tmp_path / "bad.npz"), "weights do not fit")
 
 
 @pytest.mark.parametrize(
     "name", ["values", "orders", "family-vectors", "stopped-codes", "weight_labels"]
 )
-def test_missing_arrays_are_noticed(name, tampered):
-    refused(lambda: tampered({f"{name}.npy": None}), "damaged")
+def test_missing_arrays_are_noticed(name, load_tampered):
+    assert_refused(lambda: load_tampered({f"{name}.npy": None}), "damaged")
 
 
 @pytest.mark.parametrize(
@@ -516,8 +499,10 @@ def test_missing_arrays_are_noticed(name, tampered):
         ("data", np.zeros((2, 4))),
     ],
 )
-def test_fields_that_do_not_fit_together_are_refused(name, array, tampered):
-    refused(lambda: tampered({f"{name}.npy": npy(array)}), "do not fit together|damaged")
+def test_fields_that_do_not_fit_together_are_refused(name, array, load_tampered):
+    assert_refused(
+        lambda: load_tampered({f"{name}.npy": npy(array)}), "do not fit together|damaged"
+    )
 
 
 @pytest.mark.parametrize(
@@ -534,17 +519,17 @@ def test_fields_that_do_not_fit_together_are_refused(name, array, tampered):
         "x",
     ],
 )
-def test_unknown_content_is_refused(tag, tampered):
+def test_unknown_content_is_refused(tag, load_tampered):
     def change(known):
         for item in known["content"]["map"]:
             if item[0] == "feature_names":
                 item[1] = tag
 
-    refused(lambda: tampered(head=change), "cannot be loaded")
+    assert_refused(lambda: load_tampered(head=change), "cannot be loaded")
 
 
 @pytest.mark.parametrize("kind", ["plain", "text"])
-def test_one_array_cannot_be_unfolded_into_many_columns(kind, tampered):
+def test_one_array_cannot_be_unfolded_into_many_columns(kind, load_tampered):
     reference = {"array": "data"}
     text = {
         "text": {"bytes": reference, "ends": reference, "missing": reference},
@@ -559,14 +544,16 @@ def test_one_array_cannot_be_unfolded_into_many_columns(kind, tampered):
                 columns = [{"plain": reference} if kind == "plain" else text] * 1000
                 item[1] = {"frame": {"columns": columns, "labels": index, "index": index}}
 
-    refused(lambda: tampered({"data.npy": npy(np.zeros(3, dtype=np.uint8))}, change), "damaged")
+    assert_refused(
+        lambda: load_tampered({"data.npy": npy(np.zeros(3, dtype=np.uint8))}, change), "damaged"
+    )
 
 
 @pytest.mark.parametrize("name", ["utility", "notes", "game_info", "family", "stopped"])
-def test_fields_of_the_wrong_type_are_refused(name, tampered):
+def test_fields_of_the_wrong_type_are_refused(name, load_tampered):
     def change(known):
         for item in known["content"]["map"]:
             if item[0] == name:
                 item[1] = 7
 
-    refused(lambda: tampered(head=change), "do not fit together|damaged")
+    assert_refused(lambda: load_tampered(head=change), "do not fit together|damaged")

@@ -59,7 +59,7 @@ def test_names_of_a_frame_are_kept_and_a_row_may_have_any_form(row):
     assert explanation.predictions[0] == pytest.approx(product_model(BACKGROUND)[0])
 
 
-def test_a_masker_that_is_a_function_will_do():
+def test_a_masker_may_be_a_function():
     game = ws.games.from_shap(product_model, lambda mask, x: (x * mask)[None], X[0])
     np.testing.assert_allclose(game(EVERY), product_model(X[0] * EVERY))
 
@@ -133,7 +133,7 @@ def test_what_is_no_shapiq_game_is_refused():
         ws.games.from_shapiq(lambda coalitions: coalitions)
 
 
-def test_an_object_without_players_is_told_of_the_adapters():
+def test_the_error_of_an_object_without_players_names_the_adapters():
     with pytest.raises(TypeError, match="from_shap"):
         ws.explain(shap.maskers.Independent(BACKGROUND))
 

@@ -18,16 +18,17 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
 import weightedshap as ws
-from tests.games.trees import assert_reads_out
+from tests.games.batches import batch_at, masked_values
 from tests.oracles import combined, random_game
+from tests.trees.random_ensembles import assert_matches_own_values
 from weightedshap.coalitions import all_coalitions
 from weightedshap.curves import along
 from weightedshap.estimators.exact import enumerate_game
 from weightedshap.games import FunctionGame, TreeModel, TreeSurrogate
-from weightedshap.games.base import ExactFitted
-from weightedshap.games.surrogates.correction import faded, fading
-from weightedshap.games.tree_model import read_or_told
+from weightedshap.games.surrogates.correction import fade_contributions, fading_weights
+from weightedshap.games.tree_model import try_read_trees
 from weightedshap.inputs import as_model, as_table
+from weightedshap.inputs.rows import Rows
 
 D = 5
 small = functools.partial(TreeSurrogate, base="tree_path", trees=25, masks=8, n_jobs=1)
@@ -59,14 +60,14 @@ def three(X):
 def model(kind):
     """A model of each kind, trained on its own rows."""
     X = rows(400, seed=9)
-    made = {"value": (LGBM, truth), "two": (LGBMC, two), "three": (LGBMC, three)}
-    made |= {"forest": (FOREST, three)}
-    make, target = made[kind]
+    makers = {"value": (LGBM, truth), "two": (LGBMC, two), "three": (LGBMC, three)}
+    makers |= {"forest": (FOREST, three)}
+    make, target = makers[kind]
     return (make(n_estimators=10) if make is not FOREST else make()).fit(X, target(X))
 
 
 @functools.cache
-def fitted(kind, outputs=None, fits=1):
+def fit_game(kind, outputs=None, fits=1):
     background = as_table(rows())
     return small(fits=fits).fit(as_model(model(kind), background, outputs=outputs), background, 0)
 
@@ -94,7 +95,9 @@ def test_contributions_of_a_game_that_fades_with_size(d, seed):
     delta = enumerate_game(game).mean[None, :, :, None]
     empty = game(np.zeros((1, d), dtype=bool))[:, None]
     np.testing.assert_allclose(
-        faded(delta, empty, h)[0, ..., 0], enumerate_game(faded_game(game, h)).mean, atol=1e-12
+        fade_contributions(delta, empty, h)[0, ..., 0],
+        enumerate_game(faded_game(game, h)).mean,
+        atol=1e-12,
     )
 
 
@@ -103,17 +106,17 @@ def test_many_players_lose_no_digits(d):
     """c(S) = Σ_{i∈S} a_i: of a coalition of size j with i, the others' mean is (j − 1) times the
     mean of the rest."""
     a = np.random.default_rng(0).normal(size=d)
-    h = fading(d)
+    h = fading_weights(d)
     j = np.arange(1, d + 1)[:, None]
     with_i = a + (j - 1) * (a.sum() - a) / (d - 1)
     without = (j - 1) * (a.sum() - a) / (d - 1)
     expected = h[1:, None] * with_i - h[:-1, None] * without
-    found = faded(np.tile(a, (1, d, 1))[..., None], np.zeros((1, 1)), h)[0, ..., 0]
-    np.testing.assert_allclose(found, expected, atol=1e-11 * np.abs(with_i).max())
+    delta = fade_contributions(np.tile(a, (1, d, 1))[..., None], np.zeros((1, 1)), h)[0, ..., 0]
+    np.testing.assert_allclose(delta, expected, atol=1e-11 * np.abs(with_i).max())
 
 
 def test_nothing_of_the_correction_is_left_when_everything_is_known():
-    h = fading(7)
+    h = fading_weights(7)
     assert h[0] == 1
     assert h[-1] == 0
     assert (np.diff(h) < 0).all()
@@ -138,7 +141,7 @@ def test_nothing_of_the_correction_is_left_when_everything_is_known():
     ],
 )
 def test_with_all_players_known_the_game_is_the_models_own_prediction(kind, outputs, link):
-    game = fitted(kind, outputs)
+    game = fit_game(kind, outputs)
     X = rows(20, seed=1)
     predicted = model(kind).predict(X) if kind == "value" else model(kind).predict_proba(X)
     chosen = (
@@ -147,79 +150,85 @@ def test_with_all_players_known_the_game_is_the_models_own_prediction(kind, outp
         else predicted[:, outputs or ([1] if kind == "two" else [0, 1, 2])]
     )
     assert game.info["link"] == link
-    np.testing.assert_allclose(game.outputs(X)[0], chosen.reshape(20, -1), atol=1e-6)
-    np.testing.assert_allclose(game.block(X).ends()[:, 1], chosen.reshape(20, -1), atol=1e-6)
+    np.testing.assert_allclose(game.predictions(Rows(X)), chosen.reshape(20, -1), atol=1e-6)
+    np.testing.assert_allclose(
+        batch_at(game, X).endpoints()[:, 1], chosen.reshape(20, -1), atol=1e-6
+    )
     assert game.info["full_gap"] == pytest.approx(0, abs=1e-6)
-    assert isinstance(game, ExactFitted) == (link == "identity")
+    batch = batch_at(game, X[:1])
+    is_exact = link == "identity"
+    assert game.is_exact == is_exact
+    assert batch.is_exact == is_exact
+    assert (batch.row_game().contributions is not None) == is_exact
 
 
 @pytest.mark.parametrize("kind", ["value", "forest", "two", "three"])
 @pytest.mark.parametrize("fits", [1, 2])
 def test_a_value_is_the_linked_base_and_what_the_boosters_add(kind, fits):
-    game = fitted(kind, fits=fits)
+    game = fit_game(kind, fits=fits)
     row = rows(1, seed=2)
     coalitions = all_coalitions(D)
-    base = game.base.block(row).values(coalitions)[0]
+    base = batch_at(game.base, row).values(coalitions)[0]
     masked = np.where(coalitions, row, np.nan)
     c = np.stack([booster.predict(masked) for booster in game.boosters], axis=1)
     c = c.reshape(len(coalitions), fits, -1).mean(axis=1) + game.correction.offset
-    expected = game.link(base) + fading(D)[coalitions.sum(axis=1), None] * c
-    np.testing.assert_allclose(game.block(row).values(coalitions)[0], expected, atol=1e-10)
+    expected = game.link(base) + fading_weights(D)[coalitions.sum(axis=1), None] * c
+    np.testing.assert_allclose(batch_at(game, row).values(coalitions)[0], expected, atol=1e-10)
     np.testing.assert_allclose(
-        game.masked(np.repeat(row, 2**D, axis=0), coalitions), expected, atol=1e-10
+        masked_values(game, np.repeat(row, 2**D, axis=0), coalitions), expected, atol=1e-10
     )
 
 
 @pytest.mark.parametrize("kind", ["value", "forest"])
 @pytest.mark.parametrize("fits", [1, 2])
 def test_contributions_are_exact_where_the_link_is_the_identity(kind, fits):
-    assert_reads_out(fitted(kind, fits=fits).at(rows(1, seed=3)))
+    assert_matches_own_values(fit_game(kind, fits=fits).at(rows(1, seed=3)))
 
 
 @pytest.mark.parametrize(
     ("kind", "outputs"), [("two", None), ("two", (0, 1)), ("three", None), ("three", (2, 0))]
 )
 def test_curves_are_the_games_own_where_it_is_not(kind, outputs):
-    assert_curves(fitted(kind, outputs).at(rows(1, seed=3)))
+    assert_curves(fit_game(kind, outputs).at(rows(1, seed=3)))
 
 
 @pytest.mark.parametrize(
     ("kind", "outputs"), [("value", None), ("forest", (2, 0)), ("two", (0, 1)), ("three", None)]
 )
-def test_a_block_of_many_rows_is_its_rows_and_its_outputs(kind, outputs):
-    game = fitted(kind, outputs)
+def test_a_batch_of_many_rows_is_its_rows_and_its_outputs(kind, outputs):
+    game = fit_game(kind, outputs)
     X = rows(6, seed=4)
     coalitions = all_coalitions(D)
-    block = game.block(X)
+    batch = batch_at(game, X)
     orders = np.random.default_rng(0).permuted(np.tile(np.arange(D), (6, 3, 1)), axis=2)
-    alone = [game.block(X[r : r + 1]) for r in range(6)]
+    single = [batch_at(game, X[r : r + 1]) for r in range(6)]
     np.testing.assert_array_equal(
-        block.values(coalitions), np.concatenate([b.values(coalitions) for b in alone])
+        batch.values(coalitions), np.concatenate([b.values(coalitions) for b in single])
     )
-    walks = [b.along(orders[r : r + 1]) for r, b in enumerate(alone)]
-    np.testing.assert_array_equal(block.along(orders), np.concatenate(walks))
-    for output in range(block.ends().shape[-1]):
-        one = block.output(output)
+    walks = [b.along(orders[r : r + 1]) for r, b in enumerate(single)]
+    np.testing.assert_array_equal(batch.along(orders), np.concatenate(walks))
+    for output in range(batch.endpoints().shape[-1]):
+        one = batch.output(output)
         np.testing.assert_allclose(
-            one.along(orders), block.along(orders)[..., [output]], atol=1e-14
+            one.along(orders), batch.along(orders)[..., [output]], atol=1e-14
         )
         np.testing.assert_allclose(
-            one.values(coalitions), block.values(coalitions)[..., [output]], atol=1e-14
+            one.values(coalitions), batch.values(coalitions)[..., [output]], atol=1e-14
         )
-        np.testing.assert_allclose(one.ends(), block.ends()[..., [output]], atol=1e-14)
+        np.testing.assert_allclose(one.endpoints(), batch.endpoints()[..., [output]], atol=1e-14)
 
 
 def test_the_two_classes_mirror_each_other_before_the_correction():
-    game = fitted("two", (0, 1))
-    base = game.link(game.base.block(rows(3, seed=5)).values(all_coalitions(D)))
+    game = fit_game("two", (0, 1))
+    base = game.link(batch_at(game.base, rows(3, seed=5)).values(all_coalitions(D)))
     np.testing.assert_allclose(base.sum(axis=-1), 1, atol=1e-12)
 
 
 def test_some_classes_are_those_of_all_before_the_correction():
-    every = fitted("three")
-    some = fitted("three", (2, 0))
+    every = fit_game("three")
+    some = fit_game("three", (2, 0))
     X = rows(3, seed=5)
-    one, other = (g.link(g.base.block(X).values(all_coalitions(D))) for g in (every, some))
+    one, other = (g.link(batch_at(g.base, X).values(all_coalitions(D))) for g in (every, some))
     np.testing.assert_allclose(one[..., [2, 0]], other, atol=1e-14)
 
 
@@ -234,7 +243,7 @@ def frame(n=300, seed=0):
     return table
 
 
-def test_categories_holes_groups_and_weights():
+def test_categories_missing_values_groups_and_weights_are_explained():
     X = frame()
     y = X["a"] * np.nan_to_num(X["b"]) + X["colour"].map(
         {"red": 2.0, "green": 0.0, "blue": -1.0}
@@ -243,8 +252,8 @@ def test_categories_holes_groups_and_weights():
     table = as_table(X, np.linspace(1, 3, len(X)), {"ab": ["a", "b"]})
     game = small().fit(as_model(trained, table), table, 0)
     for row in (0, 1):  # with and without a hole
-        assert_reads_out(game.at(frame(2, seed=6).iloc[row : row + 1]))
-    everything = game.block(frame(9, seed=6)).ends()[:, 1, 0]
+        assert_matches_own_values(game.at(frame(2, seed=6).iloc[row : row + 1]))
+    everything = batch_at(game, frame(9, seed=6)).endpoints()[:, 1, 0]
     np.testing.assert_allclose(everything, trained.predict(frame(9, seed=6)), atol=1e-6)
 
 
@@ -252,7 +261,7 @@ def test_background_weights_move_the_empty_game():
     X = rows()
     weights = np.where(rows()[:, 2] > 0, 20.0, 1.0)
     empty = [
-        small(trees=60).fit(model("value"), as_table(X, w), 0).block(X[:1]).ends()[0, 0, 0]
+        batch_at(small(trees=60).fit(model("value"), as_table(X, w), 0), X[:1]).endpoints()[0, 0, 0]
         for w in (None, weights)
     ]
     expected = [np.average(model("value").predict(X), weights=w) for w in (None, weights)]
@@ -267,7 +276,7 @@ def test_predictions_far_from_zero_cost_no_digits():
     shifted = copy.deepcopy(tree)
     shifted.tree_.value[:] += 1e7
     games = [small().fit(one, rows() + 0.5, 0) for one in (tree, shifted)]
-    near, far = (game.block(rows(5, seed=1)).values(all_coalitions(D)) for game in games)
+    near, far = (batch_at(game, rows(5, seed=1)).values(all_coalitions(D)) for game in games)
     np.testing.assert_allclose(far - 1e7, near, atol=1e-5)
 
 
@@ -288,15 +297,15 @@ def test_it_is_nearer_to_held_out_predictions_than_the_plain_surrogate():
 
 
 def test_the_game_says_what_it_is():
-    info = fitted("two").info
-    told = {
+    info = fit_game("two").info
+    expected = {
         "game": "anchored",
         "base": "tree_path",
         "space": "probability",
         "link": "sigmoid",
         "background_rows": 300,
     }
-    assert {name: info[name] for name in told} == told
+    assert {name: info[name] for name in expected} == expected
     assert info["held_out_error_by_size"].shape == (D + 1,)
     assert info["leaves"] > info["trees"] > 0
 
@@ -318,7 +327,7 @@ def test_a_log_link_is_found(make):
     assert (game.info["space"], game.info["link"]) == ("value", "exp")
     np.testing.assert_allclose(game.predict(rows(9)), trained.predict(rows(9)), rtol=1e-5)
     np.testing.assert_allclose(
-        game.block(rows(9)).ends()[:, 1, 0], game.predict(rows(9)), rtol=1e-5
+        batch_at(game, rows(9)).endpoints()[:, 1, 0], game.predict(rows(9)), rtol=1e-5
     )
 
 
@@ -329,7 +338,7 @@ def test_log_odds_are_the_scale_of_the_trees(output):
     assert (game.info["space"], game.info["link"]) == ("margin", "identity")
     margin = model("two").predict(rows(9), raw_score=True)
     np.testing.assert_allclose(game.predict(rows(9)), margin if output else -margin, atol=1e-9)
-    assert_reads_out(game.at(rows(1, seed=3)))
+    assert_matches_own_values(game.at(rows(1, seed=3)))
 
 
 @pytest.mark.parametrize("library", ["xgboost", "histogram", "gradient", "catboost"])
@@ -370,7 +379,7 @@ def test_a_base_by_name_as_a_recipe_and_fitted_is_the_same():
 def test_the_interventional_game_is_a_base_too():
     game = small(base="tree_interventional").fit(model("value"), rows(40), 0)
     assert game.info["base"] == "tree_interventional"
-    assert_reads_out(game.at(rows(1, seed=3)))
+    assert_matches_own_values(game.at(rows(1, seed=3)))
 
 
 @pytest.mark.parametrize("base", ["gaussian", TreeSurrogate(trees=3), 3])
@@ -388,20 +397,19 @@ def test_a_base_of_another_model_is_refused():
         small(base=TreeModel("path").fit(other, rows())).fit(model("value"), rows(), 0)
 
 
-def test_fits_must_be_a_number_of_them():
+def test_fits_must_be_a_positive_integer():
     with pytest.raises(ValueError, match="`fits` must be an integer of at least 1"):
         small(fits=0).fit(model("value"), rows(), 0)
 
 
 def test_the_mean_of_two_fits_is_nearer_to_the_truth_than_one_of_them():
     """Games of many more trees and rows stand for the truth."""
-    best = (
-        TreeSurrogate(base="tree_path", fits=6, n_jobs=1)
-        .fit(model("value"), rows(3000), 5)
-        .block(rows(60, seed=1))
+    best = batch_at(
+        TreeSurrogate(base="tree_path", fits=6, n_jobs=1).fit(model("value"), rows(3000), 5),
+        rows(60, seed=1),
     )
     values = [
-        fitted("value", fits=fits).block(rows(60, seed=1)).values(all_coalitions(D))
+        batch_at(fit_game("value", fits=fits), rows(60, seed=1)).values(all_coalitions(D))
         for fits in (1, 2)
     ]
     errors = [np.sqrt(((v - best.values(all_coalitions(D))) ** 2).mean()) for v in values]
@@ -425,8 +433,10 @@ def test_a_saved_game_is_the_same_to_the_bit(tmp_path, kind, outputs, fits):
 
 @pytest.mark.parametrize("kind", ["value", "three"])
 def test_a_pickled_game_is_the_same(kind):
-    again = pickle.loads(pickle.dumps(fitted(kind).ready()))
-    np.testing.assert_array_equal(again.block(rows(2)).ends(), fitted(kind).block(rows(2)).ends())
+    again = pickle.loads(pickle.dumps(fit_game(kind).warm_up()))
+    np.testing.assert_array_equal(
+        batch_at(again, rows(2)).endpoints(), batch_at(fit_game(kind), rows(2)).endpoints()
+    )
 
 
 def test_the_judge_of_a_tree_model_is_the_anchored_surrogate():
@@ -444,11 +454,11 @@ def test_the_judge_is_no_game_to_explain_with():
 
 def read(user_model, **choices):
     table = as_table(rows())
-    return read_or_told(as_model(user_model, table, **choices), table)[0]
+    return try_read_trees(as_model(user_model, table, **choices), table)[0]
 
 
-def test_readable_is_what_the_readers_do_not_refuse():
-    assert read(model("value")).name == "tree_path"
+def test_a_model_is_readable_unless_a_reader_refuses_it():
+    assert read(model("value")).label == "tree_path"
     assert read(model("two"), link="logit").space == "margin"
     assert read(model("forest"), link="logit") is None
     assert read(model("value"), predict=model("value").predict) is None
@@ -468,10 +478,10 @@ def test_a_genuine_error_in_reading_is_not_hidden(monkeypatch):
 
 def test_the_base_and_the_correction_add_up():
     """The game minus its base fades as h does: c alone is a plain surrogate's game."""
-    game = fitted("value")
+    game = fit_game("value")
     row = rows(1, seed=3)
     c = FunctionGame(lambda s: game.correction.at(row)(s), D)
     minus = combined(1, game.at(row), -1, game.base.at(row))
     np.testing.assert_allclose(
-        minus(all_coalitions(D)), faded_game(c, fading(D))(all_coalitions(D)), atol=1e-12
+        minus(all_coalitions(D)), faded_game(c, fading_weights(D))(all_coalitions(D)), atol=1e-12
     )

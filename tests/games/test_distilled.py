@@ -1,5 +1,5 @@
 """Distilled trees: they follow the model, their game is path-dependent and exact, and calls of the
-model are told."""
+model are counted."""
 
 import functools
 
@@ -9,11 +9,12 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import weightedshap as ws
-from tests.games.trees import assert_reads_out
+from tests.games.batches import batch_at
+from tests.trees.random_ensembles import assert_matches_own_values
 from weightedshap.games import DistilledTrees
-from weightedshap.games.surrogates.data import Split
-from weightedshap.games.surrogates.distilled import mixtures
-from weightedshap.games.user import ExactGame, wrapped
+from weightedshap.games.surrogates.data import TrainTestSplit
+from weightedshap.games.surrogates.distilled import mix_rows
+from weightedshap.games.user import as_model_and_table
 from weightedshap.inputs import as_table
 
 D = 5
@@ -35,21 +36,21 @@ def two_outputs(X):
 
 
 @functools.cache
-def fitted():
+def fit_game():
     return small().fit(f, rows(), np.random.default_rng(0))
 
 
 def test_contributions_and_walks_equal_the_games_own_values():
     for row in rows(3, seed=1):
-        assert_reads_out(fitted().at(row))
+        assert_matches_own_values(fit_game().at(row))
 
 
 def test_the_trees_follow_the_model_on_rows_they_never_saw():
     X = rows(500, seed=1)
-    full = fitted().block(X).ends()[:, 1, 0]
+    full = batch_at(fit_game(), X).endpoints()[:, 1, 0]
     error = ((full - f(X)) ** 2).mean() / f(X).var()
     assert error < 0.1
-    assert 0 < fitted().info["distillation_error"] < 0.2
+    assert 0 < fit_game().info["distillation_error"] < 0.2
 
 
 def test_the_trees_follow_the_model_between_the_rows():
@@ -77,17 +78,17 @@ def test_the_game_is_on_the_scale_of_the_model():
 
 
 def test_calls_of_the_model_are_counted():
-    handed = []
+    n_rows = []
 
     def counted(X):
-        handed.append(len(X))
+        n_rows.append(len(X))
         return f(X)
 
-    model, table, _ = wrapped(counted, rows(), None)
-    handed.clear()  # the model was probed on two rows
+    model, table, _ = as_model_and_table(counted, rows(), None)
+    n_rows.clear()  # the model was probed on two rows
     info = small().fit(model, table, 0).info
-    assert info["calls"] == {"fit": sum(handed)}
-    assert sum(handed) == pytest.approx(300 + 4_000 * 2 / 3 * 4 / 6, rel=0.05)
+    assert info["calls"] == {"fit": sum(n_rows)}
+    assert sum(n_rows) == pytest.approx(300 + 4_000 * 2 / 3 * 4 / 6, rel=0.05)
 
 
 def test_a_small_background_draws_fewer_rows():
@@ -97,12 +98,12 @@ def test_a_small_background_draws_fewer_rows():
 def test_each_output_has_its_own_trees_and_keeps_its_digits():
     game = small().fit(two_outputs, rows(), 0)
     assert len(game.boosters) == 2
-    assert_reads_out(ExactGame(game.block(rows(1, seed=5)).output(0), axis=False))
-    full = game.block(rows(200, seed=1)).ends()[:, 1, 1]
+    assert_matches_own_values(batch_at(game, rows(1, seed=5)).output(0).row_game(axis=False))
+    full = batch_at(game, rows(200, seed=1)).endpoints()[:, 1, 1]
     assert np.std(full - two_outputs(rows(200, seed=1))[:, 1]) < 0.1
 
 
-def test_frames_with_categories_holes_groups_and_weights():
+def test_frames_with_categories_missing_values_groups_and_weights_are_learned():
     frame = pd.DataFrame(rows(), columns=list("abcde")).assign(
         kind=np.where(rows()[:, 0] > 0, "high", "low")
     )
@@ -112,7 +113,7 @@ def test_frames_with_categories_holes_groups_and_weights():
     game = small().fit(model, table, 0)
     assert game.info["distillation_error"] < 0.05
     assert game.background.d == 5
-    assert_reads_out(game.at(frame.iloc[[7]]))
+    assert_matches_own_values(game.at(frame.iloc[[7]]))
 
 
 def test_rows_without_weight_are_not_learned():
@@ -121,25 +122,26 @@ def test_rows_without_weight_are_not_learned():
     game = small().fit(f, as_table(X, np.where(np.arange(300) < 150, 1.0, 0.0)), 0)
     assert np.abs(game.mean_prediction - f(X[:150]).mean()) < 1e-9
     assert (
-        np.abs(game.block(X[:1]).ends()[0, 0, 0]) < 30
+        np.abs(batch_at(game, X[:1]).endpoints()[0, 0, 0]) < 30
     )  # rows of no weight reach into the hundreds
 
 
-def test_copies_of_a_row_are_never_on_both_sides():
+def test_copies_of_a_row_are_never_on_both_sides_of_the_split():
     X = np.repeat(rows(40), 5, axis=0)
-    model, table, rng = wrapped(f, X, 0)
-    split = Split.of(model(table.data), table, 0.15, rng)
+    model, table, rng = as_model_and_table(f, X, 0)
+    split = TrainTestSplit.build(model(table.data), table, 0.15, rng)
     seen, held = (
-        mixtures(model, table, split, 2.0, rng, part)[0] for part in (split.train, split.test)
+        mix_rows(model, table, split.f, split.X, part, 2.0, rng)[0]
+        for part in (split.train, split.test)
     )
     for column in range(D):
         assert not set(seen.X[:, column]) & set(held.X[:, column])
 
 
-def test_mixtures_hold_the_models_own_predictions():
-    model, table, rng = wrapped(f, rows(), 0)
-    split = Split.of(model(table.data), table, 0.15, rng)
-    mixed, calls = mixtures(model, table, split, 3.0, rng, split.train)
+def test_mixed_rows_hold_the_models_own_predictions():
+    model, table, rng = as_model_and_table(f, rows(), 0)
+    split = TrainTestSplit.build(model(table.data), table, 0.15, rng)
+    mixed, calls = mix_rows(model, table, split.f, split.X, split.train, 3.0, rng)
     assert len(mixed.X) == 4 * len(split.train)
     np.testing.assert_allclose(mixed.target[:, 0], f(mixed.X), atol=1e-12)
     assert calls == pytest.approx(
@@ -150,14 +152,14 @@ def test_mixtures_hold_the_models_own_predictions():
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_the_smallest_backgrounds_are_learned(n):
     game = small().fit(f, rows(n), 0)
-    assert np.isfinite(game.block(rows(2)).ends()).all()
+    assert np.isfinite(batch_at(game, rows(2)).endpoints()).all()
     assert np.isfinite(game.info["distillation_error"])
 
 
 def test_a_constant_model_leaves_nothing():
     game = small().fit(lambda X: np.full(len(X), 3.0), rows(), 0)
     assert game.info["distillation_error"] == 0
-    np.testing.assert_allclose(game.block(rows(1)).ends(), 3.0)
+    np.testing.assert_allclose(batch_at(game, rows(1)).endpoints(), 3.0)
 
 
 def test_what_was_learned_is_kept(tmp_path):
@@ -170,9 +172,9 @@ def test_what_was_learned_is_kept(tmp_path):
 
 def test_the_same_seed_learns_the_same_trees():
     again = small().fit(f, rows(), np.random.default_rng(0))
-    assert again.boosters[0].model_to_string() == fitted().boosters[0].model_to_string()
+    assert again.boosters[0].model_to_string() == fit_game().boosters[0].model_to_string()
 
 
-def test_a_number_of_rows_that_is_none_is_refused():
+def test_a_number_of_rows_that_is_no_positive_integer_is_refused():
     with pytest.raises(ValueError, match="`rows` must be an integer"):
         DistilledTrees(rows=0).fit(f, rows(), 0)

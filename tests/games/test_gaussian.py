@@ -59,7 +59,7 @@ def partitions(d, largest=None):
         yield from ([first, *rest] for rest in partitions(d - first, first))
 
 
-def drawn(d, seed=0):
+def draw_coefficients_and_row(d, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=d), rng.normal(size=d)
 
@@ -67,13 +67,13 @@ def drawn(d, seed=0):
 @pytest.mark.parametrize("rho", [0.0, 0.2, 0.6, 0.95])
 @pytest.mark.parametrize("d", range(1, 13))
 def test_theorem_1_equals_enumeration_for_all_partitions(d, rho):
-    x, beta = drawn(d, seed=d)
+    x, beta = draw_coefficients_and_row(d, seed=d)
     for sizes in partitions(d):
         blocks = blocks_of(sizes)
         expected = enumerate_game(linear_game(x, beta, covariance_of(blocks, rho))).mean
-        found = block_exchangeable_contributions(x, beta, blocks, rho)
-        assert found.exact
-        np.testing.assert_allclose(found.mean, expected, rtol=0, atol=1e-10, err_msg=str(sizes))
+        delta = block_exchangeable_contributions(x, beta, blocks, rho)
+        assert delta.exact
+        np.testing.assert_allclose(delta.mean, expected, rtol=0, atol=1e-10, err_msg=str(sizes))
 
 
 def test_all_partitions_are_tried():
@@ -94,7 +94,7 @@ def test_all_partitions_are_tried():
 
 
 def test_the_padded_game_is_the_definition():
-    x, beta = drawn(4, seed=5)
+    x, beta = draw_coefficients_and_row(4, seed=5)
     covariance = covariance_of(blocks_of([3, 1]), 0.6)
     expected = [conditional_mean(x, known, covariance) @ beta for known in all_coalitions(4)]
     np.testing.assert_allclose(
@@ -105,7 +105,7 @@ def test_the_padded_game_is_the_definition():
 @pytest.mark.parametrize("sizes", [[1], [2], [1, 1], [3, 2, 1], [6, 4], [2, 9, 1]], ids=str)
 def test_theorem_1_equals_the_gaussian_game_on_rows_of_that_covariance(sizes):
     d = sum(sizes)
-    x, beta = drawn(d, seed=d)
+    x, beta = draw_coefficients_and_row(d, seed=d)
     rows = normal_rows(200, d)
     rows -= rows.mean(axis=0)
     white = (
@@ -123,7 +123,7 @@ def test_theorem_1_equals_the_gaussian_game_on_rows_of_that_covariance(sizes):
 def test_blocks_may_be_scattered_and_have_their_own_correlations():
     blocks = [[4, 0, 2], [5], [1, 3]]
     rho = [0.9, 0.3, -0.7]
-    x, beta = drawn(6, seed=3)
+    x, beta = draw_coefficients_and_row(6, seed=3)
     expected = enumerate_game(linear_game(x, beta, covariance_of(blocks, rho))).mean
     np.testing.assert_allclose(
         block_exchangeable_contributions(x, beta, blocks, rho).mean, expected, atol=1e-10
@@ -132,14 +132,14 @@ def test_blocks_may_be_scattered_and_have_their_own_correlations():
 
 @pytest.mark.parametrize("sizes", [[1000], [990, 7, 2, 1], [500, 500]], ids=str)
 def test_a_thousand_features_share_out_the_whole_gain(sizes):
-    x, beta = drawn(1000, seed=1)
+    x, beta = draw_coefficients_and_row(1000, seed=1)
     delta = block_exchangeable_contributions(x, beta, blocks_of(sizes), 0.6).mean
     assert delta.shape == (1000, 1000)
     assert delta.mean(axis=0).sum() == pytest.approx(x @ beta, abs=1e-9)
 
 
 def test_ends_are_right_at_a_thousand_features():
-    x, beta = drawn(1000, seed=2)
+    x, beta = draw_coefficients_and_row(1000, seed=2)
     delta = block_exchangeable_contributions(x, beta, [range(1000)], 0.2).mean
     np.testing.assert_allclose(delta[0], x * (0.8 * beta + 0.2 * beta.sum()), atol=1e-10)
     others = (x.sum() - x) * 0.2 / (1 - 0.2 + 0.2 * 999)
@@ -247,7 +247,7 @@ def test_a_kinked_model_matches_numerical_integration():
     assert game(known[None])[0] == pytest.approx(expected, rel=0.02)
 
 
-def test_more_draws_come_closer():
+def test_more_draws_give_a_smaller_error():
     A = np.diag([1.0, 1.0, 0.1])
     model = lambda rows: np.einsum("ni,ij,nj->n", rows, A, rows)
     truth = Gaussian(draws=100_000).fit(model, ROWS, 1).at(X)(ALL)
@@ -257,7 +257,7 @@ def test_more_draws_come_closer():
     assert errors[1] < errors[0] / 3
 
 
-def test_a_singular_covariance_is_shrunk_and_said():
+def test_a_singular_covariance_is_shrunk_and_the_info_says_by_how_much():
     rows = np.column_stack([ROWS, ROWS[:, 0], np.ones(len(ROWS))])  # a copy and a constant
     fitted = Gaussian().fit(linear_model([1.0, 0.0, 0.0, 1.0, 1.0]), rows, 0)
     assert 0 < fitted.info["shrinkage"] < 0.5

@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.games.batches import batch_at
 from tests.oracles import linear_model, normal_rows, product_model, three_outputs
 from weightedshap.coalitions import all_coalitions
 from weightedshap.estimators import exact
 from weightedshap.games import Baseline, Marginal
-from weightedshap.games.surrogates.data import Masked
+from weightedshap.games.surrogates.data import MaskedRows
 from weightedshap.inputs import as_model, as_table
 
 ROW = np.array([0.5, -1.0, 2.0, 0.1])
@@ -36,7 +37,7 @@ def test_hidden_features_are_averaged_with_the_rows_weights():
     )
 
 
-def test_several_outputs_are_averaged_apart():
+def test_each_of_several_outputs_is_averaged_by_itself():
     values = game(three_outputs)(ALL)
     expected = [three_outputs(np.where(known, ROW, BACKGROUND)).mean(axis=0) for known in ALL]
     np.testing.assert_allclose(values, expected, rtol=1e-12)
@@ -60,7 +61,7 @@ def test_values_do_not_depend_on_the_batches_in_any_bit(model, n, batch_bytes):
 
 
 @pytest.mark.parametrize("batch_bytes", [32, 100, 8 * 4 * 7, 1_000])
-def test_no_batch_is_larger_than_asked_for(batch_bytes):
+def test_no_batch_is_larger_than_allowed(batch_bytes):
     seen = []
 
     def watched(rows):
@@ -68,8 +69,9 @@ def test_no_batch_is_larger_than_asked_for(batch_bytes):
         return product_model(rows)
 
     bound = game(watched, batch_bytes=batch_bytes)
-    bound(ALL[:1])
-    seen.clear()  # the model was probed on two rows, and asked for the whole background
+    bound(ALL[[0, -1]])
+    # The model was probed on two rows, and asked for the whole background and for f(x).
+    seen.clear()
     bound(ALL)
     assert max(seen) <= batch_bytes
     assert sum(seen) == 14 * BACKGROUND.nbytes  # the ends are known
@@ -179,39 +181,41 @@ def test_as_many_rows_as_there_are_is_all_of_them(rows):
 
 @pytest.mark.parametrize("rows", [1, 3, None])
 @pytest.mark.parametrize("model", [product_model, three_outputs])
-def test_pairs_of_rows_and_coalitions_have_the_values_of_their_games(rows, model):
+def test_masked_rows_have_the_values_of_their_games(rows, model):
     fitted = few(rows, model)
     X = normal_rows(5, seed=2)
-    masked = Masked(np.repeat([3, 0, 4], len(ALL)), np.tile(ALL, (3, 1)))
-    expected = np.concatenate([fitted.block(X[[r]]).values(ALL)[0] for r in (3, 0, 4)])
-    np.testing.assert_array_equal(fitted.pairs(X, masked), expected)
+    masked = MaskedRows(np.repeat([3, 0, 4], len(ALL)), np.tile(ALL, (3, 1)))
+    expected = np.concatenate([batch_at(fitted, X[[r]]).values(ALL)[0] for r in (3, 0, 4)])
+    np.testing.assert_array_equal(fitted.values_at(X, masked), expected)
 
 
-def test_pairs_ask_the_model_only_for_what_is_not_known():
-    handed = []
+def test_masked_rows_ask_the_model_only_for_what_is_not_known():
+    n_rows = []
 
     def counted(rows):
-        handed.append(len(rows))
+        n_rows.append(len(rows))
         return product_model(rows)
 
-    fitted = few(3, counted).ready()
+    fitted = few(3, counted).warm_up()
     X = normal_rows(5, seed=2)
-    _ = fitted.empty
-    handed.clear()
-    fitted.pairs(X, Masked(np.arange(5), ALL[:5]))
-    assert sum(handed) == 4 * 3
-    handed.clear()
-    fitted.values(X, Masked(np.arange(5), ALL[-5:]), product_model(X)[:, None])
-    assert sum(handed) == 4 * 3
+    _ = fitted.empty_value
+    n_rows.clear()
+    fitted.values_at(X, MaskedRows(np.arange(5), ALL[:5]))
+    assert sum(n_rows) == 4 * 3
+    n_rows.clear()
+    fitted.mixed_values(
+        X, MaskedRows(np.arange(5), ALL[-5:]), lambda row: product_model(X)[row, None]
+    )
+    assert sum(n_rows) == 4 * 3
 
 
 def test_the_few_rows_are_kept():
     fitted = few(3, seed=5)
-    again = Marginal.restored(fitted.stored(), fitted.model, fitted.background)
+    again = Marginal.from_state(fitted.state(), fitted.model, fitted.background)
     np.testing.assert_array_equal(again.at(ROW)(ALL), fitted.at(ROW)(ALL))
-    assert Marginal.restored(few(None).stored(), fitted.model, fitted.background).drawn is None
+    assert Marginal.from_state(few(None).state(), fitted.model, fitted.background).drawn is None
 
 
-def test_a_number_of_rows_that_is_none_is_refused():
+def test_a_number_of_rows_that_is_no_positive_integer_is_refused():
     with pytest.raises(ValueError, match="`rows` must be an integer"):
         few(0)

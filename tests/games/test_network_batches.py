@@ -6,7 +6,12 @@ import pytest
 
 from weightedshap.coalitions import prefixes
 from weightedshap.games.surrogates.network.kernels import LANES, product
-from weightedshap.games.surrogates.network.model import Network, Target, in_blocks, masked_inputs
+from weightedshap.games.surrogates.network.model import (
+    Network,
+    OutputScaling,
+    in_blocks,
+    masked_inputs,
+)
 
 SHAPES = [
     (10, 10, 64, 1),
@@ -31,16 +36,18 @@ def network(n_inputs, d, n_units, k, rng):
         name: rng.normal(size=size).astype(np.float32) / 4 for name, size in sizes.items()
     }
     owner = np.concatenate([np.arange(d), rng.integers(0, d, n_inputs - d)])
-    return Network(parameters, owner, Target(LINKS[k], np.zeros(k), np.ones(k)))
+    return Network(parameters, owner, OutputScaling(LINKS[k], np.zeros(k), np.ones(k)))
 
 
 def by_definition(net, Z, coalitions):
     """Return the network's values (n, k), layer by layer in double precision."""
     p = {name: array.astype(np.float64) for name, array in net.parameters.items()}
     elu = lambda v: np.where(v > 0, v, np.expm1(np.minimum(v, 0)))
-    first = elu(masked_inputs(Z, coalitions, net.owner).astype(np.float64) @ p["W1"] + p["b1"])
+    first = elu(
+        masked_inputs(Z, coalitions, net.player_of_input).astype(np.float64) @ p["W1"] + p["b1"]
+    )
     second = elu(first @ p["W2"] + p["b2"])
-    return net.target.values(second @ p["W3"] + p["b3"])
+    return net.scaling.values(second @ p["W3"] + p["b3"])
 
 
 @pytest.fixture(params=SHAPES, ids=lambda shape: "-".join(map(str, shape)))

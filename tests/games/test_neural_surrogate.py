@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import weightedshap as ws
+from tests.games.batches import masked_values
 from tests.oracles import linear_model, normal_rows, product_model
 from weightedshap import Explainer, curves
 from weightedshap._checks import look_up
@@ -45,7 +47,7 @@ class Classifier:
 
 
 @functools.cache
-def fitted(recipe=TINY):
+def fit_game(recipe=TINY):
     return recipe.fit(product_model, normal_rows(200), 0)
 
 
@@ -96,22 +98,22 @@ def game_error(game, x, beta, rho):
 
 
 def test_the_network_learns_the_conditional_expectation_of_gaussian_features():
-    fitted, beta = linear_gaussian()
+    fit_game, beta = linear_gaussian()
     rows = exchangeable(5, 20, 0.4, seed=9)
-    errors = [game_error(fitted.at(x), x, beta, 0.4) for x in rows]
-    assert rms(errors) < 0.08 * np.sqrt(fitted.info["variance"])
+    errors = [game_error(fit_game.at(x), x, beta, 0.4) for x in rows]
+    assert rms(errors) < 0.08 * np.sqrt(fit_game.info["variance"])
 
 
 @pytest.mark.parametrize("seed", [9, 10, 11])
 def test_contributions_and_attributions_agree_with_theorem_1_within_the_networks_error(seed):
     # Δ is a difference of two means of v, so its error is at most twice that of v
-    fitted, beta = linear_gaussian()
+    fit_game, beta = linear_gaussian()
     x = exchangeable(1, 20, 0.4, seed=seed)[0]
     truth = block_exchangeable_contributions(x, beta, [range(20)], 0.4).mean
-    found = permutation(fitted.at(x), evaluations=40_000, rng=0)
-    bound = 2 * game_error(fitted.at(x), x, beta, 0.4)
-    assert rms(found.mean - truth) < bound
-    assert rms((found.mean - truth).mean(axis=0)) < bound
+    sampled = permutation(fit_game.at(x), evaluations=40_000, rng=0)
+    bound = 2 * game_error(fit_game.at(x), x, beta, 0.4)
+    assert rms(sampled.mean - truth) < bound
+    assert rms((sampled.mean - truth).mean(axis=0)) < bound
     assert bound < 0.2 * np.abs(truth).max()
 
 
@@ -135,7 +137,7 @@ def test_paper_is_the_papers_recipe():
         1,
     )
     assert recipe["beta_2"] == 0.999  # Adam's own
-    assert NeuralSurrogate.paper().epochs_for(10**9) == 100
+    assert NeuralSurrogate.paper().n_epochs(10**9) == 100
     assert recipe["schedule"] == "plateau"
     assert recipe["loss"] == "auto"
 
@@ -147,9 +149,9 @@ def test_the_papers_recipe_trains():
 
 
 def test_the_compiled_walk_is_the_plain_network():
-    game = fitted()
+    game = fit_game()
     coalitions = np.random.default_rng(0).random((700, 4)) < 0.5
-    plain = game.masked(np.repeat(ROW, 700, axis=0), coalitions)[:, 0]
+    plain = masked_values(game, np.repeat(ROW, 700, axis=0), coalitions)[:, 0]
     np.testing.assert_allclose(game.at(ROW)(coalitions), plain, atol=2e-6)
 
 
@@ -165,7 +167,7 @@ def test_the_network_is_the_one_that_torch_trained():
     for layer in "12":
         units = torch.nn.functional.elu(units @ p["W" + layer] + p["b" + layer])
     raw = (units @ p["W3"] + p["b3"]).numpy()[:, 0].astype(float)
-    expected = raw * game.network.target.scale + game.network.target.centre
+    expected = raw * game.network.scaling.scale + game.network.scaling.centre
     np.testing.assert_allclose(game.at(ROW)(coalitions), expected, atol=2e-6)
 
 
@@ -181,13 +183,13 @@ def test_both_engines_take_the_same_steps(link, schedule):
     compiled, by_torch = (
         replace(recipe, engine=e).fit(MODELS[link], rows, 0) for e in ("compiled", "torch")
     )
-    assert compiled.network.target.link == link
+    assert compiled.network.scaling.link == link
     for name, array in compiled.network.parameters.items():
         np.testing.assert_allclose(array, by_torch.network.parameters[name], atol=2e-5)
 
 
 def test_along_is_the_game_on_prefixes():
-    game = fitted().at(ROW)
+    game = fit_game().at(ROW)
     orders = np.random.default_rng(0).permuted(np.tile(np.arange(4), (30, 1)), axis=1)
     expected = game(prefixes(orders).reshape(-1, 4)).reshape(30, 5)
     np.testing.assert_allclose(game.along(orders), expected, atol=2e-6)
@@ -195,13 +197,13 @@ def test_along_is_the_game_on_prefixes():
 
 
 def test_no_coalitions_give_no_values():
-    assert fitted().at(ROW)(np.zeros((0, 4), dtype=bool)).shape == (0,)
+    assert fit_game().at(ROW)(np.zeros((0, 4), dtype=bool)).shape == (0,)
 
 
 def test_info_has_the_keys_of_the_tree_surrogate():
     tree = TreeSurrogate(trees=5).fit(product_model, normal_rows(200), 0)
-    assert set(tree.quality) <= set(fitted().info)
-    assert fitted().info["game"] == "neural_surrogate"
+    assert set(tree.quality) <= set(fit_game().info)
+    assert fit_game().info["game"] == "neural_surrogate"
 
 
 @pytest.mark.parametrize("engine", ["compiled", pytest.param("torch", marks=needs_torch)])
@@ -235,7 +237,7 @@ def test_background_weights_count():
 def test_probabilities_stay_probabilities(classes):
     game = TINY.fit(Classifier(classes), normal_rows(200), 0)
     values = game.at(ROW)(all_coalitions(4))
-    assert game.network.target.link == {2: "sigmoid", 3: "softmax"}[classes]
+    assert game.network.scaling.link == {2: "sigmoid", 3: "softmax"}[classes]
     assert values.shape == {2: (16,), 3: (16, 3)}[classes]
     assert ((values > 0) & (values < 1)).all()
     if classes == 3:
@@ -245,7 +247,7 @@ def test_probabilities_stay_probabilities(classes):
 def test_some_of_many_classes_are_learned_one_by_one():
     table = as_table(normal_rows(200))
     game = TINY.fit(as_model(Classifier(3), table, outputs=[0, 2]), table, 0)
-    assert game.network.target.link == "sigmoid"
+    assert game.network.scaling.link == "sigmoid"
     assert game.at(ROW)(all_coalitions(4)).shape == (16, 2)
 
 
@@ -269,13 +271,13 @@ def test_a_group_of_columns_is_one_player():
     bound = game.at(ROW)
     assert bound.d == 3
     assert bound(all_coalitions(3)).shape == (8,)
-    assert game.inputs.owner.tolist() == [0, 0, 1, 2]
+    assert game.inputs.player_of_input.tolist() == [0, 0, 1, 2]
 
 
-def test_categories_and_holes_are_told_apart_from_each_other_and_from_hidden_ones():
+def test_categories_missing_values_and_hidden_values_are_three_different_things():
     frame = mixed_frame()
     game = NeuralSurrogate(units=64, epochs=40, batch=64).fit(mixed_model, frame, 0)
-    assert game.inputs.owner.tolist() == [
+    assert game.inputs.player_of_input.tolist() == [
         0,
         0,
         0,
@@ -300,7 +302,7 @@ def test_a_category_never_seen_is_known_to_be_none_of_the_others():
 
 
 def test_a_missing_value_where_the_background_has_none_counts_as_the_mean():
-    game = fitted()
+    game = fit_game()
     rows = np.array([[0.5, np.nan, 2.0, 0.1]])
     mean = np.array([[0.5, normal_rows(200)[:, 1].mean(), 2.0, 0.1]])
     np.testing.assert_allclose(
@@ -321,9 +323,9 @@ def assert_same_game(again, game):
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)
-def test_a_stored_game_comes_back(kind):
+def test_a_stored_game_is_restored(kind):
     game = TINY.fit(*PROBLEMS[kind], 0)
-    assert_same_game(NeuralSurrogate.restored(game.stored(), game.model, game.background), game)
+    assert_same_game(NeuralSurrogate.from_state(game.state(), game.model, game.background), game)
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)
@@ -337,8 +339,8 @@ def test_a_saved_explainer_brings_its_network_back_without_training(tmp_path, mo
 
 @pytest.mark.parametrize("missing", ["names", "players", "outputs"])
 def test_a_stored_game_is_refused_for_another_table_or_model(missing):
-    content = fitted().stored()
-    model = fitted().model
+    content = fit_game().state()
+    model = fit_game().model
     other = {
         "names": (model, as_table(pd.DataFrame(normal_rows(20), columns=list("abcd")))),
         "players": (model, as_table(normal_rows(20), groups=[["x0", "x1"]])),
@@ -347,7 +349,7 @@ def test_a_stored_game_is_refused_for_another_table_or_model(missing):
     with pytest.raises(
         ValueError, match=f"has other {missing} than the given model and background"
     ):
-        NeuralSurrogate.restored(content, *other[missing])
+        NeuralSurrogate.from_state(content, *other[missing])
 
 
 def test_a_saved_explainer_is_refused_for_a_model_with_other_outputs(tmp_path):
@@ -363,7 +365,7 @@ def test_categories_that_no_file_can_hold_are_named(tmp_path):
         explainer.save(tmp_path)
 
 
-def interrupting(monkeypatch, at_epoch):
+def interrupt_training(monkeypatch, at_epoch):
     """Press Ctrl-C at the end of an epoch."""
     loss = CompiledLearner.loss
     epochs = iter(range(1, at_epoch + 1))
@@ -377,14 +379,14 @@ def interrupting(monkeypatch, at_epoch):
 
 
 def test_an_interrupted_training_keeps_the_best_state_and_says_so(monkeypatch):
-    interrupting(monkeypatch, at_epoch=3)
+    interrupt_training(monkeypatch, at_epoch=3)
     game = TINY.fit(product_model, normal_rows(200), 0)
     assert "interrupted" in game.info["stopped"]
     assert np.isfinite(game.at(ROW)(all_coalitions(4))).all()
 
 
-def test_an_interrupt_before_there_is_anything_to_keep_goes_through(monkeypatch):
-    interrupting(monkeypatch, at_epoch=1)
+def test_an_interrupt_before_there_is_anything_to_keep_is_raised(monkeypatch):
+    interrupt_training(monkeypatch, at_epoch=1)
     with pytest.raises(KeyboardInterrupt):
         TINY.fit(product_model, normal_rows(200), 0)
 
@@ -405,7 +407,7 @@ def test_training_that_diverges_is_an_error():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_network_that_gives_nan_is_not_explained(bad):
-    game = fitted()
+    game = fit_game()
     broken = replace(
         game.network, parameters={**game.network.parameters, "b3": np.full(1, bad, np.float32)}
     )
@@ -446,5 +448,10 @@ def test_the_explainer_samples_the_networks_game():
     assert (explanation.n_evaluations > 0).all()
 
 
-def test_the_game_is_known_by_name():
+def test_the_game_can_be_chosen_by_name():
     assert isinstance(look_up("game", "neural_surrogate", GAMES)(), NeuralSurrogate)
+
+
+def test_a_choice_that_is_neither_true_nor_false_is_refused():
+    with pytest.raises(ValueError, match="`standardise` must be True or False"):
+        ws.games.NeuralSurrogate(standardise=np.ones(3)).fit(product_model, normal_rows(50, 4), 0)

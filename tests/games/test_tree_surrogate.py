@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import weightedshap as ws
-from tests.games.trees import assert_reads_out
+from tests.games.batches import batch_at, masked_values
+from tests.trees.random_ensembles import assert_matches_own_values
 from weightedshap.coalitions import all_coalitions, random_coalitions
 from weightedshap.games import TreeSurrogate
 from weightedshap.games.surrogates.data import Encoding, fit_quality, split_rows
-from weightedshap.games.user import ExactGame
 from weightedshap.inputs import as_table
 
 D = 6
@@ -33,13 +33,13 @@ def two_outputs(X):
 
 
 @functools.cache
-def fitted(n=400):
+def fit_game(n=400):
     return small().fit(f, rows(n), np.random.default_rng(0))
 
 
 def test_contributions_and_walks_equal_the_games_own_values():
     for row in rows(5, seed=1):
-        assert_reads_out(fitted().at(row))
+        assert_matches_own_values(fit_game().at(row))
 
 
 def test_a_value_is_what_the_booster_predicts_with_hidden_features_missing():
@@ -47,12 +47,12 @@ def test_a_value_is_what_the_booster_predicts_with_hidden_features_missing():
     coalitions = all_coalitions(D)
     masked = np.where(coalitions, row, np.nan)
     np.testing.assert_allclose(
-        fitted().at(row)(coalitions), fitted().boosters[0].predict(masked), atol=1e-10
+        fit_game().at(row)(coalitions), fit_game().boosters[0].predict(masked), atol=1e-10
     )
 
 
 def test_uniform_weights_add_up_to_the_gap_between_the_ends():
-    explanation = ws.Explainer(f, rows(), game=fitted())(rows(20, seed=3))
+    explanation = ws.Explainer(f, rows(), game=fit_game())(rows(20, seed=3))
     game_full = explanation.predictions + explanation.endpoint_gaps["full"]
     np.testing.assert_allclose(
         explanation.shapley.sum(axis=1), game_full - explanation.base_values, atol=1e-9
@@ -69,7 +69,7 @@ def test_it_learns_the_conditional_expectation():
     np.testing.assert_allclose(values, [1.0, 1.0, 0.0], atol=0.15)
 
 
-def test_it_is_known_by_name():
+def test_the_game_can_be_chosen_by_name():
     explainer = ws.Explainer(f, rows(60), game="tree_surrogate")
     assert explainer(rows(2)).game_info["game"] == "tree_surrogate"
     assert len(explainer.game.boosters) == 1
@@ -77,19 +77,19 @@ def test_it_is_known_by_name():
 
 def test_rows_in_blocks_in_threads_and_alone_give_the_same_numbers():
     X = rows(300, seed=4)
-    one, two = (ws.Explainer(f, rows(), game=fitted(), n_jobs=n)(X) for n in (1, 2))
-    alone = [ws.Explainer(f, rows(), game=fitted())(X[r : r + 1]) for r in range(5)]
+    one, two = (ws.Explainer(f, rows(), game=fit_game(), n_jobs=n)(X) for n in (1, 2))
+    single = [ws.Explainer(f, rows(), game=fit_game())(X[r : r + 1]) for r in range(5)]
     for name in ("values", "contributions", "scores", "curves"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
         np.testing.assert_array_equal(
-            getattr(one, name)[:5], np.concatenate([getattr(a, name) for a in alone])
+            getattr(one, name)[:5], np.concatenate([getattr(a, name) for a in single])
         )
 
 
 def test_contributions_that_are_not_kept_change_nothing_else():
     X = rows(10, seed=4)
     kept, dropped = (
-        ws.Explainer(f, rows(), game=fitted(), keep_contributions=k)(X) for k in (True, False)
+        ws.Explainer(f, rows(), game=fit_game(), keep_contributions=k)(X) for k in (True, False)
     )
     assert dropped.contributions is None
     np.testing.assert_array_equal(kept.values, dropped.values)
@@ -101,19 +101,21 @@ def test_each_output_has_its_own_ensemble():
     explanation = explainer(rows(4, seed=5))
     assert len(explainer.game.boosters) == 2
     assert explanation.contributions.shape == (4, D, D, 2)
-    assert_reads_out(ExactGame(explainer.game.block(rows(1, seed=5)).output(1), axis=False))
+    assert_matches_own_values(
+        batch_at(explainer.game, rows(1, seed=5)).output(1).row_game(axis=False)
+    )
 
 
 def test_the_same_seed_learns_the_same_trees():
     again = small().fit(f, rows(), np.random.default_rng(0))
-    assert again.boosters[0].model_to_string() == fitted().boosters[0].model_to_string()
+    assert again.boosters[0].model_to_string() == fit_game().boosters[0].model_to_string()
 
 
 # quality ------------------------------------------------------------------------------------------
 
 
-def test_the_result_tells_how_well_the_game_fits():
-    info = ws.Explainer(f, rows(), game=fitted())(rows(2)).game_info
+def test_the_result_says_how_well_the_game_fits():
+    info = ws.Explainer(f, rows(), game=fit_game())(rows(2)).game_info
     assert info["held_out_error"] == pytest.approx(info["relative_error"] * info["variance"])
     assert 0 < info["relative_error"] < 1
     assert info["held_out_error_by_size"].shape == (D + 1,)
@@ -136,7 +138,7 @@ def test_a_model_of_more_noise_is_reported_as_harder():
     noise = np.random.default_rng(1)
     table = {row.tobytes(): noise.normal() * 3 for row in rows()}
     noisy = small().fit(lambda X: f(X) + [table.get(row.tobytes(), 0.0) for row in X], rows(), 0)
-    assert noisy.info["held_out_error"] > 2 * fitted().info["held_out_error"]
+    assert noisy.info["held_out_error"] > 2 * fit_game().info["held_out_error"]
 
 
 # masks and splits ---------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ def test_members_of_random_coalitions_are_equally_likely():
     np.testing.assert_allclose(coalitions.mean(axis=0), 0.5, atol=0.02)
 
 
-def test_copies_of_one_row_never_stand_on_both_sides_of_the_split():
+def test_copies_of_one_row_are_never_on_both_sides_of_the_split():
     X = np.repeat(rows(50), 4, axis=0)
     train, held = split_rows(X, 0.15, np.random.default_rng(0))
     assert len(train) + len(held) == len(X)
@@ -178,7 +180,7 @@ def test_more_background_rows_than_the_limit_are_all_used_with_one_mask_each():
 
 
 def test_a_missing_value_is_information_and_not_a_hidden_feature():
-    """f asks whether x0 is missing: a known hole must be told from a hidden feature."""
+    """f asks whether x0 is missing: a known hole must differ from a hidden feature."""
     X = rows(1500)
     X[np.random.default_rng(1).random(1500) < 0.3, 0] = np.nan
     game = TreeSurrogate(n_jobs=1).fit(lambda rows: np.isnan(rows[:, 0]) * 1.0, X, 0)
@@ -194,7 +196,7 @@ def test_no_encoded_number_is_nan():
     X = rows(50)
     X[::3, 1] = np.nan
     table = as_table(X)
-    encoded = Encoding.of(table, f(np.nan_to_num(X))[:, None])(X)
+    encoded = Encoding.fit(table, f(np.nan_to_num(X))[:, None])(X)
     assert not np.isnan(encoded).any()
     assert (encoded[::3, 1] < np.nanmin(X[:, 1])).all()
 
@@ -223,21 +225,21 @@ def test_a_frame_with_words_booleans_and_holes_is_learned():
         .at({"size": np.nan, "colour": "red", "late": True})
     )
     assert game(np.array([[False, True, True]]))[0] == pytest.approx(3.0, abs=0.1)
-    assert_reads_out(game)
+    assert_matches_own_values(game)
 
 
 def test_categories_that_say_nothing_are_not_taken_for_knowledge():
-    """Half as many identifiers as rows: the error on held-out rows is told as it is on new rows."""
+    """Half as many identifiers as rows: the error on held-out rows is what it is on new rows."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=1200), "b": rng.normal(size=1200)})
     frame["id"] = [f"id {i}" for i in rng.integers(300, size=1200)]
     model = lambda rows: np.sin(3 * rows["a"].to_numpy()) + rows["b"].to_numpy()
-    fitted = TreeSurrogate(masks=8, trees=40, n_jobs=1).fit(model, frame[:600], 0)
+    game = TreeSurrogate(masks=8, trees=40, n_jobs=1).fit(model, frame[:600], 0)
     row = np.repeat(np.arange(600, 1200), 8)
     masks = random_coalitions(len(row), 3, np.random.default_rng(1))
     new = frame.iloc[row]
-    error = ((fitted.masked(new, masks)[:, 0] - model(new)) ** 2).mean()
-    assert fitted.info["held_out_error"] == pytest.approx(error, rel=0.2)
+    error = ((masked_values(game, new, masks)[:, 0] - model(new)) ** 2).mean()
+    assert game.info["held_out_error"] == pytest.approx(error, rel=0.2)
     plain = TreeSurrogate(masks=8, trees=40, n_jobs=1).fit(model, frame.loc[:599, ["a", "b"]], 0)
     assert error < 1.3 * plain.info["held_out_error"]
 
@@ -249,11 +251,11 @@ def test_an_infinite_value_is_refused_by_column():
     row = rows(1)
     row[0, 3] = np.inf
     with pytest.raises(ValueError, match="Column 'x3' holds an infinite value"):
-        fitted().at(row)
+        fit_game().at(row)
 
 
 def test_a_row_without_any_value_is_explained():
-    assert_reads_out(fitted().at(np.full(D, np.nan)))
+    assert_matches_own_values(fit_game().at(np.full(D, np.nan)))
 
 
 def test_a_constant_model_has_no_contributions():
@@ -272,13 +274,13 @@ def test_a_background_of_few_rows_is_enough(n):
     assert np.isfinite(explanation.values).all()
 
 
-def test_a_single_feature_takes_it_all():
+def test_a_single_feature_gets_the_whole_difference():
     explanation = ws.Explainer(lambda X: X[:, 0] ** 2, rows(200, d=1), game=small())(rows(3, d=1))
     game_full = explanation.predictions + explanation.endpoint_gaps["full"]
     np.testing.assert_allclose(explanation.values[:, 0], game_full - explanation.base_values)
 
 
-def test_a_category_never_seen_stands_between_the_middle_ones_and_is_noted():
+def test_a_category_never_seen_is_ranked_between_the_middle_ones_with_a_note():
     frame = pd.DataFrame({"a": np.arange(60.0), "b": ["low", "mid", "high"] * 20})
     model = lambda rows: rows["b"].map({"low": 0.0, "mid": 1.0, "high": 2.0}).fillna(5.0).to_numpy()
     explainer = ws.Explainer(model, frame, game=small())

@@ -1,5 +1,7 @@
-"""Whatever the dtypes of background and rows: no number of the user is rounded, and mixtures hold
-both exactly."""
+"""Tests that no number of the user is rounded, whatever the dtypes of background and rows.
+
+Mixed rows hold the numbers of both exactly.
+"""
 
 import itertools
 
@@ -8,17 +10,17 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from lightgbm import Dataset as Lessons
-from lightgbm import LGBMRegressor, train
+from lightgbm import Dataset, LGBMRegressor, train
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 import weightedshap as ws
-from tests.people import onnx_linear
-from weightedshap.inputs import as_table, join_of
+from tests.inputs.onnx_models import onnx_linear
+from weightedshap.inputs import as_table, concat_rows
 
 pl = pytest.importorskip("polars")
 
-EXACT = 2**53  # float64 tells whole numbers apart below it
+# Below it, float64 has a value of its own for every integer.
+EXACT_LIMIT = 2**53
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float16", "float32", "float64"]
 NUMPY = ["bool", *INTEGERS, *FLOATS]
@@ -27,13 +29,12 @@ NAMES = ["a", "b"]
 
 
 def dtypes_of(kind):
-    """What a kind of table has of numpy's dtypes: nullable and polars columns have no half
-    precision."""
+    """Return numpy's dtypes that a kind of table has; some lack half precision."""
     return [dtype for dtype in NUMPY if kind in ("numpy", "pandas") or dtype != "float16"]
 
 
 def nullable(dtype):
-    """The name of pandas' nullable dtype."""
+    """Return the name of pandas' nullable dtype."""
     return (
         "boolean"
         if dtype == "bool"
@@ -42,15 +43,17 @@ def nullable(dtype):
 
 
 def numbers_of(dtype, holes=False):
-    """Numbers that a dtype holds, its largest and smallest below 2^53 among them, and holes where
-    it has them."""
+    """Return a strategy for numbers of a dtype, with its largest and smallest below 2^53.
+
+    `holes` adds missing values.
+    """
     kind = np.dtype(dtype).kind
     if kind == "b":
         numbers = st.booleans()
     elif kind in "iu":
         limits = np.iinfo(dtype)
-        least = max(limits.min, 1 - EXACT)
-        most = min(limits.max, EXACT - 1)
+        least = max(limits.min, 1 - EXACT_LIMIT)
+        most = min(limits.max, EXACT_LIMIT - 1)
         numbers = st.integers(least, most) | st.sampled_from([least, most, 0, 1, 2])
     else:
         width = 8 * np.dtype(dtype).itemsize
@@ -62,46 +65,45 @@ def numbers_of(dtype, holes=False):
 
 
 def table(kind, columns, dtype):
-    """Columns of Python's numbers (None for a hole) as a table of one kind, all in one dtype of
-    numpy."""
+    """Return columns of Python's numbers (None if missing) as a table of one kind and dtype."""
     if kind == "numpy":
         return np.array(columns, dtype=dtype).T
     if kind == "polars":
-        own = {
+        polars_dtypes = {
             name.lower(): getattr(pl, name)
             for name in dir(pl)
             if name.startswith(("Int", "UInt", "Float"))
         }
-        held = own.get(dtype, pl.Boolean)
-        if held == pl.Boolean:
+        polars_dtype = polars_dtypes.get(dtype, pl.Boolean)
+        if polars_dtype == pl.Boolean:
             columns = [
                 [None if value is None else bool(value) for value in column] for column in columns
             ]
         return pl.DataFrame(
-            {name: pl.Series(column, dtype=held) for name, column in zip(NAMES, columns)}
+            {name: pl.Series(column, dtype=polars_dtype) for name, column in zip(NAMES, columns)}
         )
-    held = dtype if kind == "pandas" else nullable(dtype)
+    pandas_dtype = dtype if kind == "pandas" else nullable(dtype)
     return pd.DataFrame(
-        {name: pd.Series(column, dtype=held) for name, column in zip(NAMES, columns)}
+        {name: pd.Series(column, dtype=pandas_dtype) for name, column in zip(NAMES, columns)}
     )
 
 
 def cells(rows):
-    """The cells of any table as Python's numbers, which compare exactly; None for a hole."""
+    """Return the cells of any table as Python's numbers, which compare exactly; None if missing."""
     if isinstance(rows, pl.DataFrame):
-        found = [list(row) for row in rows.rows()]
+        values = [list(row) for row in rows.rows()]
     elif isinstance(rows, pd.DataFrame):
-        found = [[rows.iloc[r, c] for c in range(rows.shape[1])] for r in range(len(rows))]
+        values = [[rows.iloc[r, c] for c in range(rows.shape[1])] for r in range(len(rows))]
     else:
-        found = [list(row) for row in rows]
+        values = [list(row) for row in rows]
     return [
         [None if value is None or pd.isna(value) else np.asarray(value).item() for value in row]
-        for row in found
+        for row in values
     ]
 
 
 def floats(rows):
-    """Any table as float64, holes as NaN."""
+    """Return any table as float64, missing values as NaN."""
     if isinstance(rows, pl.DataFrame):
         return np.stack([column.cast(pl.Float64).to_numpy() for column in rows], axis=1)
     return (
@@ -112,38 +114,38 @@ def floats(rows):
 
 
 def columns_of(rows):
-    """The columns of any table."""
+    """Return the columns of any table."""
     return list(rows.T) if isinstance(rows, np.ndarray) else [rows[name] for name in rows.columns]
 
 
 def in_double(rows):
-    """A function of the cells alone."""
+    """A model that computes in double precision, whatever the dtype of its rows."""
     X = np.nan_to_num(floats(rows), nan=-7.0)
     return X[:, 0] - 3 * X[:, 1]
 
 
 def in_its_own_precision(rows):
-    """A function that works in the dtype of its rows, as functions of numpy do."""
+    """A model that computes in the dtype of its rows, as functions of numpy do."""
     assert isinstance(rows, np.ndarray)
     return rows[:, 0] - rows[:, 1] / 3
 
 
 def explained(model, background, rows, **choices):
-    own = {"game": "marginal", "judge": "game", "progress": False}
-    return ws.Explainer(model, background, **{**own, **choices})(rows)
+    defaults = {"game": "marginal", "judge": "game", "progress": False}
+    return ws.Explainer(model, background, **{**defaults, **choices})(rows)
 
 
 @st.composite
 def tables(draw, kinds=KINDS, holes=False):
-    """A background of three rows and two rows to explain, of any kinds and dtypes."""
-    made = []
+    """Draw a background of three rows, and two rows to explain, of any kinds and dtypes."""
+    both = []
     for n in (3, 2):
         kind = draw(st.sampled_from(kinds))
         dtype = draw(st.sampled_from(dtypes_of(kind)))
         may_be_missing = holes and (kind in ("nullable", "polars") or np.dtype(dtype).kind == "f")
         column = st.lists(numbers_of(dtype, may_be_missing), min_size=n, max_size=n)
-        made.append(table(kind, [draw(column), draw(column)], dtype))
-    return made
+        both.append(table(kind, [draw(column), draw(column)], dtype))
+    return both
 
 
 # the explained prediction is that of the user's rows ----------------------------------------------
@@ -176,11 +178,11 @@ def test_every_cell_of_a_mixture_is_exactly_that_of_the_row_or_of_the_background
     which = np.array([0, 1, 1, 0])
     whose = np.array([2, 0, 1, 1])
     own = as_table(background)
-    mixed = own.mix_each(own.align(rows), which, known, background, whose)
-    theirs = cells(rows)
+    mixed = own.mix(own.align(rows), which, known, background, whose)
+    row_cells = cells(rows)
     hidden = cells(background)
     expected = [
-        [theirs[which[m]][c] if known[m, c] else hidden[whose[m]][c] for c in range(2)]
+        [row_cells[which[m]][c] if known[m, c] else hidden[whose[m]][c] for c in range(2)]
         for m in range(len(known))
     ]
     assert cells(mixed) == expected
@@ -201,15 +203,14 @@ def test_one_table_gives_the_same_numbers_in_every_form(pair):
         forms = forms[:2]
     first = explained(in_double, background, rows)
     for one, other in itertools.product(forms, forms):
-        found = explained(in_double, one(background), other(rows))
-        np.testing.assert_array_equal(found.predictions, first.predictions)
-        np.testing.assert_array_equal(found.values, first.values)
+        explanation = explained(in_double, one(background), other(rows))
+        np.testing.assert_array_equal(explanation.predictions, first.predictions)
+        np.testing.assert_array_equal(explanation.values, first.values)
 
 
 COUNTED = np.random.default_rng(0).integers(-300, 300, size=(600, 2)) + 2.0**24
-STEPS = COUNTED[:, 0] % 2 + (
-    COUNTED[:, 1] > 2.0**24
-)  # single precision has even numbers alone here
+# Here single precision has even numbers only.
+STEPS = COUNTED[:, 0] % 2 + (COUNTED[:, 1] > 2.0**24)
 FINE = {
     "min_data_in_bin": 1,
     "max_bin": 1000,
@@ -217,7 +218,7 @@ FINE = {
     "num_leaves": 300,
     "num_threads": 1,
 }
-BOOSTER = train({**FINE, "verbose": -1}, Lessons(COUNTED, STEPS), 3)
+BOOSTER = train({**FINE, "verbose": -1}, Dataset(COUNTED, STEPS), 3)
 HISTOGRAM = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=1, max_leaf_nodes=None).fit(
     COUNTED, STEPS
 )
@@ -225,29 +226,31 @@ HISTOGRAM = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=1, max_le
 
 @settings(max_examples=40)
 @given(
-    held=st.sampled_from(FLOATS + ["int32", "int64", "bool"]),
-    own=st.sampled_from(["float32", "float64", "int32", "int64", "uint32"]),
+    background_dtype=st.sampled_from(FLOATS + ["int32", "int64", "bool"]),
+    row_dtype=st.sampled_from(["float32", "float64", "int32", "int64", "uint32"]),
     kinds=st.tuples(st.sampled_from(KINDS), st.sampled_from(KINDS)),
     seed=st.integers(0, 99),
 )
-@example(held="float32", own="float64", kinds=("numpy", "numpy"), seed=0)
-@example(held="float32", own="int64", kinds=("pandas", "polars"), seed=0)
+@example(background_dtype="float32", row_dtype="float64", kinds=("numpy", "numpy"), seed=0)
+@example(background_dtype="float32", row_dtype="int64", kinds=("pandas", "polars"), seed=0)
 @pytest.mark.parametrize("model", [BOOSTER, HISTOGRAM], ids=["LightGBM", "scikit-learn"])
-def test_trees_explain_the_prediction_of_the_users_rows(model, held, own, kinds, seed):
+def test_trees_explain_the_prediction_of_the_users_rows(
+    model, background_dtype, row_dtype, kinds, seed
+):
     rng = np.random.default_rng(seed)
-    small = held in ("bool", "float16")
+    small = background_dtype in ("bool", "float16")
     known = (
         np.stack([rng.integers(0, 2, 3), rng.integers(0, 2, 3)])
         if small
         else COUNTED[rng.integers(0, 600, 3)].T
     )
-    if held == "float16" and kinds[0] in ("nullable", "polars"):
-        held = "float32"
-    background = table(kinds[0], known.astype(held).tolist(), held)
-    rows = table(kinds[1], COUNTED[rng.integers(0, 600, 4)].T.astype(own).tolist(), own)
+    if background_dtype == "float16" and kinds[0] in ("nullable", "polars"):
+        background_dtype = "float32"
+    background = table(kinds[0], known.astype(background_dtype).tolist(), background_dtype)
+    rows = table(kinds[1], COUNTED[rng.integers(0, 600, 4)].T.astype(row_dtype).tolist(), row_dtype)
     explanation = explained(model, background, rows, game="tree_interventional", family="shapley")
-    # LightGBM rounds arrays of integers to single precision itself, and is asked for what it makes
-    # of the rows
+    # LightGBM itself rounds arrays of integers to single precision, so its prediction is taken for
+    # the aligned rows.
     aligned = as_table(background).align(rows)
     rounds = model is BOOSTER and isinstance(aligned, np.ndarray) and aligned.dtype.kind in "iu"
     np.testing.assert_array_equal(
@@ -259,7 +262,7 @@ def test_trees_explain_the_prediction_of_the_users_rows(model, held, own, kinds,
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("held", "own", "values"),
+    ("background_dtype", "row_dtype", "values"),
     [
         ("float32", "float64", [2.0**24 + 1, 0.1]),
         ("float32", "int64", [2**24 + 1, 1]),
@@ -268,20 +271,22 @@ def test_trees_explain_the_prediction_of_the_users_rows(model, held, own, kinds,
         ("uint8", "int64", [-1, 1]),
         ("int8", "int64", [300, 1]),
         ("int64", "float64", [0.5, 2.0]),
-        ("uint64", "int64", [-1, EXACT // 2]),
+        ("uint64", "int64", [-1, EXACT_LIMIT // 2]),
     ],
 )
-def test_what_the_backgrounds_dtype_cannot_hold_is_explained_as_it_is(kind, held, own, values):
-    held = "float32" if held not in dtypes_of(kind) else held
-    background = table(kind, [[0, 1, 1], [1, 0, 1]], held)
-    rows = table(kind, [[value] for value in values], own)
+def test_what_the_backgrounds_dtype_cannot_hold_is_explained_as_it_is(
+    kind, background_dtype, row_dtype, values
+):
+    background_dtype = "float32" if background_dtype not in dtypes_of(kind) else background_dtype
+    background = table(kind, [[0, 1, 1], [1, 0, 1]], background_dtype)
+    rows = table(kind, [[value] for value in values], row_dtype)
     explanation = explained(in_double, background, rows)
     assert cells(explanation.data) == [values]
     np.testing.assert_array_equal(explanation.predictions, [values[0] - 3 * values[1]])
 
 
 @pytest.mark.parametrize(
-    ("held", "own", "values", "answer"),
+    ("background_dtype", "row_dtype", "values", "answer"),
     [
         ("int8", "int64", [100, 100], 10_000),
         ("int8", "float64", [100.0, 100.0], 10_000),
@@ -290,25 +295,26 @@ def test_what_the_backgrounds_dtype_cannot_hold_is_explained_as_it_is(kind, held
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_arithmetic_is_in_the_precision_of_the_users_rows(kind, held, own, values, answer):
+def test_arithmetic_is_in_the_precision_of_the_users_rows(
+    kind, background_dtype, row_dtype, values, answer
+):
     def model(rows):
         a, b = (rows[:, 0], rows[:, 1]) if isinstance(rows, np.ndarray) else (rows["a"], rows["b"])
         return np.asarray(a * b if answer == 10_000 else a + b)
 
-    background = table(kind, [[0, 1, 1], [1, 0, 1]], held)
-    rows = table(kind, [[value] for value in values], own)
+    background = table(kind, [[0, 1, 1], [1, 0, 1]], background_dtype)
+    rows = table(kind, [[value] for value in values], row_dtype)
     assert explained(model, background, rows).predictions.tolist() == [answer]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_row_is_explained_alike_whatever_rows_it_comes_with(kind):
+def test_a_row_is_explained_equally_whatever_rows_it_comes_with(kind):
     background = table(kind, [[0.5, 1.5, 2.5], [1.0, 2.0, 3.0]], "float32")
-    rows = table(
-        kind, [[0.5, 0.1], [1.0, 0.2]], "float64"
-    )  # the first alone would fit into single precision
-    together, alone = (as_table(background).align(some) for some in (rows, rows[:1]))
-    assert [column.dtype for column in columns_of(together)] == [
-        column.dtype for column in columns_of(alone)
+    # The first row by itself would fit into single precision.
+    rows = table(kind, [[0.5, 0.1], [1.0, 0.2]], "float64")
+    both, first = (as_table(background).align(some) for some in (rows, rows[:1]))
+    assert [column.dtype for column in columns_of(both)] == [
+        column.dtype for column in columns_of(first)
     ]
 
 
@@ -318,13 +324,15 @@ def test_whole_numbers_that_floats_cannot_tell_apart_are_refused_in_rows_and_bac
     kind, dtype
 ):
     small = table(kind, [[1, 2], [3, 4]], "float32")
-    big = table(kind, [[1, EXACT + 1], [3, 4]], dtype)
+    big = table(kind, [[1, EXACT_LIMIT + 1], [3, 4]], dtype)
     for call in (lambda: as_table(big), lambda: as_table(small).align(big)):
         with pytest.raises(ValueError, match=r"whole numbers of 2\^53 and beyond"):
             call()
 
 
-@pytest.mark.parametrize("rows", [[[EXACT + 1, None]], [[2**64, 1]], {"a": EXACT + 1, "b": None}])
+@pytest.mark.parametrize(
+    "rows", [[[EXACT_LIMIT + 1, None]], [[2**64, 1]], {"a": EXACT_LIMIT + 1, "b": None}]
+)
 def test_large_whole_numbers_among_objects_are_refused_too(rows):
     for background in (np.ones((2, 2)), pd.DataFrame(np.ones((2, 2)), columns=NAMES)):
         with pytest.raises(
@@ -358,7 +366,7 @@ def test_a_number_is_refused_where_objects_are_text():
 
 
 def only_single(rows):
-    """A function that takes single precision alone, as one made of a network may."""
+    """A model that takes only single precision, as a function around a network may."""
     if {str(dtype) for dtype in (rows.dtypes if hasattr(rows, "dtypes") else [rows.dtype])} - {
         "float32",
         "Float32",
@@ -379,7 +387,7 @@ def test_rows_and_background_in_single_precision_stay_so_in_every_game(game, for
     np.testing.assert_array_equal(explanation.predictions, in_double(X[50:53]))
 
 
-def test_a_model_that_refuses_wider_rows_is_told_why_they_are_wider():
+def test_the_error_of_a_model_that_refuses_wider_rows_notes_why_they_are_wider():
     X = np.random.default_rng(0).normal(size=(9, 2))
     explainer = ws.Explainer(
         only_single, X.astype(np.float32), game="marginal", judge="game", progress=False
@@ -435,7 +443,7 @@ def test_a_network_in_single_precision_rounds_wider_rows_itself():
     )
 
 
-# put together, sent and kept ----------------------------------------------------------------------
+# concatenated and saved ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -444,7 +452,7 @@ def test_a_network_in_single_precision_rounds_wider_rows_itself():
 )
 def test_parts_in_other_dtypes_are_joined_exactly(kind, one, other):
     parts = [table(kind, [[1, 0], [1, 1]], one), table(kind, [[2, 3], [200, 1]], other)]
-    joined = join_of(parts)
+    joined = concat_rows(parts)
     assert cells(joined) == [*cells(parts[0]), *cells(parts[1])]
     assert not isinstance(joined, pd.DataFrame) or object not in joined.dtypes.tolist()
 
@@ -458,7 +466,7 @@ def test_explanations_of_rows_in_other_dtypes_are_put_together():
     assert cells(joined.data) == [*cells(single[:2]), *cells(double[2:4])]
 
 
-def test_a_saved_explainer_explains_wider_rows_alike(tmp_path):
+def test_a_saved_explainer_explains_wider_rows_equally(tmp_path):
     background = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
     rows = np.array([[2.0**24 + 1, 0.1]])
     explainer = ws.Explainer(in_double, background, game="marginal", judge="game", progress=False)

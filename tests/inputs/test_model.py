@@ -1,4 +1,4 @@
-"""People's models: how they are called, which outputs are explained, and what is refused."""
+"""Tests of the user's models: how they are called, which outputs are explained, what is refused."""
 
 import importlib
 import time
@@ -15,8 +15,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import weightedshap as ws
+from tests.inputs.onnx_models import onnx_columns, onnx_linear, open_onnx_session
 from tests.oracles import normal_rows, product_model, three_outputs
-from tests.people import onnx_columns, onnx_linear, onnx_session
 from weightedshap.inputs import as_model, as_table
 
 ROWS = normal_rows(30)
@@ -28,12 +28,12 @@ def wrapped(model, rows=ROWS, **choices):
 
 
 def answers(model, rows=ROWS):
-    """What people see of the model's answers."""
-    return model(rows) if model.has_axis else model(rows)[:, 0]
+    """Return the predictions as the user sees them, without the axis of a single output."""
+    return model(rows) if model.has_output_axis else model(rows)[:, 0]
 
 
 def classifier(classes, rows=ROWS):
-    """A classifier of `classes`, fitted on arrays or on a frame."""
+    """Return a classifier of `classes`, fitted on arrays or on a frame."""
     labels = np.asarray(classes)[
         np.digitize(np.asarray(rows)[:, 0], [-0.5, 0.5][: len(classes) - 1])
     ]
@@ -82,10 +82,10 @@ def test_one_column_of_outputs_is_one_output_without_an_axis():
 
 
 @pytest.mark.parametrize(("outputs", "k"), [(None, 3), (1, 1), ([1], 1), ([2, 0], 2)])
-def test_games_get_the_axis_of_outputs_whatever_people_see(outputs, k):
+def test_games_get_the_axis_of_outputs_whatever_results_show(outputs, k):
     model = wrapped(three_outputs, outputs=outputs)
     assert model(ROWS).shape == (30, k)
-    assert model.has_axis == (outputs != 1)
+    assert model.has_output_axis == (outputs != 1)
 
 
 @pytest.mark.parametrize("output", [1, -2, np.int64(1), "output 1"])
@@ -108,7 +108,7 @@ def test_a_list_of_outputs_is_explained_in_its_order():
     assert model.output_names == ("output 2", "output 0")
 
 
-def test_both_classes_of_two_can_be_asked_for():
+def test_both_classes_of_two_can_be_selected():
     assert answers(wrapped(classifier(["no", "yes"]), outputs=["no", "yes"])).shape == (30, 2)
 
 
@@ -214,7 +214,7 @@ def test_a_regressor_of_several_targets_is_explained_target_by_target():
     regressor = LinearRegression().fit(ROWS, three_outputs(ROWS))
     model = wrapped(regressor)
     np.testing.assert_array_equal(answers(model), regressor.predict(ROWS))
-    assert model.has_axis
+    assert model.has_output_axis
 
 
 def test_a_classifier_of_several_targets_is_refused_with_advice():
@@ -392,7 +392,7 @@ def test_an_onnx_session_takes_columns_by_name_and_probabilities_are_known_by_th
 
 def test_an_onnx_session_of_whole_numbers_is_handed_no_fractions_and_no_holes():
     nodes = [("Cast", ["n"], ["y"], {"to": 1})]
-    session = onnx_session(nodes, [("n", "INT64", 2)], [("y", "FLOAT", 2)])
+    session = open_onnx_session(nodes, [("n", "INT64", 2)], [("y", "FLOAT", 2)])
     rows = np.array([[1, 2], [4, 4]])
     np.testing.assert_array_equal(wrapped(session, rows)(rows), rows)
     frame = pd.DataFrame(rows, columns=["a", "b"])
@@ -447,8 +447,8 @@ def test_a_masked_answer_of_the_model_is_not_taken_for_a_number():
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "catboost", "onnxruntime"])
-def test_what_a_library_says_of_rows_is_told_in_a_sentence(library):
-    """Their errors are of kinds of their own, which no caller knows."""
+def test_an_error_of_a_library_is_reported_in_one_sentence(library):
+    """Their errors are of classes of their own, which no caller knows."""
     pytest.importorskip(library)
     errors = {
         "lightgbm": ("lightgbm.basic", "LightGBMError"),
@@ -463,6 +463,6 @@ def test_what_a_library_says_of_rows_is_told_in_a_sentence(library):
 
     with pytest.raises(
         ValueError, match=r"cannot predict these rows: these are too many rows$"
-    ) as told:
+    ) as raised:
         wrapped(refusing)
-    assert isinstance(told.value.__cause__, kind)
+    assert isinstance(raised.value.__cause__, kind)

@@ -1,5 +1,4 @@
-"""People's data: arrays and frames, columns in order, categories, groups, weights, and what is
-refused."""
+"""Tests of the background table: columns in order, categories, groups, weights and mixed rows."""
 
 from dataclasses import fields
 
@@ -7,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.people import mixed_rows
+from tests.inputs.tables import mixed_rows
 from weightedshap.inputs import Table, as_table
 
 KINDS = ["red", "blue"]
 
 
 def mixed_frame():
-    """Numbers, whole numbers, booleans, text and categories; one number is missing."""
+    """Return a frame of floats, integers, booleans, text and categories; one number is missing."""
     return pd.DataFrame(
         {
             "size": [1.0, np.nan, 3.0],
@@ -75,7 +74,7 @@ def test_a_table_rebuilt_from_its_fields_puts_named_columns_in_order(background)
     content = {field.name: getattr(table, field.name) for field in fields(table)}
     rebuilt = Table(**content)
     assert vars(rebuilt) == content
-    assert (rebuilt.d, rebuilt.kind, len(rebuilt)) == (table.d, table.kind, 3)
+    assert (rebuilt.d, rebuilt.container, len(rebuilt)) == (table.d, table.container, 3)
     aligned = rebuilt.align(numbers("abcd")[["d", "b", "a", "c"]])
     np.testing.assert_array_equal(np.asarray(aligned), numbers("abcd"))
 
@@ -188,7 +187,7 @@ def test_mixing_pairs_of_rows_takes_each_known_column_from_its_own_row(library):
     rows = np.array([[1.0, 2.0], [3.0, 4.0]])
     hidden = np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]])
     known = np.array([[True, False], [False, True], [True, True], [False, False]])
-    mixed = as_table(form(rows)).mix_each(
+    mixed = as_table(form(rows)).mix(
         form(rows), np.array([0, 1, 1, 0]), known, form(hidden), np.array([2, 1, 0, 0])
     )
     assert np.asarray(mixed).tolist() == [[1, 60], [30, 4], [3, 4], [10, 20]]
@@ -199,25 +198,25 @@ def test_mixing_broadcasts_rows_coalitions_and_hidden_rows():
     hidden = np.array([[10.0, 20.0], [30.0, 40.0]])
     known = np.array([[True, False], [False, True]])
     for form in (np.asarray, pd.DataFrame):
-        mixed = as_table(form(rows)).mix_each(
+        mixed = as_table(form(rows)).mix(
             form(rows), np.arange(2)[:, None], known[:, None], form(hidden), np.arange(2)
         )
         assert np.asarray(mixed).tolist() == [[1, 20], [1, 40], [10, 4], [30, 4]]
 
 
 def test_the_typical_row_has_means_of_numbers_and_modes_of_all_else():
-    typical = as_table(mixed_frame()).typical()
+    typical = as_table(mixed_frame()).typical_row()
     assert typical.iloc[0].tolist() == [2.0, 3.0, True, "Ulm", "blue"]
     assert typical["kind"].dtype == mixed_frame()["kind"].dtype
 
 
 def test_the_typical_row_follows_the_weights():
-    typical = as_table(mixed_frame(), weights=[3, 1, 0]).typical()
+    typical = as_table(mixed_frame(), weights=[3, 1, 0]).typical_row()
     assert typical.iloc[0].tolist() == [1.0, 1.25, True, "Bonn", "red"]
 
 
 def test_the_typical_row_of_an_array_leaves_missing_values_out():
-    assert as_table(np.array([[1.0, np.nan], [3.0, 5.0]])).typical().tolist() == [[2.0, 5.0]]
+    assert as_table(np.array([[1.0, np.nan], [3.0, 5.0]])).typical_row().tolist() == [[2.0, 5.0]]
 
 
 def test_row_weights_are_scaled_to_sum_to_one():
@@ -258,7 +257,7 @@ def test_a_group_may_be_named_after_one_of_its_members():
 
 
 @pytest.mark.parametrize(
-    ("groups", "said"),
+    ("groups", "message"),
     [
         ({"g": ["a", "z"]}, "Unknown column in `groups` 'z'"),
         ({"g": ["a", 4]}, "Unknown column in `groups` 4"),
@@ -267,8 +266,8 @@ def test_a_group_may_be_named_after_one_of_its_members():
         ({"g": []}, "'g' has no columns"),
     ],
 )
-def test_groups_that_make_no_sense_are_refused(groups, said):
-    with pytest.raises(ValueError, match=said):
+def test_groups_that_make_no_sense_are_refused(groups, message):
+    with pytest.raises(ValueError, match=message):
         as_table(numbers("abcd"), groups=groups)
 
 

@@ -1,4 +1,4 @@
-"""A finished run that is damaged later: noticed, told, and made again where that is possible."""
+"""A finished run that is damaged later: noticed, reported, and repaired where that is possible."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests import night
+from tests.jobs import example_run
 from weightedshap.jobs import exit_codes as stops
 from weightedshap.jobs import run as jobs
-from weightedshap.jobs.run import sample_of
+from weightedshap.jobs.run import load_sample
 
 BAD = {"on-error": "skip"}
 
@@ -22,7 +22,7 @@ BAD = {"on-error": "skip"}
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """Files of a run; one row is bad, and one line is no row."""
-    folder = night.laid_out(tmp_path_factory.mktemp("night"), n=300)
+    folder = example_run.write_files(tmp_path_factory.mktemp("run"), n=300)
     lines = (folder / "rows.csv").read_text().splitlines()
     lines[1 + 120] = lines[1 + 120].replace(lines[1 + 120].split(",")[0], "much", 1)
     (folder / "rows.csv").write_text("\n".join([*lines, "1,2,3"]) + "\n")
@@ -44,15 +44,15 @@ def out(whole, tmp_path):
 
 
 def explain(home, out, **more):
-    return night.explain(home, out, rows="rows.csv", **BAD, **more)
+    return example_run.explain(home, out, rows="rows.csv", **BAD, **more)
 
 
 def command(*arguments):
     texts = [str(text) for text in arguments]
-    return night.CliRunner().invoke(night.cli.main, texts, catch_exceptions=False)
+    return example_run.run_command(texts)
 
 
-def flipped(path, at=0.5):
+def flip_bit(path, at=0.5):
     """One bit of a file, somewhere in it, is another one."""
     content = bytearray(path.read_bytes())
     content[int(at * len(content))] ^= 4
@@ -70,14 +70,14 @@ FILES = [
     "summary.json",
 ]
 DAMAGES = {
-    "flipped": flipped,
+    "flipped": flip_bit,
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:-30]),
     "empty": lambda path: path.write_bytes(b""),
     "gone": lambda path: path.unlink(),
 }
 
 
-def test_an_intact_run_is_told_to_be_intact(whole):
+def test_an_intact_run_is_reported_as_intact(whole):
     result = command("verify", whole)
     assert result.exit_code == 0
     assert (
@@ -88,14 +88,15 @@ def test_an_intact_run_is_told_to_be_intact(whole):
 
 def test_all_kinds_of_files_of_a_run_are_damaged_here(whole):
     kinds = [
-        {re.sub(r"\d+", "", name) for name in names} for names in (night.contents(whole), FILES)
+        {re.sub(r"\d+", "", name) for name in names}
+        for names in (example_run.contents(whole), FILES)
     ]
     assert kinds[0] == kinds[1]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("file", FILES)
-def test_whatever_is_damaged_is_noticed_named_and_made_again(home, whole, out, file, damage):
+def test_whatever_is_damaged_is_noticed_named_and_computed_again(home, whole, out, file, damage):
     DAMAGES[damage](out / file)
     result = command("verify", out)
     if (file, damage) == ("summary.json", "gone"):
@@ -107,11 +108,11 @@ def test_whatever_is_damaged_is_noticed_named_and_made_again(home, whole, out, f
 
     result = explain(home, out, resume=True)
     assert result.exit_code == stops.SKIPPED, result.output
-    assert night.contents(out) == night.contents(whole)
+    assert example_run.contents(out) == example_run.contents(whole)
 
 
-def test_what_is_made_again_is_told(home, out):
-    flipped(night.parts(out)[1])
+def test_parts_that_are_computed_again_are_reported(home, out):
+    flip_bit(example_run.parts(out)[1])
     (out / "samples" / "part-00000002.npz").unlink()
     result = explain(home, out, resume=True, json=True)
     events = [json.loads(line) for line in result.stdout.splitlines()]
@@ -122,36 +123,36 @@ def test_what_is_made_again_is_told(home, out):
     assert [one["new"] for one in events if one["event"] == "part"] == [False, True, True]
 
 
-def test_what_is_made_again_is_told_to_people_on_standard_error(home, out):
-    flipped(night.parts(out)[1])
+def test_parts_that_are_computed_again_are_reported_on_standard_error(home, out):
+    flip_bit(example_run.parts(out)[1])
     result = explain(home, out, resume=True)
     assert "part-00000001.parquet is made again" in result.stderr
-    flipped(night.parts(out)[1])
+    flip_bit(example_run.parts(out)[1])
     assert "made again" not in explain(home, out, resume=True, quiet=True).output
 
 
-def test_all_flaws_are_told_as_json(out):
-    flipped(night.parts(out)[0])
-    night.parts(out)[2].unlink()
+def test_all_flaws_are_reported_as_json(out):
+    flip_bit(example_run.parts(out)[0])
+    example_run.parts(out)[2].unlink()
     result = command("verify", out, "--json")
-    told = json.loads(result.stdout.splitlines()[0])
-    assert told["event"] == "verified"
-    assert [flaw.split("/")[-1] for flaw in told["flaws"]] == [
+    event = json.loads(result.stdout.splitlines()[0])
+    assert event["event"] == "verified"
+    assert [flaw.split("/")[-1] for flaw in event["flaws"]] == [
         "part-00000000.parquet changed since it was written.",
         "part-00000002.parquet is missing.",
     ]
 
 
-def test_an_unfinished_run_is_not_told_to_be_intact(home, out):
+def test_an_unfinished_run_is_not_reported_as_intact(home, out):
     (out / "summary.json").unlink()
-    night.parts(out)[1].unlink()
+    example_run.parts(out)[1].unlink()
     result = command("verify", out)
     assert result.exit_code == stops.MISMATCH
-    assert "What there is of it, 2 parts, is intact; go on with --resume" in result.output
+    assert "2 parts are intact so far; go on with --resume" in result.output
 
 
-def test_a_part_too_many_is_told(out):
-    night.parts(out)[2].rename(out / "part-00000007.parquet")
+def test_an_additional_part_is_reported(out):
+    example_run.parts(out)[2].rename(out / "part-00000007.parquet")
     result = command("verify", out)
     assert result.exit_code == stops.DAMAGED
     assert "part-00000007.parquet is none of the 3 parts" in result.output
@@ -170,7 +171,7 @@ def test_a_folder_that_somebody_works_on_is_not_verified(out):
 
 
 def test_a_flipped_bit_is_noticed_by_readers_that_check_pages(out):
-    part = night.parts(out)[0]
+    part = example_run.parts(out)[0]
     content = bytearray(part.read_bytes())
     column = pq.read_metadata(part).row_group(0).column(3)
     content[column.data_page_offset + column.total_compressed_size // 2] ^= 1
@@ -201,10 +202,10 @@ def renames(monkeypatch, crash_at=None):
     return names
 
 
-def test_what_is_beside_a_part_is_there_before_its_checksums_and_they_before_it(
+def test_other_files_of_a_part_come_before_its_checksums_and_these_before_the_part(
     home, out, monkeypatch
 ):
-    night.parts(out)[1].unlink()
+    example_run.parts(out)[1].unlink()
     names = renames(monkeypatch)
     assert explain(home, out, resume=True).exit_code == stops.SKIPPED
     names = [name for name in names if not name.startswith(".")]
@@ -221,7 +222,7 @@ def test_after_a_crash_at_any_rename_the_rest_is_the_same(
         with pytest.raises(Crash):
             explain(home, tmp_path / "out")
     assert explain(home, tmp_path / "out", resume=True).exit_code == stops.SKIPPED
-    assert night.contents(tmp_path / "out") == night.contents(whole)
+    assert example_run.contents(tmp_path / "out") == example_run.contents(whole)
 
 
 @pytest.mark.parametrize("crash_at", range(10))
@@ -232,7 +233,7 @@ def test_a_crash_at_any_rename_of_a_repair_is_repaired(home, whole, out, monkeyp
         "part-00000001.parquet",
         "skipped/lines.jsonl",
     ):
-        flipped(out / file)
+        flip_bit(out / file)
     with monkeypatch.context() as patched:
         names = renames(patched, crash_at)
         with pytest.raises(Crash):
@@ -240,20 +241,20 @@ def test_a_crash_at_any_rename_of_a_repair_is_repaired(home, whole, out, monkeyp
     if names[-1] != "summary.json":
         assert command("verify", out).exit_code == stops.DAMAGED
     assert explain(home, out, resume=True).exit_code == stops.SKIPPED
-    assert night.contents(out) == night.contents(whole)
+    assert example_run.contents(out) == example_run.contents(whole)
 
 
-def test_a_damaged_part_is_not_made_again_of_other_rows(home, out, tmp_path):
+def test_a_damaged_part_is_not_computed_again_from_other_rows(home, out, tmp_path):
     other = tmp_path / "home"
     subprocess.run(["cp", "-r", home, other], check=True)
     lines = (home / "rows.csv").read_text().splitlines()
     (other / "rows.csv").write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]) + "\n")
-    flipped(night.parts(out)[0])
-    before = night.contents(out)
+    flip_bit(example_run.parts(out)[0])
+    before = example_run.contents(out)
     result = explain(other, out, resume=True)
     assert result.exit_code == stops.MISMATCH
     assert "part-00000000.parquet was made of other rows" in result.output
-    assert night.contents(out) == before
+    assert example_run.contents(out) == before
 
 
 MANIFESTS = [
@@ -270,7 +271,7 @@ MANIFESTS = [
 
 
 @pytest.mark.parametrize("content", MANIFESTS)
-def test_a_manifest_of_nonsense_is_told_and_made_again(home, whole, out, content):
+def test_a_manifest_of_nonsense_is_reported_and_written_again(home, whole, out, content):
     (out / "manifest.json").write_text(content)
     result = explain(home, out)
     assert result.exit_code == stops.DAMAGED
@@ -280,33 +281,33 @@ def test_a_manifest_of_nonsense_is_told_and_made_again(home, whole, out, content
         assert result.exit_code == stops.DAMAGED
         assert "manifest.json is damaged" in result.output
     assert explain(home, out, resume=True).exit_code == stops.SKIPPED
-    assert night.contents(out) == night.contents(whole)
+    assert example_run.contents(out) == example_run.contents(whole)
 
 
-def test_a_manifest_without_what_the_run_was_is_told(home, whole, out):
+def test_a_manifest_without_the_options_of_the_run_is_reported(home, whole, out):
     content = json.loads((out / "manifest.json").read_text())
     del content["run"]
     (out / "manifest.json").write_text(json.dumps(content))
     assert explain(home, out).exit_code == stops.DAMAGED
     assert explain(home, out, resume=True).exit_code == stops.SKIPPED
-    assert night.contents(out) == night.contents(whole)
+    assert example_run.contents(out) == example_run.contents(whole)
 
 
 @pytest.mark.parametrize("file", ["manifest.json", "explainer/explainer.npz"])
 def test_what_is_damaged_is_not_replaced_by_something_else(home, out, file, monkeypatch):
-    flipped(out / file)
-    before = night.contents(out)
+    flip_bit(out / file)
+    before = example_run.contents(out)
     if file == "manifest.json":
         result = explain(home, out, resume=True, family="shapley")
     else:
-        monkeypatch.setattr(jobs, "PICTURED", 7)  # as a later version might have it
+        monkeypatch.setattr(jobs, "REPORT_ROWS", 7)  # as a later version might have it
         result = explain(home, out, resume=True)
     assert result.exit_code == stops.MISMATCH
     assert "cannot be made again" in result.output
-    assert night.contents(out) == before
+    assert example_run.contents(out) == before
 
 
-def test_a_run_of_an_earlier_version_is_told(home, out):
+def test_a_run_of_an_earlier_version_is_reported(home, out):
     content = json.loads((out / "manifest.json").read_text())
     for name in ("format_version", "checksum"):
         content.pop(name, None)
@@ -318,18 +319,20 @@ def test_a_run_of_an_earlier_version_is_told(home, out):
 
 def test_a_report_does_not_leave_out_damaged_samples_in_silence(out):
     (out / "samples" / "part-00000001.npz").unlink()
-    with pytest.raises(stops.Stop, match=r"part-00000001\.npz is missing\..*--resume") as stopped:
-        sample_of(out)
+    with pytest.raises(
+        stops.CommandError, match=r"part-00000001\.npz is missing\..*--resume"
+    ) as stopped:
+        load_sample(out)
     assert stopped.value.code == stops.DAMAGED
 
 
-def test_a_foreign_parquet_file_is_told_to_be_no_part(home):
+def test_a_foreign_parquet_file_is_reported_as_no_part(home):
     result = command("show", home / "rows.parquet")
     assert result.exit_code == stops.INPUT
     assert "is no part of a run" in result.output
 
 
-def test_lines_that_are_no_longer_skipped_are_no_longer_told(home, out, tmp_path):
+def test_lines_that_are_no_longer_skipped_are_no_longer_reported(home, out, tmp_path):
     other = tmp_path / "home"
     subprocess.run(["cp", "-r", home, other], check=True)
     lines = (home / "rows.csv").read_text().splitlines()
@@ -355,17 +358,19 @@ def disk(tmp_path):
 
 
 @pytest.mark.parametrize("kilobytes", [4, 8, 16, 24, 32])
-def test_a_disk_that_is_full_from_the_start_is_told_and_room_resumes(home, whole, disk, kilobytes):
+def test_a_disk_that_is_full_from_the_start_is_reported_and_the_run_resumes_with_room(
+    home, whole, disk, kilobytes
+):
     mounted(disk, kilobytes)
     result = explain(home, disk / "out")
     assert result.exit_code == stops.OUTPUT, result.output
     assert "No space left on device" in result.output
     subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
     assert explain(home, disk / "out", resume=True).exit_code == stops.SKIPPED
-    assert night.contents(disk / "out") == night.contents(whole)
+    assert example_run.contents(disk / "out") == example_run.contents(whole)
 
 
-def test_a_full_disk_is_told_by_fit(home, disk):
+def test_fit_reports_a_full_disk(home, disk):
     mounted(disk, 8)
     files = ["--model", home / "model.txt", "--background", home / "background.parquet"]
     rest = ["--target", "price", "--game", "tree_path", "--out", disk / "explainer"]

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests import night
+from tests.jobs import example_run
 from weightedshap.jobs import exit_codes as stops
-from weightedshap.jobs.inputs import Rows, Source
+from weightedshap.jobs.inputs import FileRows, TableSource
 
 LANDS = ["DE", "IT", "DE", "FR"]
 PLAIN = {
@@ -27,7 +27,7 @@ PLAIN = {
 def digest(columns=PLAIN, schema=None):
     """The hash of rows with these columns."""
     batch = pa.record_batch(list(columns.values()), names=list(columns))
-    return Rows("file", 0, batch.cast(schema) if schema else batch).digest()
+    return FileRows("file", 0, batch.cast(schema) if schema else batch).digest()
 
 
 def renamed(column):
@@ -62,7 +62,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_whatever_changes_the_hash_changes(change):
+def test_every_change_of_the_rows_changes_the_hash(change):
     assert digest({**PLAIN, **CHANGES[change]}) != digest()
 
 
@@ -92,7 +92,7 @@ def test_how_a_file_is_cut_does_not_matter(tmp_path, group):
     for name, size in (("a", group), ("b", 20)):
         pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=size)
     digests = [
-        [rows.digest() for rows in Source.of(tmp_path / f"{name}.parquet").batches(7)]
+        [rows.digest() for rows in TableSource.from_path(tmp_path / f"{name}.parquet").batches(7)]
         for name in "ab"
     ]
     assert digests[0] == digests[1]
@@ -102,7 +102,7 @@ def test_how_a_file_is_cut_does_not_matter(tmp_path, group):
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """Files of a run whose cities are categories and whose keys are whole numbers."""
-    folder = night.laid_out(tmp_path_factory.mktemp("night"), n=150)
+    folder = example_run.write_files(tmp_path_factory.mktemp("run"), n=150)
     rows = pd.read_parquet(folder / "rows.parquet").astype({"city": "category"})
     rows.assign(id=range(150)).to_parquet(folder / "rows.parquet", index=False)
     return folder
@@ -130,16 +130,16 @@ def test_a_changed_input_is_refused_with_file_and_part_named(home, tmp_path, cha
     other = tmp_path / "home"
     out = tmp_path / "out"
     subprocess.run(["cp", "-r", home, other], check=True)
-    assert night.explain(other, out, **{"part-rows": 50}).exit_code == 0
-    night.parts(out)[2].unlink()
-    before = night.contents(out)
+    assert example_run.explain(other, out, **{"part-rows": 50}).exit_code == 0
+    example_run.parts(out)[2].unlink()
+    before = example_run.contents(out)
 
     pq.write_table(change(pq.read_table(other / "rows.parquet")), other / "rows.parquet")
-    result = night.explain(other, out, resume=True, **{"part-rows": 50})
+    result = example_run.explain(other, out, resume=True, **{"part-rows": 50})
     assert result.exit_code == stops.MISMATCH, result.output
     assert (
         "part-00000000.parquet was made of other rows than there are now from row 0 on of"
         in result.output
     )
     assert f"{other / 'rows.parquet'}: the input changed" in result.output
-    assert night.contents(out) == before
+    assert example_run.contents(out) == before

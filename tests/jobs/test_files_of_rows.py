@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import weightedshap as ws
-from tests import night
+from tests.jobs import example_run
 from weightedshap.jobs import cli
 from weightedshap.jobs import exit_codes as stops
 
@@ -38,7 +38,7 @@ def score(rows):
 
 def table(n, seed):
     """Numbers, whole numbers, booleans, and text that is easily taken for something else."""
-    rows = night.frame(n, seed)[["f0", "f1"]]
+    rows = example_run.frame(n, seed)[["f0", "f1"]]
     rows.loc[3, "f1"] = np.nan
     rows["n"] = np.arange(n) % 5
     rows["flag"] = np.arange(n) % 2 == 0
@@ -71,7 +71,7 @@ def write(path, frame):
 
 
 def explain(home, out, background="background.parquet", **more):
-    return night.explain(
+    return example_run.explain(
         home, home / out, background=home / background, model="wordy:score", game="baseline", **more
     )
 
@@ -79,7 +79,7 @@ def explain(home, out, background="background.parquet", **more):
 def explained(home, out, **more):
     result = explain(home, out, **more)
     assert result.exit_code == 0, result.output
-    return night.table(home / out)
+    return example_run.table(home / out)
 
 
 def test_a_table_gives_the_same_bits_as_csv_and_as_parquet(home):
@@ -192,7 +192,7 @@ def test_a_quote_that_is_not_closed_is_an_error_with_its_line_whatever_is_skippe
     assert f"rows.csv, line {line}: a quote is opened here" in result.output
 
 
-def test_lines_that_are_lost_with_a_record_are_told(home):
+def test_lines_that_are_lost_with_a_record_are_reported(home):
     lines = quoted_rows(60)
     lines[20] = lines[20].replace('"good"', '"first\n\nthird",more')
     (home / "rows.csv").write_text("\n".join(lines) + "\n")
@@ -201,9 +201,9 @@ def test_lines_that_are_lost_with_a_record_are_told(home):
     assert "1 row was skipped" in result.output
     assert "3 lines of CSV files made no row" in result.output
     assert json.loads((home / "out" / "summary.json").read_text())["malformed_lines"] == 3
-    (told,) = map(json.loads, (home / "out" / "skipped" / "lines.jsonl").read_text().splitlines())
-    assert (told["first_line"], told["lines"]) == (21, 3)
-    assert len(night.table(home / "out")) == 59
+    (record,) = map(json.loads, (home / "out" / "skipped" / "lines.jsonl").read_text().splitlines())
+    assert (record["first_line"], record["lines"]) == (21, 3)
+    assert len(example_run.table(home / "out")) == 59
 
 
 def test_a_text_of_many_lines_is_read_where_people_say_so(home):
@@ -234,10 +234,10 @@ def test_a_folder_whose_first_file_has_no_rows_is_read(home):
         home, a=rows[:0].astype({"id": "int32"}), b=rows[:10].astype({"id": "int32"}), c=rows[10:]
     )
     assert explain(home, "out", rows="in.parquet", **{"part-rows": 4}).exit_code == 0
-    schemas = [pq.read_schema(part) for part in night.parts(home / "out")]
+    schemas = [pq.read_schema(part) for part in example_run.parts(home / "out")]
     assert all(schema.equals(schemas[0]) for schema in schemas)
     assert schemas[0].field("id").type == pa.int64()
-    assert pq.read_table(night.parts(home / "out"))["id"].to_pylist() == list(range(21))
+    assert pq.read_table(example_run.parts(home / "out"))["id"].to_pylist() == list(range(21))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -250,8 +250,8 @@ def test_a_run_without_rows_ends_well_and_its_part_has_the_schema(home, suffix, 
     assert result.exit_code == 0, result.output
     assert "0 rows explained" in result.output
     whole = explained(home, "whole")
-    assert night.table(home / "out").schema.equals(whole.schema)
-    assert len(night.table(home / "out")) == 0
+    assert example_run.table(home / "out").schema.equals(whole.schema)
+    assert len(example_run.table(home / "out")) == 0
     assert json.loads((home / "out" / "summary.json").read_text())["rows"] == 0
     assert explain(home, "out", rows="in.parquet", resume=True).exit_code == 0
     shown = CliRunner().invoke(cli.main, ["show", str(home / "out")], catch_exceptions=False)
@@ -265,13 +265,13 @@ def test_keys_that_no_type_holds_are_refused_before_anything_is_written(home):
     assert result.exit_code == stops.INPUT
     assert "Column 'id' is int64 in " in result.output
     assert "a.parquet and string in " in result.output
-    assert not night.parts(home / "out")
+    assert not example_run.parts(home / "out")
     assert not (home / "out" / "manifest.json").exists()
 
 
 @pytest.mark.parametrize("name", ["background", "rows"])
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_name_that_stands_twice_is_refused(home, name, suffix):
+def test_a_name_that_appears_twice_is_refused(home, name, suffix):
     frame = pd.read_parquet(home / f"{name}.parquet")
     rows = pa.Table.from_pandas(frame.assign(f0=0.5), preserve_index=False).append_column(
         "f0", frame["f0"].to_numpy()[None]
@@ -313,7 +313,7 @@ def test_the_module_is_the_command(home):
     wrong = subprocess.run([*command, "explain"], capture_output=True, text=True, check=False)
     assert wrong.returncode == stops.USAGE
     assert "Usage: python -m weightedshap explain" in wrong.stderr
-    options = night.arguments(
+    options = example_run.arguments(
         home, home / "out", model="wordy:score", game="baseline", jobs=2, **{"part-rows": 5}
     )
     done = subprocess.run(
@@ -321,4 +321,4 @@ def test_the_module_is_the_command(home):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("rows explained") == 1
-    assert len(night.table(home / "out")) == 21
+    assert len(example_run.table(home / "out")) == 21

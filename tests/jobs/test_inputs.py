@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from weightedshap.jobs.csv_files import CsvRules
-from weightedshap.jobs.exit_codes import INPUT, Stop
-from weightedshap.jobs.inputs import Source
+from weightedshap.jobs.exit_codes import INPUT, CommandError
+from weightedshap.jobs.inputs import TableSource
 
 
 def small(n=25, start=0):
@@ -26,14 +26,14 @@ def small(n=25, start=0):
 
 
 def read(path, size=10, columns=None, keys=(), **rules):
-    return list(Source.of(path, columns, keys, CsvRules(**rules)).batches(size))
+    return list(TableSource.from_path(path, columns, keys, CsvRules(**rules)).batches(size))
 
 
 @pytest.mark.parametrize("group", [1, 4, 10, 25])
 def test_row_groups_do_not_matter(tmp_path, group):
     pq.write_table(small(), tmp_path / "a.parquet", row_group_size=group)
     found = read(tmp_path / "a.parquet")
-    assert [(rows.first, rows.batch.num_rows) for rows in found] == [(0, 10), (10, 10), (20, 5)]
+    assert [(rows.first_row, rows.batch.num_rows) for rows in found] == [(0, 10), (10, 10), (20, 5)]
     assert pa.Table.from_batches([rows.batch for rows in found]).combine_chunks().equals(small())
 
 
@@ -82,19 +82,19 @@ def test_hive_partitions_are_columns(tmp_path):
         {"land": "c", "id": 0, "year": 2025},
         {"land": "a b", "id": 0, "year": 2026},
     ]
-    assert Source.of(tmp_path).schema().names == ["id", "x", "city", "year", "land"]
+    assert TableSource.from_path(tmp_path).schema().names == ["id", "x", "city", "year", "land"]
 
 
 def test_rows_are_counted_or_estimated(tmp_path):
     pq.write_table(small(), tmp_path / "a.parquet")
     (tmp_path / "b.csv").write_text("id,x\n" + "1,2\n" * 1000)
-    assert len(Source.of(tmp_path / "a.parquet")) == 25
-    assert len(Source.of(tmp_path / "b.csv")) == pytest.approx(1000, rel=0.01)
+    assert len(TableSource.from_path(tmp_path / "a.parquet")) == 25
+    assert len(TableSource.from_path(tmp_path / "b.csv")) == pytest.approx(1000, rel=0.01)
 
 
-def test_a_whole_table_as_a_frame(tmp_path):
+def test_a_whole_table_can_be_read_as_a_frame(tmp_path):
     (tmp_path / "b.csv").write_text("id,x,city\n1,0.5,Ulm\n2,,Bonn\n")
-    found = Source.of(tmp_path / "b.csv").frame()
+    found = TableSource.from_path(tmp_path / "b.csv").to_pandas()
     assert found["id"].tolist() == [1, 2]
     assert found["x"].isna().tolist() == [False, True]
 
@@ -107,14 +107,14 @@ def test_a_file_that_changes_meanwhile_is_an_error(tmp_path, change, suffix):
         path.write_text("id,x\n" + "1,2\n" * 40)
     else:
         pq.write_table(small(40), path, row_group_size=5)
-    batches = Source.of(path).batches(10)
+    batches = TableSource.from_path(path).batches(10)
     next(batches)
     content = path.read_bytes()
     path.write_bytes(
         {"shrinks": content[:90], "grows": content * 2, "is rewritten": content[::-1]}[change]
     )
     with pytest.raises(
-        Stop, match=rf"a\.{suffix}.*(changed while it was read|cannot be read)"
+        CommandError, match=rf"a\.{suffix}.*(changed while it was read|cannot be read)"
     ) as stopped:
         list(batches)
     assert stopped.value.code == INPUT
@@ -129,7 +129,8 @@ def test_a_damaged_row_group_is_named(tmp_path):
     content[start : start + meta.total_compressed_size] = b"\xff" * meta.total_compressed_size
     path.write_bytes(content)
     with pytest.raises(
-        Stop, match=r"a\.parquet, row group 2 \(rows 20 to 29, counted from 0\), cannot be read"
+        CommandError,
+        match=r"a\.parquet, row group 2 \(rows 20 to 29, counted from 0\), cannot be read",
     ):
         read(path)
 
@@ -138,31 +139,33 @@ def test_a_damaged_row_group_is_named(tmp_path):
     ("content", "message"),
     [(b"PAR1 and nonsense", "cannot be read"), (b"", "cannot be read")],
 )
-def test_files_that_are_none(tmp_path, content, message):
+def test_a_file_that_is_no_parquet_is_refused(tmp_path, content, message):
     (tmp_path / "a.parquet").write_bytes(content)
-    with pytest.raises(Stop, match=message):
+    with pytest.raises(CommandError, match=message):
         read(tmp_path / "a.parquet")
 
 
-def test_what_is_not_there_is_named(tmp_path):
+def test_what_does_not_exist_is_named(tmp_path):
     (tmp_path / "b.csv").write_text("id,x\n1,2\n")
     for path, columns, message in [
         (tmp_path / "no", None, "is not there"),
         (tmp_path / "b.csv", ("y",), r"b\.csv lacks the column 'y'. It has: 'id', 'x'"),
     ]:
-        with pytest.raises(Stop, match=message):
+        with pytest.raises(CommandError, match=message):
             read(path, columns=columns)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(Stop, match="holds no file of rows"):
+    with pytest.raises(CommandError, match="holds no file of rows"):
         read(tmp_path / "empty")
 
 
-def test_a_line_that_is_no_row(tmp_path):
+def test_a_line_that_is_no_row_is_named(tmp_path):
     (tmp_path / "b.csv").write_text("id,x\n1,2\n3,4,5\n6,7\n")
-    with pytest.raises(Stop, match="Expected 2 columns, got 3"):
+    with pytest.raises(CommandError, match="Expected 2 columns, got 3"):
         read(tmp_path / "b.csv")
     lines = []
-    (rows,) = Source.of(tmp_path / "b.csv").batches(10, lambda record: lines.append(record.text))
+    (rows,) = TableSource.from_path(tmp_path / "b.csv").batches(
+        10, lambda record: lines.append(record.text)
+    )
     assert rows.batch["id"].to_pylist() == ["1", "6"]
     assert lines == ["3,4,5"]
 
@@ -173,7 +176,7 @@ def test_only_a_field_with_nothing_in_it_is_missing(tmp_path):
     assert rows.batch.to_pydict() == {"x": ["NA", None, "", "nan"], "y": ["null", "", "N/A", "NaN"]}
 
 
-def test_texts_that_people_name_are_missing_but_not_in_keys(tmp_path):
+def test_texts_named_as_missing_are_missing_but_not_in_keys(tmp_path):
     (tmp_path / "a.csv").write_text('id,x\nNA,NA\nnull,"null"\n"","x"\n')
     (rows,) = read(tmp_path / "a.csv", columns=("x",), keys=("id",), null_values=("NA", "null", ""))
     assert rows.batch.to_pydict() == {"id": ["NA", "null", ""], "x": [None, None, "x"]}
@@ -182,14 +185,16 @@ def test_texts_that_people_name_are_missing_but_not_in_keys(tmp_path):
 def test_a_background_is_read_by_the_same_rules(tmp_path):
     text = "n,i,b,t,day,gap\n1.5,1,true,NA,2026-01-01,\n,2,False,null,2026-01-02,\n"
     (tmp_path / "a.csv").write_text(text)
-    found = Source.of(tmp_path / "a.csv").frame()
+    found = TableSource.from_path(tmp_path / "a.csv").to_pandas()
     assert found["n"].isna().tolist() == [False, True]
     assert found["i"].dtype == "int64"
     assert found["b"].dtype == "bool"
     assert found["t"].tolist() == ["NA", "null"]
     assert found["day"].tolist() == ["2026-01-01", "2026-01-02"]
     assert found["gap"].isna().all()
-    assert Source.of(tmp_path / "a.csv", rules=CsvRules(("NA",))).frame()["t"].isna().tolist() == [
+    assert TableSource.from_path(tmp_path / "a.csv", rules=CsvRules(("NA",))).to_pandas()[
+        "t"
+    ].isna().tolist() == [
         True,
         False,
     ]
@@ -199,24 +204,24 @@ def test_a_word_for_missing_among_the_numbers_of_a_background_is_named_with_file
     (tmp_path / "a.csv").write_text("x\n1\n2\n")
     (tmp_path / "b.csv").write_text("x\n3\nNA\n")
     with pytest.raises(
-        Stop, match=r"b\.csv, row 1 .*'x' holds 'NA' among numbers.*--null-values NA"
+        CommandError, match=r"b\.csv, row 1 .*'x' holds 'NA' among numbers.*--null-values NA"
     ) as stopped:
-        Source.of(tmp_path).frame()
+        TableSource.from_path(tmp_path).to_pandas()
     assert stopped.value.code == INPUT
-    found = Source.of(tmp_path, rules=CsvRules(("NA",))).frame()
+    found = TableSource.from_path(tmp_path, rules=CsvRules(("NA",))).to_pandas()
     assert found["x"].isna().tolist() == [False, False, False, True]
 
 
 def test_a_column_of_several_csv_files_is_what_it_is_in_all_of_them(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,1\n")
     (tmp_path / "b.csv").write_text("x,y\nhigh,2.5\n")
-    found = Source.of(tmp_path).frame()
+    found = TableSource.from_path(tmp_path).to_pandas()
     assert found["x"].tolist() == ["1", "high"]
     assert found["y"].tolist() == [1.0, 2.5]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_names_that_stand_twice_are_refused_where_the_column_is_read(tmp_path, suffix):
+def test_names_that_appear_twice_are_refused_where_the_column_is_read(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
     if suffix == "csv":
         path.write_text("id,x,x\n1,2,3\n")
@@ -224,7 +229,7 @@ def test_names_that_stand_twice_are_refused_where_the_column_is_read(tmp_path, s
         columns = [pa.array([1]), pa.array([2]), pa.array([3])]
         pq.write_table(pa.Table.from_arrays(columns, names=["id", "x", "x"]), path)
     for columns in (None, ("x",)):
-        with pytest.raises(Stop, match=rf"a\.{suffix} has 2 columns called 'x'") as stopped:
+        with pytest.raises(CommandError, match=rf"a\.{suffix} has 2 columns called 'x'") as stopped:
             read(path, columns=columns)
         assert stopped.value.code == INPUT
     assert read(path, columns=("id",))[0].batch.num_rows == 1
@@ -234,11 +239,11 @@ def test_a_file_without_rows_may_come_first(tmp_path):
     pq.write_table(small().slice(0, 0), tmp_path / "a.parquet")
     pq.ParquetWriter(tmp_path / "b.parquet", small().schema).close()  # without a row group
     pq.write_table(small(3), tmp_path / "c.parquet")
-    source = Source.of(tmp_path)
+    source = TableSource.from_path(tmp_path)
     assert source.schema().names == ["id", "x", "city"]
-    assert [(rows.first, rows.batch.num_rows) for rows in source.batches(10)] == [(0, 3)]
+    assert [(rows.first_row, rows.batch.num_rows) for rows in source.batches(10)] == [(0, 3)]
     (tmp_path / "c.parquet").unlink()
-    (rows,) = source.of(tmp_path).batches(10)
+    (rows,) = source.from_path(tmp_path).batches(10)
     assert rows.batch.num_rows == 0
     assert rows.batch.schema.names == ["id", "x", "city"]
 
@@ -248,7 +253,7 @@ def test_a_csv_file_may_have_no_rows_but_has_a_header(tmp_path):
     (tmp_path / "b.csv").write_text("id,x\n1,2")
     assert [rows.batch.to_pylist() for rows in read(tmp_path)] == [[{"id": "1", "x": "2"}]]
     (tmp_path / "a.csv").write_text("\n")
-    with pytest.raises(Stop, match=r"a\.csv is empty"):
+    with pytest.raises(CommandError, match=r"a\.csv is empty"):
         read(tmp_path)
 
 
@@ -284,7 +289,7 @@ def test_a_key_has_one_type_in_all_files(tmp_path, one, other, common):
         )
         column = pa.array([value, value]).cast(kind)
         pq.write_table(pa.table({"id": column, "x": [1, 2]}), tmp_path / f"{name}.parquet")
-    source = Source.of(tmp_path, ("x",), ("id",))
+    source = TableSource.from_path(tmp_path, ("x",), ("id",))
     assert source.schema().field("id").type == common
     assert {rows.batch.schema.field("id").type for rows in source.batches(10)} == {common}
 
@@ -302,11 +307,11 @@ def test_a_key_has_one_type_in_all_files(tmp_path, one, other, common):
 def test_keys_that_no_type_holds_are_refused_with_both_files(tmp_path, one, other):
     for name, kind in (("a", one), ("b", one), ("c", other)):
         pq.write_table(pa.table({"id": pa.nulls(1, kind), "x": [1]}), tmp_path / f"{name}.parquet")
-    source = Source.of(tmp_path, ("x",), ("id",))
+    source = TableSource.from_path(tmp_path, ("x",), ("id",))
     message = rf"'id' is {one} in .*a\.parquet and {other} in .*c\.parquet".replace(
         "[", r"\["
     ).replace("]", r"\]")
-    with pytest.raises(Stop, match=message) as stopped:
+    with pytest.raises(CommandError, match=message) as stopped:
         source.schema()
     assert stopped.value.code == INPUT
 
@@ -314,12 +319,12 @@ def test_keys_that_no_type_holds_are_refused_with_both_files(tmp_path, one, othe
 def test_csv_and_parquet_are_one_table_where_keys_are_text_in_both(tmp_path):
     pq.write_table(pa.table({"id": ["a"], "x": [1.5]}), tmp_path / "a.parquet")
     (tmp_path / "b.csv").write_text("id,x\nb,2.5\n")
-    source = Source.of(tmp_path, ("x",), ("id",))
+    source = TableSource.from_path(tmp_path, ("x",), ("id",))
     assert [rows.batch["id"].to_pylist() for rows in source.batches(10)] == [["a"], ["b"]]
-    assert Source.of(tmp_path).frame()["x"].tolist() == [1.5, 2.5]
+    assert TableSource.from_path(tmp_path).to_pandas()["x"].tolist() == [1.5, 2.5]
     (tmp_path / "b.csv").write_text("id,x\nb,high\n")
-    with pytest.raises(Stop, match=r"'x' is double in .*a\.parquet and string in .*b\.csv"):
-        Source.of(tmp_path).frame()
+    with pytest.raises(CommandError, match=r"'x' is double in .*a\.parquet and string in .*b\.csv"):
+        TableSource.from_path(tmp_path).to_pandas()
 
 
 def test_a_partition_has_one_type_in_all_folders(tmp_path):
@@ -334,15 +339,15 @@ def test_a_partition_has_one_type_in_all_folders(tmp_path):
 def test_a_pipe_is_no_file_of_rows(tmp_path):
     os.mkfifo(tmp_path / "a.csv")
     for path in (tmp_path, tmp_path / "a.csv"):
-        with pytest.raises(Stop, match="holds no file of rows"):
-            Source.of(path)
+        with pytest.raises(CommandError, match="holds no file of rows"):
+            TableSource.from_path(path)
 
 
 def test_columns_of_all_files_are_checked_before_the_first_row(tmp_path):
     pq.write_table(small(1), tmp_path / "a.parquet")
     pq.write_table(small(1).drop_columns("x"), tmp_path / "b.parquet")
-    with pytest.raises(Stop, match=r"b\.parquet lacks the column 'x'"):
-        Source.of(tmp_path, ("x",)).schema()
+    with pytest.raises(CommandError, match=r"b\.parquet lacks the column 'x'"):
+        TableSource.from_path(tmp_path, ("x",)).schema()
 
 
 def test_a_long_cell_is_read_whatever_is_looked_at_at_once(tmp_path):
@@ -352,20 +357,20 @@ def test_a_long_cell_is_read_whatever_is_looked_at_at_once(tmp_path):
     assert rows.batch["t"].to_pylist() == [long, "y"]
 
 
-def test_rows_evenly_spread_over_files(tmp_path):
+def test_sampled_rows_are_spread_evenly_over_files(tmp_path):
     pq.write_table(small(10), tmp_path / "a.parquet")
     pq.write_table(small(10, start=10), tmp_path / "b.parquet")
-    batches, positions = Source.of(tmp_path, ("id",)).spread(5)
+    batches, positions = TableSource.from_path(tmp_path, ("id",)).sample(5)
     assert [key for batch in batches for key in batch["id"].to_pylist()] == positions.tolist()
     assert positions.tolist() == [0, 4, 9, 14, 19]
 
 
-def test_the_lines_of_a_record_that_is_no_row_are_told(tmp_path):
+def test_the_lines_of_a_record_that_is_no_row_are_reported(tmp_path):
     (tmp_path / "b.csv").write_text('id,x\n1,2\n\n3,"4\n\n5",6\n7\n8,9\n')
-    with pytest.raises(Stop, match=r"b\.csv, line 4: Expected 2 columns, got 3"):
+    with pytest.raises(CommandError, match=r"b\.csv, line 4: Expected 2 columns, got 3"):
         read(tmp_path / "b.csv")
     found = []
-    (rows,) = Source.of(tmp_path / "b.csv").batches(10, found.append)
+    (rows,) = TableSource.from_path(tmp_path / "b.csv").batches(10, found.append)
     assert rows.batch["id"].to_pylist() == ["1", "8"]
     assert [(record.line, record.n_lines, record.text) for record in found] == [
         (4, 3, '3,"4\n\n5",6'),

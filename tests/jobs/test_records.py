@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weightedshap.jobs.exit_codes import INPUT, Stop
-from weightedshap.jobs.records import MOST_LINES, Records, count_lines, records_of
+from weightedshap.jobs.exit_codes import INPUT, CommandError
+from weightedshap.jobs.records import MAX_LINES, Records, count_lines, read_records
 
 TEXT = st.text('ab,"\n\r é', max_size=6)
 
 
-def found_in(path, content, block=2**22, most_lines=MOST_LINES):
+def records_in(path, content, block=2**22, max_lines=MAX_LINES):
     path.write_bytes(content)
-    return list(records_of(path, block, most_lines))
+    return list(read_records(path, block, max_lines))
 
 
-def parsed(content):
+def parse(content):
     """The rows of two cells that Arrow finds, and the text of the others."""
     others = []
 
@@ -48,17 +48,17 @@ def test_pieces_are_parsed_as_the_whole_file_is(tmp_path_factory, content, block
     path = tmp_path_factory.getbasetemp() / "any.csv"
     content = content.encode()
     try:
-        pieces = [records.content for records in found_in(path, content, block)]
-    except Stop:
+        pieces = [records.content for records in records_in(path, content, block)]
+    except CommandError:
         return
     assert b"".join(pieces) == content
     rows = []
     others = []
     for piece in pieces:
-        more = parsed(piece)
+        more = parse(piece)
         rows += more[0]
         others += more[1]
-    assert (rows, others) == (parsed(content) if content else ([], []))
+    assert (rows, others) == (parse(content) if content else ([], []))
 
 
 @given(
@@ -68,15 +68,15 @@ def test_pieces_are_parsed_as_the_whole_file_is(tmp_path_factory, content, block
     ),
     block=st.integers(1, 60),
 )
-def test_what_is_written_as_csv_wants_it_is_read_whatever_the_cells_hold(
+def test_what_a_csv_writer_writes_is_read_whatever_the_cells_hold(
     tmp_path_factory, cells, way, block
 ):
     end, quoting = way
     path = tmp_path_factory.getbasetemp() / "written.csv"
     written = io.StringIO(newline="")
     csv.writer(written, lineterminator=end, quoting=quoting).writerows(cells)
-    pieces = found_in(path, written.getvalue().encode(), block)
-    rows = [(row["a"], row["b"]) for records in pieces for row in parsed(records.content)[0]]
+    pieces = records_in(path, written.getvalue().encode(), block)
+    rows = [(row["a"], row["b"]) for records in pieces for row in parse(records.content)[0]]
     assert rows == cells
 
 
@@ -92,25 +92,25 @@ def test_every_record_has_the_line_that_it_begins_on(tmp_path_factory, cells, en
     for row in cells:
         lines.append(1 + count_lines(written.getvalue() + "x") - 1)
         csv.writer(written, lineterminator=end, quoting=csv.QUOTE_ALL).writerow(row)
-    pieces = found_in(path, written.getvalue().encode(), block)
+    pieces = records_in(path, written.getvalue().encode(), block)
     assert [line for records in pieces for line in records.starts()] == lines
 
 
 def test_blank_lines_count_as_lines_and_are_no_records(tmp_path):
-    (records,) = found_in(tmp_path / "a.csv", b"\n\nid,x\n\n1,2\r\n\r\n3,4\n")
+    (records,) = records_in(tmp_path / "a.csv", b"\n\nid,x\n\n1,2\r\n\r\n3,4\n")
     assert records.starts() == [3, 5, 7]
     assert records.header() == b"id,x\n"
 
 
 def test_a_byte_order_mark_is_no_part_of_a_quoted_name(tmp_path):
-    (records,) = found_in(tmp_path / "a.csv", b'\xef\xbb\xbf"id,\n1",x\n1,2\n')
+    (records,) = records_in(tmp_path / "a.csv", b'\xef\xbb\xbf"id,\n1",x\n1,2\n')
     assert records.header() == b'"id,\n1",x\n'
 
 
-def test_compressed_files_are_cut_alike(tmp_path):
+def test_compressed_files_are_cut_like_plain_ones(tmp_path):
     content = b'id,x\n1,"a\nb"\n2,c\n' * 50
-    plain = found_in(tmp_path / "a.csv", content, 64)
-    packed = found_in(tmp_path / "a.csv.gz", gzip.compress(content), 64)
+    plain = records_in(tmp_path / "a.csv", content, 64)
+    packed = records_in(tmp_path / "a.csv.gz", gzip.compress(content), 64)
     assert [(one.line, one.content) for one in plain] == [(one.line, one.content) for one in packed]
     assert len(plain) > 5
 
@@ -142,34 +142,36 @@ def with_line(number, line):
 def test_a_quote_that_swallows_lines_is_an_error_with_its_line(
     tmp_path, content, line, message, block
 ):
-    with pytest.raises(Stop, match=rf"a\.csv, line {line}: .*({message})") as stopped:
-        found_in(tmp_path / "a.csv", content, block)
+    with pytest.raises(CommandError, match=rf"a\.csv, line {line}: .*({message})") as stopped:
+        records_in(tmp_path / "a.csv", content, block)
     assert stopped.value.code == INPUT
 
 
 def test_quotes_within_a_field_are_letters(tmp_path):
     content = b'id,size\n1,5" pipe\n2,3"\n3,"6"" pipe"\n4,"a"b\n'
-    (records,) = found_in(tmp_path / "a.csv", content)
+    (records,) = records_in(tmp_path / "a.csv", content)
     assert records.starts() == [1, 2, 3, 4, 5]
 
 
 def test_a_text_may_take_as_many_lines_as_people_say(tmp_path):
     content = b'id,text\n1,"' + b"line\n" * 149 + b'end"\n2,b\n'
-    with pytest.raises(Stop, match=r"line 2: .* more than 100 lines.*--record-lines"):
-        found_in(tmp_path / "a.csv", content)
-    (records,) = found_in(tmp_path / "a.csv", content, most_lines=150)
+    with pytest.raises(CommandError, match=r"line 2: .* more than 100 lines.*--record-lines"):
+        records_in(tmp_path / "a.csv", content)
+    (records,) = records_in(tmp_path / "a.csv", content, max_lines=150)
     assert records.starts() == [1, 2, 152]
-    with pytest.raises(Stop, match="more than 149 lines"):
-        found_in(tmp_path / "a.csv", content, most_lines=149)
+    with pytest.raises(CommandError, match="more than 149 lines"):
+        records_in(tmp_path / "a.csv", content, max_lines=149)
 
 
 def test_a_record_may_be_longer_than_what_is_read_at_once_but_not_endless(tmp_path, monkeypatch):
     content = b"id,text\n1," + b"x" * 5_000 + b"\n2,y\n"
-    pieces = found_in(tmp_path / "a.csv", content, 100)
+    pieces = records_in(tmp_path / "a.csv", content, 100)
     assert b"".join(records.content for records in pieces) == content
-    monkeypatch.setattr("weightedshap.jobs.records.MOST_BYTES", 2_000)
-    with pytest.raises(Stop, match="line 2: the record that begins here takes more than 0 MiB"):
-        found_in(tmp_path / "a.csv", content, 100)
+    monkeypatch.setattr("weightedshap.jobs.records.MAX_BYTES", 2_000)
+    with pytest.raises(
+        CommandError, match="line 2: the record that begins here takes more than 0 MiB"
+    ):
+        records_in(tmp_path / "a.csv", content, 100)
 
 
 @pytest.mark.parametrize(("record", "lines"), [("a,b", 1), ('"a\nb",c\n', 2), ('"a\r\nb\rc",d', 3)])

@@ -19,20 +19,20 @@ import pytest
 from lightgbm import Booster
 
 import weightedshap as ws
-from tests import night
+from tests.jobs import example_run
 from weightedshap.jobs import executors as pools
 from weightedshap.jobs import exit_codes as stops
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    return night.laid_out(tmp_path_factory.mktemp("night"))
+    return example_run.write_files(tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture(scope="module")
 def whole(home):
     """A run that nobody disturbed."""
-    result = night.explain(home, home / "whole")
+    result = example_run.explain(home, home / "whole")
     assert result.exit_code == 0, result.output
     return home / "whole"
 
@@ -40,17 +40,17 @@ def whole(home):
 def rest(home, out, count=3):
     """A copy of the run as if it had been killed after some parts."""
     subprocess.run(["cp", "-r", home / "whole", out], check=True)
-    for part in night.parts(out)[count:]:
+    for part in example_run.parts(out)[count:]:
         part.unlink()
     (out / "summary.json").unlink()
     return out
 
 
 def test_parts_hold_every_row_once_in_order(home, whole):
-    found = night.table(whole)
+    found = example_run.table(whole)
     rows = pd.read_parquet(home / "rows.parquet")
     assert found["id"].to_pylist() == rows["id"].tolist()
-    assert [len(pq.read_table(part)) for part in night.parts(whole)] == [100] * 6
+    assert [len(pq.read_table(part)) for part in example_run.parts(whole)] == [100] * 6
     background = (
         pd.read_parquet(home / "background.parquet")
         .drop(columns="price")
@@ -68,7 +68,7 @@ def test_parts_hold_every_row_once_in_order(home, whole):
 
 
 def test_the_summary_is_that_of_all_rows(whole):
-    found = night.table(whole)
+    found = example_run.table(whole)
     summary = json.loads((whole / "summary.json").read_text())
     assert summary["rows"] == 600
     for name, mean in summary["mean_absolute_phi"].items():
@@ -83,43 +83,43 @@ def test_the_summary_is_that_of_all_rows(whole):
 )
 def test_neither_jobs_nor_the_kind_of_file_matter(home, whole, tmp_path, more):
     more = {name: home / value if name == "background" else value for name, value in more.items()}
-    result = night.explain(home, tmp_path / "out", **more)
+    result = example_run.explain(home, tmp_path / "out", **more)
     assert result.exit_code == 0, result.output
-    assert night.table(tmp_path / "out").equals(night.table(whole))
+    assert example_run.table(tmp_path / "out").equals(example_run.table(whole))
     if "jobs" in more:
-        assert night.contents(tmp_path / "out") == night.contents(whole)
+        assert example_run.contents(tmp_path / "out") == example_run.contents(whole)
 
 
 def test_resuming_redoes_only_what_is_missing(home, whole, tmp_path):
     out = rest(home, tmp_path / "out")
-    before = {part: part.stat().st_ino for part in night.parts(out)}
-    result = night.explain(home, out, resume=True, json=True)
-    told = [json.loads(line) for line in result.output.splitlines()]
-    assert [one["new"] for one in told if one["event"] == "part"] == [False] * 3 + [True] * 3
-    assert night.contents(out) == night.contents(whole)
+    before = {part: part.stat().st_ino for part in example_run.parts(out)}
+    result = example_run.explain(home, out, resume=True, json=True)
+    lines = [json.loads(line) for line in result.output.splitlines()]
+    assert [one["new"] for one in lines if one["event"] == "part"] == [False] * 3 + [True] * 3
+    assert example_run.contents(out) == example_run.contents(whole)
     assert all(part.stat().st_ino == inode for part, inode in before.items())
 
 
 def test_resuming_a_new_folder_begins(home, whole, tmp_path):
-    assert night.explain(home, tmp_path / "out", resume=True).exit_code == 0
-    assert night.contents(tmp_path / "out") == night.contents(whole)
+    assert example_run.explain(home, tmp_path / "out", resume=True).exit_code == 0
+    assert example_run.contents(tmp_path / "out") == example_run.contents(whole)
 
 
 def test_a_folder_in_use_is_not_begun_again(home, whole):
-    result = night.explain(home, whole)
+    result = example_run.explain(home, whole)
     assert result.exit_code == stops.MISMATCH
     assert "--resume" in result.output
 
 
 def test_a_different_run_is_refused_and_the_difference_named(home, whole, tmp_path):
     out = rest(home, tmp_path / "out")
-    result = night.explain(
+    result = example_run.explain(
         home, out, resume=True, family="wide", background=home / "background.csv"
     )
     assert result.exit_code == stops.MISMATCH
     assert "choices.family: None then, 'wide' now" in result.output
     assert "background: 'sha256:" in result.output
-    assert len(night.parts(out)) == 3
+    assert len(example_run.parts(out)) == 3
 
 
 def changed(home, tmp_path, change):
@@ -138,7 +138,7 @@ def test_rows_that_changed_are_refused_and_named(home, whole, tmp_path):
 
     other = changed(home, tmp_path, change)
     out = rest(home, tmp_path / "out", 4)
-    result = night.explain(other, out, resume=True)
+    result = example_run.explain(other, out, resume=True)
     assert result.exit_code == stops.MISMATCH
     assert (
         "part-00000002.parquet was made of other rows than there are now from row 200"
@@ -146,20 +146,20 @@ def test_rows_that_changed_are_refused_and_named(home, whole, tmp_path):
     )
 
 
-def test_rows_that_are_gone_are_refused(home, whole, tmp_path):
+def test_missing_rows_are_refused(home, whole, tmp_path):
     other = changed(home, tmp_path, lambda rows: rows[:200])
     out = rest(home, tmp_path / "out")
-    result = night.explain(other, out, resume=True)
+    result = example_run.explain(other, out, resume=True)
     assert result.exit_code == stops.MISMATCH
     assert "the input shrank" in result.output
 
 
 def test_a_part_of_another_run_is_refused(home, whole, tmp_path):
     out = rest(home, tmp_path / "out")
-    assert night.explain(home, tmp_path / "shapley", family="shapley").exit_code == 0
+    assert example_run.explain(home, tmp_path / "shapley", family="shapley").exit_code == 0
     for file in ("part-00000000.parquet", "checksums/part-00000000.json"):
         (tmp_path / "shapley" / file).replace(out / file)
-    result = night.explain(home, out, resume=True)
+    result = example_run.explain(home, out, resume=True)
     assert result.exit_code == stops.MISMATCH
     assert "another run" in result.output
 
@@ -168,7 +168,7 @@ def test_the_second_process_on_a_folder_stops(home, whole, tmp_path):
     out = rest(home, tmp_path / "out")
     with (out / ".lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        result = night.explain(home, out, resume=True)
+        result = example_run.explain(home, out, resume=True)
     assert result.exit_code == stops.BUSY
     assert f"Another process (process {os.getpid()}" in result.output
 
@@ -188,41 +188,44 @@ def with_bad_rows(home, tmp_path):
 def test_a_bad_row_stops_the_run_and_is_named_and_a_corrected_file_resumes(home, whole, tmp_path):
     other = with_bad_rows(home, tmp_path)
     out = tmp_path / "out"
-    result = night.explain(other, out, rows="rows.csv")
+    result = example_run.explain(other, out, rows="rows.csv")
     assert result.exit_code == stops.INPUT
     assert (
         "rows.csv, row 137 (counted from 0): Column 'f0' holds text where the background holds"
         " numbers" in result.output
     )
-    assert len(night.parts(out)) == 1
+    assert len(example_run.parts(out)) == 1
     (other / "rows.csv").write_text((home / "rows.csv").read_text())
-    assert night.explain(other, out, rows="rows.csv", resume=True).exit_code == 0
-    assert night.table(out).equals(night.table(whole))
+    assert example_run.explain(other, out, rows="rows.csv", resume=True).exit_code == 0
+    assert example_run.table(out).equals(example_run.table(whole))
 
 
-def test_bad_rows_can_be_skipped_and_are_told_aside(home, whole, tmp_path):
+def test_bad_rows_can_be_skipped_and_are_listed_in_files_of_their_own(home, whole, tmp_path):
     other = with_bad_rows(home, tmp_path)
     out = tmp_path / "out"
     with (other / "rows.csv").open("a") as file:
         file.write("1,2,3\n")
-    result = night.explain(other, out, rows="rows.csv", **{"on-error": "skip"})
+    result = example_run.explain(other, out, rows="rows.csv", **{"on-error": "skip"})
     assert result.exit_code == stops.SKIPPED
     kept = [i for i in range(600) if i not in (137, 420)]
-    assert night.table(out).equals(night.table(whole).take(kept))
+    assert example_run.table(out).equals(example_run.table(whole).take(kept))
     files = sorted((out / "skipped").iterdir())
-    told = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    assert [one.get("row") for one in told] == [None, 137, 420]
-    assert told[0]["line"] == "1,2,3"
-    assert told[1]["values"]["f0"] == "much"
-    assert "never saw" in told[2]["reason"]
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert [one.get("row") for one in lines] == [None, 137, 420]
+    assert lines[0]["line"] == "1,2,3"
+    assert lines[1]["values"]["f0"] == "much"
+    assert "never saw" in lines[2]["reason"]
     assert json.loads((out / "summary.json").read_text())["skipped"] == 3
 
 
-def test_a_part_of_bad_rows_only_is_there_and_empty(home, tmp_path):
+def test_a_part_of_bad_rows_only_is_empty(home, tmp_path):
     other = changed(home, tmp_path, lambda rows: rows.assign(city="Rom")[:150])
-    assert night.explain(other, tmp_path / "out", **{"on-error": "skip"}).exit_code == stops.SKIPPED
-    assert len(night.table(tmp_path / "out")) == 0
-    assert len(night.parts(tmp_path / "out")) == 2
+    assert (
+        example_run.explain(other, tmp_path / "out", **{"on-error": "skip"}).exit_code
+        == stops.SKIPPED
+    )
+    assert len(example_run.table(tmp_path / "out")) == 0
+    assert len(example_run.parts(tmp_path / "out")) == 2
 
 
 def test_a_damaged_row_group_stops_and_a_whole_file_resumes(home, whole, tmp_path):
@@ -233,13 +236,13 @@ def test_a_damaged_row_group_stops_and_a_whole_file_resumes(home, whole, tmp_pat
     meta = pq.read_metadata(other / "rows.parquet").row_group(1).column(0)
     start = meta.dictionary_page_offset or meta.data_page_offset
     (other / "rows.parquet").write_bytes(good[:start] + b"\xff" * 60 + good[start + 60 :])
-    result = night.explain(other, out)
+    result = example_run.explain(other, out)
     assert result.exit_code == stops.INPUT
     assert "rows.parquet, row group 1 (rows 200 to 399" in result.output
-    assert len(night.parts(out)) == 2
+    assert len(example_run.parts(out)) == 2
     (other / "rows.parquet").write_bytes(good)
-    assert night.explain(other, out, resume=True).exit_code == 0
-    assert night.table(out).equals(night.table(whole))
+    assert example_run.explain(other, out, resume=True).exit_code == 0
+    assert example_run.table(out).equals(example_run.table(whole))
 
 
 def test_a_sampled_game_is_the_same_by_any_number_of_workers(home, tmp_path):
@@ -251,20 +254,20 @@ def test_a_sampled_game_is_the_same_by_any_number_of_workers(home, tmp_path):
     )
     more = {"game": "marginal", "estimator": "permutation", "evaluations": 60, "part-rows": 5}
     for jobs in (1, 2):
-        result = night.explain(tmp_path, tmp_path / f"out{jobs}", jobs=jobs, **more)
+        result = example_run.explain(tmp_path, tmp_path / f"out{jobs}", jobs=jobs, **more)
         assert result.exit_code == 0, result.output
-    assert night.contents(tmp_path / "out1") == night.contents(tmp_path / "out2")
-    keyless = night.arguments(tmp_path, tmp_path / "out3", **more)
+    assert example_run.contents(tmp_path / "out1") == example_run.contents(tmp_path / "out2")
+    keyless = example_run.arguments(tmp_path, tmp_path / "out3", **more)
     at = keyless.index("--key")
-    result = night.CliRunner().invoke(
-        night.cli.main, ["explain", *keyless[:at], *keyless[at + 2 :]]
+    result = example_run.CliRunner().invoke(
+        example_run.cli.main, ["explain", *keyless[:at], *keyless[at + 2 :]]
     )
     assert result.exit_code == stops.INPUT
     assert "key" in result.output
 
 
 def wait_for(process, parts):
-    """Until so many parts are told."""
+    """Until so many parts are lines."""
     for line in process.stdout:
         parts -= json.loads(line)["event"] == "part"
         if parts <= 0:
@@ -274,45 +277,45 @@ def wait_for(process, parts):
 @pytest.mark.parametrize(("parts", "jobs"), [(1, 1), (4, 1), (3, 2)])
 def test_after_a_kill_the_rest_is_the_same_to_the_bit(home, whole, tmp_path, parts, jobs):
     out = tmp_path / "out"
-    process = night.started(home, out, jobs=jobs)
+    process = example_run.start_process(home, out, jobs=jobs)
     wait_for(process, parts)
     process.kill()
     process.communicate()
-    assert all(pq.ParquetFile(part).metadata.num_rows == 100 for part in night.parts(out))
+    assert all(pq.ParquetFile(part).metadata.num_rows == 100 for part in example_run.parts(out))
     for _ in range(50):  # workers of a killed parent end by themselves
-        result = night.explain(home, out, resume=True)
+        result = example_run.explain(home, out, resume=True)
         if result.exit_code != stops.BUSY:
             break
         time.sleep(0.2)
     assert result.exit_code == 0, result.output
-    assert night.contents(out) == night.contents(whole)
+    assert example_run.contents(out) == example_run.contents(whole)
 
 
 def test_a_worker_whose_parent_was_killed_before_it_began_ends_by_itself():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     begun = (
-        f"import time; from weightedshap.jobs.executors import _deaf; _deaf({ended.pid});"
-        " time.sleep(60)"
+        "import time; from weightedshap.jobs import executors;"
+        f" executors._ignore_sigint_and_watch_parent({ended.pid}); time.sleep(60)"
     )
     assert subprocess.run([sys.executable, "-c", begun], timeout=50, check=False).returncode == 1
 
 
-def test_what_a_kill_left_unfinished_is_swept_away(home, whole, tmp_path):
+def test_unfinished_files_of_a_killed_run_are_removed(home, whole, tmp_path):
     out = tmp_path / "out"
-    night.explain(home, out)
+    example_run.explain(home, out)
     for left in (
         out / ".part-00000007.parquet.1.part",
         out / "samples" / ".part-00000007.npz.1.part",
     ):
         left.write_bytes(b"half")
-    assert night.explain(home, out, resume=True).exit_code == 0
-    assert night.contents(out) == night.contents(whole)
+    assert example_run.explain(home, out, resume=True).exit_code == 0
+    assert example_run.contents(out) == example_run.contents(whole)
 
 
-def test_an_interrupt_stops_cleanly_and_says_how_to_go_on(home, whole, tmp_path):
+def test_an_interrupt_stops_cleanly_and_names_the_way_to_resume(home, whole, tmp_path):
     out = tmp_path / "out"
-    process = night.started(home, out, jobs=2, **{"part-rows": 5})
+    process = example_run.start_process(home, out, jobs=2, **{"part-rows": 5})
     wait_for(process, 2)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
@@ -361,23 +364,23 @@ def disk(tmp_path):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_full_disk_leaves_whole_parts_and_room_resumes(home, whole, disk, jobs):
     mounted(disk, "size=220k")
-    result = night.explain(home, disk / "out", jobs=jobs)
+    result = example_run.explain(home, disk / "out", jobs=jobs)
     assert result.exit_code == stops.OUTPUT
     assert "No space left on device" in result.output
-    assert all(len(pq.read_table(part)) == 100 for part in night.parts(disk / "out"))
+    assert all(len(pq.read_table(part)) == 100 for part in example_run.parts(disk / "out"))
     subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
-    assert night.explain(home, disk / "out", resume=True).exit_code == 0
-    assert night.contents(disk / "out") == night.contents(whole)
+    assert example_run.explain(home, disk / "out", resume=True).exit_code == 0
+    assert example_run.contents(disk / "out") == example_run.contents(whole)
 
 
 def test_a_read_only_folder_is_named(home, disk):
     mounted(disk, "ro,size=1m")
-    result = night.explain(home, disk / "out")
+    result = example_run.explain(home, disk / "out")
     assert result.exit_code == stops.OUTPUT
     assert f"{disk / 'out'} cannot be written: Read-only file system" in result.output
 
 
-def test_a_worker_that_dies_is_told_and_the_run_resumes(home, whole, tmp_path, monkeypatch):
+def test_a_worker_that_dies_is_reported_and_the_run_resumes(home, whole, tmp_path, monkeypatch):
     (tmp_path / "dying.py").write_text(
         "import os, pathlib\n"
         "def score(rows):\n"
@@ -396,12 +399,12 @@ def test_a_worker_that_dies_is_told_and_the_run_resumes(home, whole, tmp_path, m
         "background": tmp_path / "background.parquet",
     }
     (tmp_path / "die").touch()
-    result = night.explain(home, tmp_path / "out", **more)
+    result = example_run.explain(home, tmp_path / "out", **more)
     assert result.exit_code == stops.OUTPUT
     assert "A worker ended or was killed" in result.output
     (tmp_path / "die").unlink()
-    assert night.explain(home, tmp_path / "out", resume=True, **more).exit_code == 0
-    assert len(night.table(tmp_path / "out")) == 600
+    assert example_run.explain(home, tmp_path / "out", resume=True, **more).exit_code == 0
+    assert len(example_run.table(tmp_path / "out")) == 600
 
 
 @pytest.mark.parametrize(
@@ -413,9 +416,9 @@ def test_a_folder_inside_of_the_rows_or_around_them_is_refused_at_the_start(home
     pq.write_table(
         pq.read_table(home / "rows.parquet").slice(0, 50), tmp_path / "rows" / "a.parquet"
     )
-    result = night.explain(home, tmp_path / out, rows=tmp_path / "rows")
+    result = example_run.explain(home, tmp_path / out, rows=tmp_path / "rows")
     assert result.exit_code == stops.USAGE
-    assert "must be apart" in result.output
+    assert "must be separate" in result.output
     assert [file.name for file in tmp_path.rglob("*.parquet")] == ["a.parquet"]
     assert not list(tmp_path.rglob("manifest.json"))
 
@@ -423,7 +426,7 @@ def test_a_folder_inside_of_the_rows_or_around_them_is_refused_at_the_start(home
 def test_a_folder_inside_of_the_background_is_refused_at_the_start(home, tmp_path):
     (tmp_path / "known").mkdir()
     pq.write_table(pq.read_table(home / "background.parquet"), tmp_path / "known" / "a.parquet")
-    result = night.explain(home, tmp_path / "known" / "out", background=tmp_path / "known")
+    result = example_run.explain(home, tmp_path / "known" / "out", background=tmp_path / "known")
     assert result.exit_code == stops.USAGE
     assert "--background" in result.output
 
@@ -431,4 +434,4 @@ def test_a_folder_inside_of_the_background_is_refused_at_the_start(home, tmp_pat
 def test_foreign_files_are_not_mixed_with_parts(home, tmp_path):
     (tmp_path / "out").mkdir()
     pq.write_table(pa.table({"a": [1]}), tmp_path / "out" / "mine.parquet")
-    assert night.explain(home, tmp_path / "out").exit_code == stops.MISMATCH
+    assert example_run.explain(home, tmp_path / "out").exit_code == stops.MISMATCH

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import weightedshap as ws
-from tests import night
+from tests.jobs import example_run
 from weightedshap.jobs import exit_codes as stops
 from weightedshap.jobs import stream as streaming
 from weightedshap.jobs.run import Run, Stream
@@ -29,7 +29,7 @@ def plain(rows):
     return 2 * rows["f0"].to_numpy()
 
 def telling(rows):
-    print("asked")
+    print("asked", flush=True)
     ctypes.CDLL(None).printf(b"asked in C\\n")
     return plain(rows)
 
@@ -68,7 +68,7 @@ BAD_ROW = 217  # in the third part
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """Files of a run, and models that are functions; one of the rows is what they do not like."""
-    folder = night.laid_out(tmp_path_factory.mktemp("night"), n=400)
+    folder = example_run.write_files(tmp_path_factory.mktemp("run"), n=400)
     (folder / "their.py").write_text(MODELS)
     (folder / "leaving_at_once.py").write_text("import sys\nsys.exit(0)\n")
     (folder / "ending_at_once.py").write_text("import os\nos._exit(0)\n")
@@ -83,13 +83,13 @@ def home(tmp_path_factory):
 
 @pytest.fixture
 def explain(home, tmp_path, monkeypatch):
-    """Run the command: explain(model, **options) → its code, and what it said on standard output
+    """Run the command: explain(model, **options) → its code, and what it printed on standard output
     and error."""
     monkeypatch.chdir(home)
     monkeypatch.syspath_prepend(home)
 
     def here(model, **more):
-        result = night.explain(
+        result = example_run.explain(
             home, tmp_path / "out", **{"model": model, "game": "baseline", **more}
         )
         return result.exit_code, result.stdout, result.stderr
@@ -98,16 +98,16 @@ def explain(home, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def explain_apart(home, tmp_path):
+def explain_in_a_process(home, tmp_path):
     """The same in a process of its own, where this one would be ended, or prints in its stead."""
 
-    def apart(model, **more):
+    def run(model, **more):
         given = {"model": model, "game": "baseline", **more}
-        process = night.started(home, tmp_path / "out", home, **given)
-        said, errors = process.communicate(timeout=100)
-        return process.returncode, said, errors
+        process = example_run.start_process(home, tmp_path / "out", home, **given)
+        output, errors = process.communicate(timeout=100)
+        return process.returncode, output, errors
 
-    return apart
+    return run
 
 
 @pytest.mark.parametrize(
@@ -126,21 +126,21 @@ def test_a_model_that_exits_fails_the_part_and_its_row_is_named(explain, tmp_pat
     assert not (tmp_path / "out" / "summary.json").exists()
 
 
-def test_a_model_that_ends_the_process_fails_the_part(explain_apart, tmp_path):
-    code, _, errors = explain_apart("their:ending")
+def test_a_model_that_ends_the_process_fails_the_part(explain_in_a_process, tmp_path):
+    code, _, errors = explain_in_a_process("their:ending")
     assert code == stops.INPUT
     assert f"row {BAD_ROW} (counted from 0): the model their:ending ended the program" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "out" / "part-00000002.parquet").exists()
 
 
-def test_a_model_that_ends_the_process_when_it_is_imported_is_told(explain_apart):
-    code, _, errors = explain_apart("ending_at_once:score")
+def test_a_model_that_ends_the_process_when_it_is_imported_is_reported(explain_in_a_process):
+    code, _, errors = explain_in_a_process("ending_at_once:score")
     assert code == stops.INPUT
     assert "The model ending_at_once:score ended the program (exit with 0)" in errors
 
 
-def test_a_model_that_ends_a_worker_is_told(explain, tmp_path):
+def test_a_model_that_ends_a_worker_is_reported(explain, tmp_path):
     code, _, errors = explain("their:ending", jobs=2)
     assert code == stops.OUTPUT
     assert "A worker ended or was killed" in errors
@@ -157,20 +157,20 @@ def test_a_model_that_interrupts_is_no_success(explain):
 
 
 @pytest.mark.parametrize("model", ["leaving_at_once:score", "their:never_there"])
-def test_a_model_that_exits_before_the_first_row_is_told(explain, tmp_path, model):
+def test_a_model_that_exits_before_the_first_row_is_reported(explain, tmp_path, model):
     code, _, errors = explain(model)
     assert code == stops.INPUT
     assert f"The model {model} ended the program (exit with 0)" in errors
-    assert not night.parts(tmp_path / "out")
+    assert not example_run.parts(tmp_path / "out")
 
 
-def test_when_the_model_is_mended_the_run_resumes(explain, tmp_path):
+def test_once_the_model_is_repaired_the_run_resumes(explain, tmp_path):
     assert explain("their:leaving")[0] == stops.INPUT
-    before = {part: part.stat().st_ino for part in night.parts(tmp_path / "out")}
+    before = {part: part.stat().st_ino for part in example_run.parts(tmp_path / "out")}
     assert len(before) >= 2
     code, _, errors = explain("their:leaving", resume=True, rows="good.parquet")
     assert code == 0, errors
-    assert night.table(tmp_path / "out").num_rows == 400
+    assert example_run.table(tmp_path / "out").num_rows == 400
     assert all(part.stat().st_ino == inode for part, inode in before.items())
 
 
@@ -180,16 +180,16 @@ def test_an_exit_while_rows_stream_is_an_ordinary_error():
             raise SystemExit(0)
         return rows["f0"].to_numpy()
 
-    rows = night.frame(60)
+    rows = example_run.frame(60)
     rows.loc[37, "f0"] = 10.0
-    explainer = ws.Explainer(leaving, night.frame(9), game="baseline", progress=False)
+    explainer = ws.Explainer(leaving, example_run.frame(9), game="baseline", progress=False)
     with pytest.raises(
-        streaming.ModelExit, match=r"Row 37 \(counted from 0\): the model ended the program"
+        streaming.ModelExitError, match=r"Row 37 \(counted from 0\): the model ended the program"
     ):
         list(explainer.stream(pa.Table.from_pandas(rows.assign(id=range(60))), key="id"))
 
 
-def test_an_exit_that_no_single_row_causes_is_told_without_one():
+def test_an_exit_that_no_single_row_causes_is_reported_without_one():
     exits = []
 
     def leaving(rows):
@@ -197,12 +197,16 @@ def test_an_exit_that_no_single_row_causes_is_told_without_one():
             raise SystemExit(exits.pop())
         return rows["f0"].to_numpy()
 
-    explainer = ws.Explainer(leaving, night.frame(9), game="baseline", progress=False)
+    explainer = ws.Explainer(leaving, example_run.frame(9), game="baseline", progress=False)
     exits.append("too much")
     with pytest.raises(
-        streaming.ModelExit, match=r"^the model ended the program \(exit with 'too much'\)"
+        streaming.ModelExitError, match=r"^the model ended the program \(exit with 'too much'\)"
     ):
-        list(explainer.stream(pa.Table.from_pandas(night.frame(60).assign(id=range(60))), key="id"))
+        list(
+            explainer.stream(
+                pa.Table.from_pandas(example_run.frame(60).assign(id=range(60))), key="id"
+            )
+        )
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -219,7 +223,7 @@ def test_an_error_of_the_system_while_fitting_names_model_and_error(explain):
     assert "The model their:never raised ConnectionError: the service is gone." in errors
 
 
-def test_an_explainer_that_is_not_there_is_not_taken_for_the_models_fault(explain, tmp_path):
+def test_a_missing_explainer_is_not_taken_for_the_models_fault(explain, tmp_path):
     (tmp_path / "nothing").mkdir()
     code, _, errors = explain("their:plain", explainer=tmp_path / "nothing")
     assert code == stops.INPUT
@@ -227,20 +231,20 @@ def test_an_explainer_that_is_not_there_is_not_taken_for_the_models_fault(explai
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_what_the_model_prints_goes_to_standard_error(explain_apart, jobs):
-    code, said, errors = explain_apart("their:telling", jobs=jobs)
+def test_what_the_model_prints_goes_to_standard_error(explain_in_a_process, jobs):
+    code, output, errors = explain_in_a_process("their:telling", jobs=jobs)
     assert code == 0, errors
-    events = [json.loads(line)["event"] for line in said.splitlines()]
+    events = [json.loads(line)["event"] for line in output.splitlines()]
     assert events == ["fitting", "started", *["part"] * 4, "finished"]
     for words in ("imported", "written while it was imported", "asked", "asked in C"):
         assert words in errors.splitlines()
 
 
 def test_what_the_model_prints_is_not_among_the_words_for_people(explain):
-    code, said, errors = explain("their:telling")
+    code, output, errors = explain("their:telling")
     assert code == 0, errors
-    assert said.startswith("400 rows explained\n")
-    assert "asked" not in said
+    assert output.startswith("400 rows explained\n")
+    assert "asked" not in output
     assert "asked" in errors
 
 
@@ -250,28 +254,28 @@ def test_a_budget_that_is_too_small_is_no_fault_of_the_rows(explain, tmp_path):
     assert code == stops.USAGE
     assert "A budget of 3 evaluations is too small" in errors
     assert "No row is at fault" in errors
-    assert not night.parts(tmp_path / "out")
+    assert not example_run.parts(tmp_path / "out")
     assert not list((tmp_path / "out").glob("skipped/*"))
 
 
-def test_an_error_of_the_call_is_told_apart_while_rows_stream():
+def test_an_error_of_the_call_is_no_error_of_a_row_while_rows_stream():
     def plain(rows):
         return rows["f0"].to_numpy()
 
     choices = {"game": "marginal", "estimator": "permutation", "evaluations": 3}
-    explainer = ws.Explainer(plain, night.frame(9), progress=False, **choices)
-    rows = pa.Table.from_pandas(night.frame(5).assign(id=range(5)))
+    explainer = ws.Explainer(plain, example_run.frame(9), progress=False, **choices)
+    rows = pa.Table.from_pandas(example_run.frame(5).assign(id=range(5)))
     with pytest.raises(streaming.CallError, match=r"^A budget of 3 evaluations is too small"):
         list(explainer.stream(rows, key="id"))
 
 
 def test_rows_that_are_lost_are_never_a_success(explain, monkeypatch):
-    whole = Stream.explained
+    whole = Stream.explain_batch
 
     def losing(self, batch, *rest):
         return whole(self, batch.slice(1), *rest)
 
-    monkeypatch.setattr(Stream, "explained", losing)
+    monkeypatch.setattr(Stream, "explain_batch", losing)
     code, _, errors = explain("their:plain")
     assert code == stops.FAILED
     assert re.search(
@@ -297,7 +301,7 @@ def test_parts_that_are_lost_are_never_a_success(explain, tmp_path, monkeypatch)
 
 def test_an_interrupt_of_two_workers_says_one_sentence(home, tmp_path):
     more = {"model": home / "model.txt", "game": "tree_path", "jobs": 2, "part-rows": 5}
-    process = night.started(
+    process = example_run.start_process(
         home, tmp_path / "out", rows="good.parquet", background=home / "background.csv", **more
     )
     parts = 0
@@ -316,7 +320,7 @@ def test_an_interrupt_of_two_workers_says_one_sentence(home, tmp_path):
 def test_an_interrupt_by_a_terminal_while_workers_start_says_one_sentence(home, tmp_path, delay):
     more = {"model": home / "model.txt", "game": "tree_path", "jobs": 2, "part-rows": 5}
     more |= {"rows": "good.parquet", "background": home / "background.csv", "group": True}
-    process = night.started(home, tmp_path / "out", **more)
+    process = example_run.start_process(home, tmp_path / "out", **more)
     for line in process.stdout:
         if json.loads(line)["event"] == "started":
             break
@@ -329,7 +333,7 @@ def test_an_interrupt_by_a_terminal_while_workers_start_says_one_sentence(home, 
 
 def test_a_reader_that_goes_away_ends_the_run_without_a_traceback(home, tmp_path):
     more = {"model": home / "model.txt", "game": "tree_path", "background": home / "background.csv"}
-    with night.started(home, tmp_path / "out", rows="good.parquet", **more) as process:
+    with example_run.start_process(home, tmp_path / "out", rows="good.parquet", **more) as process:
         process.stdout.readline()
         process.stdout.close()
         errors = process.stderr.read()

@@ -55,78 +55,69 @@ GROUPS: dict[
     "weights": (
         ["weights.py"],
         [
-            "test_weights.py",
-            "test_small_faults.py",
+            "core/test_weights.py",
+            "core/test_weight_vectors.py",
             "axioms/test_families.py",
-            "test_noticed.py",
-            "test_selection.py",
+            "core/test_selection.py",
         ],
     ),
     "contributions": (
         ["contributions.py"],
         [
-            "test_contributions.py",
+            "core/test_contributions.py",
             "estimators/test_permutation.py",
             "estimators/test_stratified.py",
-            "test_noticed.py",
+            "estimators/test_noise_variance.py",
         ],
     ),
     "selection": (
         ["selection.py"],
-        [
-            "test_selection.py",
-            "test_small_faults.py",
-            "test_noticed.py",
-            "test_two_games.py",
-            "test_explainer.py",
-        ],
+        ["core/test_selection.py", "core/test_competing_games.py", "core/test_explainer.py"],
     ),
     "curves": (
         ["curves.py"],
         [
-            "test_curves.py",
-            "test_small_faults.py",
-            "test_utilities.py",
-            "test_selection.py",
+            "core/test_curves.py",
+            "core/test_utilities.py",
+            "core/test_selection.py",
             "evaluation/test_metrics.py",
         ],
     ),
     "utilities": (
         ["utilities.py"],
         [
-            "test_utilities.py",
-            "test_small_faults.py",
+            "core/test_utilities.py",
             "axioms/test_utilities.py",
-            "test_selection.py",
-            "test_explainer.py",
+            "core/test_selection.py",
+            "core/test_explainer.py",
         ],
     ),
     "trees": (
         ["trees/"],
         [
-            "games/test_kernels.py",
-            "games/test_ensembles.py",
-            "games/test_trees.py",
-            "games/test_texts.py",
-            "games/test_documents.py",
-            "games/test_links.py",
-            "games/test_readers.py",
+            "trees/test_kernels.py",
+            "trees/test_ensembles.py",
+            "trees/test_background.py",
+            "trees/test_path_dependent.py",
+            "trees/test_quadrature.py",
+            "trees/test_many_players.py",
+            "trees/test_lightgbm_text.py",
+            "trees/test_documents.py",
+            "trees/test_links.py",
+            "trees/test_readers.py",
             "games/test_tree_model.py",
-            "test_noticed.py",
-            "games/test_pipelines.py",
-            "games/test_wrapped_trees.py",
+            "games/test_tree_model_limits.py",
+            "trees/test_pipelines.py",
+            "trees/test_wrappers.py",
             "axioms/test_games.py",
         ],
     ),
-    "estimators": (
-        ["estimators/"],
-        ["estimators/", "test_noticed.py", "axioms/test_estimators.py"],
-    ),
-    "evaluation": (["evaluation/"], ["evaluation/", "test_noticed.py"]),
+    "estimators": (["estimators/"], ["estimators/", "axioms/test_estimators.py"]),
+    "evaluation": (["evaluation/"], ["evaluation/"]),
 }
 
 
-def drawn(group: str) -> list[Fault]:
+def draw_faults(group: str) -> list[Fault]:
     """A sample of the faults of a group: those whose keys hash lowest, so that it hardly changes
     with the code."""
     package = ROOT / "src" / "weightedshap"
@@ -200,28 +191,28 @@ class FirstFailure:
 def untouched_by(module: str) -> str:
     """A copy of what was compiled, without the loops of files that use `module`: they hold the
     loops that they call."""
+    texts = [(file.stem, file.read_text(encoding="utf-8")) for file in (COPY / "src").rglob("*.py")]
     users = {module}
-    texts = {file.stem: file.read_text(encoding="utf-8") for file in (COPY / "src").rglob("*.py")}
-    while (
-        more := {
-            stem for stem, text in texts.items() if any(f".{user} import" in text for user in users)
-        }
-        - users
-    ):
+
+    def uses(text: str) -> bool:
+        return any(f".{user} import" in text or f"kernels import {user}" in text for user in users)
+
+    while more := {stem for stem, text in texts if uses(text)} - users:
         users |= more
+
     kept = tempfile.mkdtemp(dir=COPY)
     leave_out = shutil.ignore_patterns(*(f"{user}.*" for user in users))
     shutil.copytree(COPY / "cache", kept, ignore=leave_out, dirs_exist_ok=True)
     return kept
 
 
-def noticed(one: Fault | None, tests: list[str], patience: float = float("inf")) -> str:
+def run_tests(one: Fault | None, tests: list[str], patience: float = float("inf")) -> str:
     """What the tests say of a fault: killed, survived or too long."""
     import numba
     import pytest
 
     def work() -> int:
-        compiled = one is not None and one.file.endswith("kernels.py")
+        compiled = one is not None and "/kernels" in one.file
         kept = untouched_by(Path(one.file).stem) if compiled else str(COPY / "cache")
         numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = kept
         sys.path.insert(0, str(COPY / "src"))
@@ -248,18 +239,18 @@ def noticed(one: Fault | None, tests: list[str], patience: float = float("inf"))
     return "too long" if code is None else "survived" if code == 0 else "killed"
 
 
-def tried(one: Fault, tests: list[str], patience: float) -> str:
+def try_fault(one: Fault, tests: list[str], patience: float) -> str:
     """Put the fault into the copy, run the tests, and take it out."""
     original = ROOT / one.file
     copy = COPY / one.file
     copy.write_text(one.put_into(original.read_text(encoding="utf-8")), encoding="utf-8")
     try:
-        return noticed(one, tests, patience)
+        return run_tests(one, tests, patience)
     finally:
         shutil.copy2(original, copy)
 
 
-def copied() -> None:
+def copy_sources() -> None:
     """A fresh copy of the sources; what was compiled before is kept."""
     shutil.rmtree(COPY / "src", ignore_errors=True)
     shutil.copytree(
@@ -268,7 +259,7 @@ def copied() -> None:
     (COPY / "cache").mkdir(exist_ok=True)
 
 
-def loaded_before() -> None:
+def import_common_modules() -> None:
     """Import what all tests need, but for the library."""
     sys.dont_write_bytecode = True
     os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "Agg"}
@@ -281,12 +272,12 @@ def verdicts(file: Path) -> dict[str, str]:
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
-def told(groups: list[str], found: dict[str, str], equivalent: dict[str, str]) -> str:
+def report(groups: list[str], found: dict[str, str], equivalent: dict[str, str]) -> str:
     """A line for each group, and the survivors."""
     lines = []
     left = []
     for group in groups:
-        keys = [one.key for one in drawn(group)]
+        keys = [one.key for one in draw_faults(group)]
         counts = Counter(
             "equivalent" if key in equivalent else found.get(key, "not run") for key in keys
         )
@@ -302,38 +293,38 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(GROUPS), help="groups, with commas between")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--again", action="store_true", help="try the survivors again")
-    parser.add_argument("--told", action="store_true", help="only say what is known")
+    parser.add_argument("--report", action="store_true", help="only say what is known")
     asked = parser.parse_args()
     groups = asked.only.split(",")
     until = time.monotonic() + 60 * asked.minutes
     found = verdicts(FOUND)
     equivalent = verdicts(EQUIVALENT)
-    if not asked.told:
-        copied()
-        loaded_before()
-    for group in [] if asked.told else groups:
+    if not asked.report:
+        copy_sources()
+        import_common_modules()
+    for group in [] if asked.report else groups:
         known = ("killed", "too long") if asked.again else ("killed", "too long", "survived")
         todo = [
             one
-            for one in drawn(group)
+            for one in draw_faults(group)
             if found.get(one.key) not in known and one.key not in equivalent
         ]
         start = time.monotonic()
-        if todo and noticed(None, tests_of(todo[0], group)) != "survived":
+        if todo and run_tests(None, tests_of(todo[0], group)) != "survived":
             raise SystemExit(f"The tests of {group} fail without a fault; see {COPY / 'log.txt'}.")
         patience = PATIENCE[0] * (time.monotonic() - start) + PATIENCE[1]
         for one in todo:
             if time.monotonic() > until:
                 break
             start = time.monotonic()
-            found[one.key] = tried(one, tests_of(one, group), patience)
+            found[one.key] = try_fault(one, tests_of(one, group), patience)
             FOUND.write_text(
                 json.dumps(dict(sorted(found.items())), indent=1, ensure_ascii=False) + "\n",
                 encoding="utf-8",
             )
             sys.stdout.write(f"{time.monotonic() - start:5.0f} s  {found[one.key]:8}  {one.key}\n")
             sys.stdout.flush()
-    sys.stdout.write(told(groups, found, equivalent) + "\n")
+    sys.stdout.write(report(groups, found, equivalent) + "\n")
 
 
 if __name__ == "__main__":

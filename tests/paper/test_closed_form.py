@@ -27,7 +27,7 @@ def conditional_mean(x, beta, rho, known):
 
 @pytest.mark.parametrize("rho", [0.0, 0.2, 0.6])
 def test_recovery_curves_follow_the_conditional_mean(rho):
-    problem = LinearGaussian.drawn(rho, 2, np.random.default_rng(0), n=50, d=7)
+    problem = LinearGaussian.draw(rho, 2, np.random.default_rng(0), n=50, d=7)
     orders = np.random.default_rng(1).permuted(np.tile(np.arange(7), (2, 3, 1)), axis=2)
     curves = problem.recovery(orders)
     for r, x in enumerate(problem.X):
@@ -41,7 +41,7 @@ def test_recovery_curves_follow_the_conditional_mean(rho):
 
 
 def test_contributions_of_many_rows_are_those_of_enumeration():
-    problem = LinearGaussian.drawn(0.6, 3, np.random.default_rng(0), n=50, d=5)
+    problem = LinearGaussian.draw(0.6, 3, np.random.default_rng(0), n=50, d=5)
     for x, delta in zip(problem.X, problem.contributions()):
         game = FunctionGame(
             lambda S, x=x: np.array([conditional_mean(x, problem.beta, 0.6, mask) for mask in S]), 5
@@ -50,7 +50,7 @@ def test_contributions_of_many_rows_are_those_of_enumeration():
 
 
 def test_the_model_finds_the_papers_coefficients():
-    problem = LinearGaussian.drawn(0.2, 1, np.random.default_rng(0))
+    problem = LinearGaussian.draw(0.2, 1, np.random.default_rng(0))
     truth = np.concatenate([np.linspace(1, 0.81, 20), np.zeros(80)])
     np.testing.assert_allclose(problem.beta, truth, atol=0.1)
     assert np.corrcoef(problem.X_train, rowvar=False)[0, 1] == pytest.approx(0.2, abs=0.03)
@@ -119,7 +119,7 @@ def test_the_order_of_the_methods_is_the_papers():
 
 def test_first_features_of_the_last_contribution_are_found_by_hand():
     """Δ_d(x_i) = β_i (x_i − E[x_i | others]), so that its order needs no theorem."""
-    problem = LinearGaussian.drawn(0.6, 3, np.random.default_rng(0), n=200, d=30)
+    problem = LinearGaussian.draw(0.6, 3, np.random.default_rng(0), n=200, d=30)
     rest = problem.X.sum(axis=1, keepdims=True) - problem.X
     by_hand = problem.beta * (problem.X - 0.6 / (1 - 0.6 + 0.6 * 29) * rest)
     np.testing.assert_array_equal(order_of(problem.contributions()[:, -1]), order_of(by_hand))
@@ -133,7 +133,7 @@ def test_the_relative_difference_is_the_papers():
 
 def test_with_the_true_game_the_example_has_no_error(monkeypatch):
     """The Gaussian game knows the truth up to the estimated covariance."""
-    monkeypatch.setattr(linear_gaussian.LinearGaussian, "drawn", small_drawn(LinearGaussian.drawn))
+    monkeypatch.setattr(linear_gaussian.LinearGaussian, "draw", small_draw(LinearGaussian.draw))
     case = Case(game="gaussian", rho=0.6)
     numbers = closed_form.run_example(case, Settings(rows=4), np.random.default_rng(0))
     areas = numbers["area"]
@@ -147,8 +147,8 @@ def test_with_the_true_game_the_example_has_no_error(monkeypatch):
     assert np.max(difference) < 0.3
 
 
-def small_drawn(drawn):
+def small_draw(draw):
     """d = 9 in the place of 100."""
     return classmethod(
-        lambda cls, rho, rows, rng, n=10_000, d=9: drawn(rho, rows, rng, n=20_000, d=9)
+        lambda cls, rho, rows, rng, n=10_000, d=9: draw(rho, rows, rng, n=20_000, d=9)
     )

@@ -55,7 +55,7 @@ def test_both_games_count():
     assert independent.startswith("independent game 1.467, 0.4667, 2.517 (+439.3 % ± ")
 
 
-def test_one_judge_is_told_once():
+def test_one_judge_is_reported_once():
     (claim,) = comparison.claims({WIND: runs_with([0.1, 0.1])}, metrics=("recovery",))
     assert claim.ours == "1.467, 0.4667, 0.3667 (-21.4 % ± 0.0 to Shapley)"
     lines = comparison.table({WIND: runs_with([0.1, 0.1])}, metric="recovery")
@@ -153,7 +153,7 @@ def test_a_panel_for_every_dataset_and_metric():
     assert [ax.get_title() for ax in figure.axes] == ["wind\nrecovery error", "cpu\nrecovery error"]
 
 
-def test_the_error_with_all_features_known_is_told():
+def test_the_error_with_all_features_known_is_reported():
     lines = comparison.table({WIND: runs_with([0.1, 0.1])}, metric="recovery")
     assert (
         lines[-1]

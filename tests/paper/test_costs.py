@@ -9,7 +9,7 @@ from weightedshap_paper.experiment import Settings
 from weightedshap_paper.runner import plain
 
 
-def test_seconds_and_evaluations_of_every_row(data):
+def test_seconds_and_evaluations_of_every_row_are_reported(data):
     quick = Settings(rows=3, quick=True)
     cases = costs.COSTS.cases(quick)
     runs = {case: [plain(costs.run_costs(case, quick, np.random.default_rng(0)))] for case in cases}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.paper.conftest import NUMBERS, entry, small_table, write_manifest
-from weightedshap._checks import UnknownName
+from weightedshap._checks import UnknownNameError
 from weightedshap_paper import datasets
 from weightedshap_paper.downloads import MissingData
 
@@ -41,7 +41,7 @@ def test_images_are_read(data):
 
 
 def test_an_unknown_name_is_refused_with_the_nearest(data):
-    with pytest.raises(UnknownName, match="Did you mean 'airfoil'"):
+    with pytest.raises(UnknownNameError, match="Did you mean 'airfoil'"):
         datasets.prepare("airfoill", np.random.default_rng(0))
 
 

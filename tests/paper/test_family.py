@@ -19,7 +19,7 @@ def test_the_printed_weights_are_the_papers_without_one():
     np.testing.assert_array_equal(twelve.vectors, thirteen.vectors[kept])
 
 
-def test_a_weight_more_cannot_hurt_on_the_own_game(data):
+def test_an_additional_weight_cannot_hurt_on_the_game_that_chooses(data):
     case = Case("wind", "tree_surrogate")
     numbers = family.run_weights(case, Settings(rows=12, quick=True), generator(0, case, 0))
     assert set(numbers) == {"12", "13"}

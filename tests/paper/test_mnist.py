@@ -33,9 +33,7 @@ def test_masks_know_the_pixels_of_their_superpixels():
 def test_a_game_looks_at_known_superpixels_only(data):
     images = load_mnist()
     model = models.mnist_network(images, seed=0, epochs=1)
-    fitted = mnist.FittedImages(
-        model, mnist.masked_network(model, images.X_train, seed=0, epochs=1)
-    )
+    fitted = mnist.ImageGame(model, mnist.masked_network(model, images.X_train, seed=0, epochs=1))
     row = images.X_test[:1].reshape(1, 784)
     other = row.copy()
     other[0, mnist.SUPERPIXELS[5]] = 255 - other[0, mnist.SUPERPIXELS[5]]

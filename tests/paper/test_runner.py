@@ -13,7 +13,7 @@ from weightedshap._version import __version__
 from weightedshap_paper.experiment import Case, Claim, Experiment, Settings
 from weightedshap_paper.experiments import EXPERIMENTS
 from weightedshap_paper.results import draw_figure, write_results
-from weightedshap_paper.runner import run_experiment, stored
+from weightedshap_paper.runner import read_runs, run_experiment
 
 A = Case("a")
 
@@ -105,7 +105,7 @@ def test_another_configuration_is_refused_by_name(tmp_path, change, difference):
     assert other.count == 0
 
 
-def test_settings_without_influence_are_free(tmp_path):
+def test_settings_without_influence_may_differ(tmp_path):
     numbers = run(tmp_path, Counted())
     assert run(tmp_path, Counted(), Settings(runs=3, authors_stop=True)) == numbers
 
@@ -119,7 +119,7 @@ def test_a_broken_file_is_named(tmp_path, text):
         run(tmp_path, Counted())
 
 
-def test_a_folder_of_single_runs_is_not_passed_over(tmp_path):
+def test_a_folder_of_single_runs_is_not_ignored(tmp_path):
     old = tmp_path / "drawn" / "b" / "marginal" / "run-000.json"
     old.parent.mkdir(parents=True)
     old.write_text("{}")
@@ -143,7 +143,7 @@ def test_files_hold_the_configuration_once_and_few_digits(tmp_path):
         assert len(str(record["numbers"]["x"])) <= 9
 
 
-def test_a_run_more_is_a_line_more(tmp_path):
+def test_a_further_run_is_a_further_line(tmp_path):
     run(tmp_path, Counted(), Settings(runs=2))
     before = (tmp_path / "drawn.json").read_text().splitlines()
     run(tmp_path, Counted(), Settings(runs=3))
@@ -167,7 +167,7 @@ def test_two_commands_at_once_keep_what_either_added(tmp_path):
     )
     assert numbers == run(tmp_path / "alone", Counted())
     assert first.count + second.count == 10  # of 9 runs, one was made by both
-    found = stored(tmp_path / "drawn.json").runs
+    found = read_runs(tmp_path / "drawn.json").runs
     assert {str(case): len(of) for case, of in found.items()} == {
         "a": 3,
         "b/baseline": 3,
@@ -190,14 +190,14 @@ def test_two_commands_at_once_keep_what_either_added(tmp_path):
 )
 def test_a_case_is_written_read_and_shown(text, case, words):
     assert str(case) == text
-    assert Case.parsed(text) == case
+    assert Case.from_text(text) == case
     assert case.words == words
 
 
 def test_all_cases_are_read_as_they_are_written():
     for experiment in EXPERIMENTS.values():
-        for case in experiment.cases(experiment.resolved(Settings())):
-            assert Case.parsed(str(case)) == case
+        for case in experiment.cases(experiment.resolve(Settings())):
+            assert Case.from_text(str(case)) == case
 
 
 def test_an_experiment_without_randomness_runs_once(tmp_path):
@@ -208,7 +208,7 @@ def test_an_experiment_without_randomness_runs_once(tmp_path):
 
 
 def test_stored_runs_of_nothing_are_empty(tmp_path):
-    assert stored(tmp_path / "drawn.json").runs == {}
+    assert read_runs(tmp_path / "drawn.json").runs == {}
 
 
 def test_results_are_written_from_what_is_stored(tmp_path):
@@ -217,7 +217,7 @@ def test_results_are_written_from_what_is_stored(tmp_path):
     draw_figure(tmp_path, "drawn", counted.experiment)
     path = write_results(tmp_path, {"drawn": counted.experiment, "missing": counted.experiment})
     text = path.read_text()
-    x = stored(tmp_path / "drawn.json").runs[A][0]["x"]
+    x = read_runs(tmp_path / "drawn.json").runs[A][0]["x"]
     assert f"| it is drawn | 0 | {x} | **holds** |" in text
     assert "Draw a number. Runs: a; b (marginal), 3 each; seed 0, rows 100." in text
     assert "| [drawn](#drawn) | 3 | 1 |  |  |  |" in text
@@ -226,7 +226,7 @@ def test_results_are_written_from_what_is_stored(tmp_path):
     assert "missing" not in text
 
 
-def test_unequal_numbers_of_runs_and_sections_without_claims(tmp_path):
+def test_results_may_have_unequal_numbers_of_runs_and_sections_without_claims(tmp_path):
     counted = Counted()
     run(tmp_path, counted, Settings(runs=2))
     counted.stop_at = 5
@@ -248,5 +248,5 @@ def test_unequal_numbers_of_runs_and_sections_without_claims(tmp_path):
     ("checks", "word"),
     [([True, True], "holds"), ([True, False], "holds in part"), ([False, False], "does not hold")],
 )
-def test_verdicts(checks, word):
+def test_a_verdict_says_whether_a_claim_holds(checks, word):
     assert Claim("a", "b", "c", checks).verdict == word

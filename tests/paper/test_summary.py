@@ -31,7 +31,7 @@ def test_a_classification_has_a_column_more_in_the_paper():
     assert claims[0].ours == "6,574 × 14, 50% of class 1"
 
 
-def test_all_tables_of_the_paper_are_there():
+def test_all_tables_of_the_paper_exist():
     assert set(summary.PAPER) == set(datasets.DATASETS) - {"gaussian"}
     assert [case.name for case in summary.SUMMARY.cases(Settings())] == [
         n for n in datasets.DATASETS if n != "gaussian"

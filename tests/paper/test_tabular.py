@@ -58,7 +58,9 @@ def test_a_logistic_model_is_explained_by_its_class(data, few_methods):
     ("utility", "score", "sign"),
     [("exclusion", "exclusion_auc", 1), ("masked_inclusion", "masked_auc", -1)],
 )
-def test_the_own_utility_is_served(data, few_methods, utility, score, sign):
+def test_weights_chosen_by_a_utility_are_no_worse_than_shapley_on_it(
+    data, few_methods, utility, score, sign
+):
     own = run_one(Case("wind", "tree_surrogate"), utility=utility)["curves"]["own"]
     assert set(own) == {utility, score}
     areas = {method: sign * curve[1:].sum() for method, curve in own[utility].items()}
@@ -69,14 +71,14 @@ def test_the_own_utility_is_served(data, few_methods, utility, score, sign):
 def test_both_classes_are_among_the_rows(rows, positives):
     y = (np.arange(100) % 10 == 7).astype(float)
     data = SimpleNamespace(task="classification", y_test=y)
-    chosen = tabular.rows_of_test(data, rows)
+    chosen = tabular.choose_test_rows(data, rows)
     assert len(chosen) == len(set(chosen)) == min(rows, 100)
     assert y[chosen].sum() == positives
 
 
 def test_quick_takes_some_of_the_datasets():
     quick, all_of_them = (
-        [case for e in EXPERIMENTS.values() for case in e.cases(e.resolved(Settings(quick=q)))]
+        [case for e in EXPERIMENTS.values() for case in e.cases(e.resolve(Settings(quick=q)))]
         for q in (True, False)
     )
     assert {case.name for case in all_of_them} >= set(datasets.DATASETS)
@@ -113,7 +115,7 @@ def test_all_experiments_run_from_end_to_end(data, few_methods, monkeypatch, tmp
     assert configuration["authors_stop"] is False
 
 
-def test_the_authors_way_is_forced_where_it_is_asked_for(monkeypatch):
+def test_the_authors_way_is_forced_on_request(monkeypatch):
     seen = []
     case = Case("fraud", "tree_surrogate")
     monkeypatch.setattr(

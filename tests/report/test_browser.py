@@ -15,10 +15,10 @@ import pytest
 
 import weightedshap as ws
 from tests.oracles import random_game
-from tests.report.test_content import D, Evaluation, explained, wide
-from tests.test_plots import classifier, two_games
+from tests.plots.examples import classifier, two_games
+from tests.report.test_content import D, Evaluation, make_explanation, wide
 from weightedshap._format import number
-from weightedshap.curves import misfit as misfit_of
+from weightedshap.curves import judge_error_share
 from weightedshap.plots import data as reading
 from weightedshap.plots import style
 
@@ -57,7 +57,7 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def opened(browser, tmp_path_factory):
+def open_page(browser, tmp_path_factory):
     """A function that writes the page of an explanation, opens it from disk and waits until it is
     drawn.
 
@@ -79,9 +79,9 @@ def opened(browser, tmp_path_factory):
 
 
 @pytest.fixture
-def plain(opened):
+def plain(open_page):
     """Six rows with an evaluation, freshly loaded."""
-    return opened("plain", explained(), Evaluation())
+    return open_page("plain", make_explanation(), Evaluation())
 
 
 def wait_for(browser, condition):
@@ -177,8 +177,8 @@ def test_a_row_is_picked_by_mouse_and_every_part_follows(plain):
     assert current(plain) == ["Row 3"]
     assert "Row 3" in text(plain, "#row-title")
     assert text(plain, "#table caption").startswith("Row 3")
-    explanation = explained()
-    factor = reading.factors(explanation)[3]
+    explanation = make_explanation()
+    factor = reading.display_factors(explanation)[3]
     steps = factor * explanation.values[3][explanation.orders[3]]
     assert np.isfinite(factor)
     assert bars(plain) != before
@@ -219,7 +219,7 @@ def test_rows_are_picked_by_keys(plain):
 
 
 def test_rows_are_found_by_number_prediction_and_text(plain):
-    predictions = explained().predictions
+    predictions = make_explanation().predictions
     type_query(plain, "4")
     assert texts(plain, "#list bdi") == ["Row 4"]
     assert "Row 4" in text(plain, "#row-title")
@@ -229,7 +229,7 @@ def test_rows_are_found_by_number_prediction_and_text(plain):
     assert texts(plain, "#list bdi") == [f"Row {row}" for row in np.flatnonzero(predictions < 0)]
     type_query(plain, f"{predictions[2]:.3f}")
     assert texts(plain, "#list bdi") == ["Row 2"]
-    type_query(plain, f"x1 = {explained().data[5, 1]:.6g}")
+    type_query(plain, f"x1 = {make_explanation().data[5, 1]:.6g}")
     assert texts(plain, "#list bdi") == ["Row 5"]
     type_query(plain, "nothing like it")
     assert texts(plain, "#list bdi") == []
@@ -249,20 +249,20 @@ def test_what_matters_comes_first_and_the_method_later(plain):
 
 def shown_row(browser, explanation, factor):
     """The first row whose attribution is multiplied, or not."""
-    found = np.flatnonzero(np.isfinite(reading.factors(explanation)) == factor)[0]
+    found = np.flatnonzero(np.isfinite(reading.display_factors(explanation)) == factor)[0]
     type_query(browser, str(found))
     return int(found)
 
 
-def test_steps_lead_to_the_prediction_or_stand_side_by_side_with_the_rest_apart(opened):
-    explanation = explained()
+def test_steps_lead_to_the_prediction_or_start_at_zero_with_a_step_for_the_rest(open_page):
+    explanation = make_explanation()
     other = explanation.predictions.copy()
     other[1] = explanation.base_values[1] - explanation.values[1].sum()
     explanation = replace(explanation, predictions=other)
-    browser = opened("gap", explanation)
+    browser = open_page("gap", explanation)
     row = shown_row(browser, explanation, True)
     note = text(browser, "#waterfall-note")
-    factor = reading.factors(explanation)[row]
+    factor = reading.display_factors(explanation)[row]
     base = browser.execute_script(
         "return Array.from(document.getElementById('waterfall').data[0].base)"
     )
@@ -280,21 +280,21 @@ def test_steps_lead_to_the_prediction_or_stand_side_by_side_with_the_rest_apart(
     assert problems(browser) == []
 
 
-def test_the_judges_miss_stands_beside_the_steps(opened):
-    browser = opened("two games", two_games(), fresh=False)
+def test_the_judges_error_is_shown_next_to_the_steps(open_page):
+    browser = open_page("two games", two_games(), fresh=False)
     type_query(browser, "3")
     miss = float(re.search(r"still misses (\S+) of", text(browser, "#judge-miss"))[1])
     assert miss == pytest.approx(two_games().curves[3, -1], rel=1e-2)
-    browser = opened("classifier", classifier(), fresh=False)
+    browser = open_page("classifier", classifier(), fresh=False)
     assert (
         text(browser, "#judge-miss") == "With all features known the judge gives this row's f(x)."
     )
 
 
-def test_long_names_are_wrapped_and_whole_when_pointed_at(opened):
+def test_long_names_are_wrapped_and_whole_when_pointed_at(open_page):
     name = "the area of the flat in square metres without balcony, cellar, attic and garden " * 2
-    browser = opened(
-        "long", replace(explained(), feature_names=(name, "b", "c", "d", "e"), data=None)
+    browser = open_page(
+        "long", replace(make_explanation(), feature_names=(name, "b", "c", "d", "e"), data=None)
     )
     for chart in ("importance", "swarm", "waterfall"):
         assert name in texts(browser, f"#{chart} .ytick title")
@@ -332,11 +332,11 @@ def test_keys_reach_the_rows_first_and_every_table(plain):
     assert boxes
     assert all(box == [0, "region", True] for box in boxes)
     spoken = plain.find_element("css selector", "#importance").get_attribute("aria-label")
-    assert all(name in spoken for name in explained().feature_names)
+    assert all(name in spoken for name in make_explanation().feature_names)
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (207327.4, "207,327"),
         (0.043214, "0.04321"),
@@ -346,13 +346,13 @@ def test_keys_reach_the_rows_first_and_every_table(plain):
         (999.96, "1,000"),
     ],
 )
-def test_numbers_are_written_as_in_the_figures(opened, value, told):
-    browser = opened("plain", explained(), Evaluation(), fresh=False)
-    assert browser.execute_script("return number(arguments[0])", value) == told == number(value)
+def test_numbers_are_written_as_in_the_figures(open_page, value, expected):
+    browser = open_page("plain", make_explanation(), Evaluation(), fresh=False)
+    assert browser.execute_script("return number(arguments[0])", value) == expected == number(value)
 
 
-def test_percentages_add_up_and_a_smaller_area_has_no_minus(opened):
-    browser = opened("plain", explained(), Evaluation(), fresh=False)
+def test_percentages_add_up_and_a_smaller_area_has_no_minus(open_page):
+    browser = open_page("plain", make_explanation(), Evaluation(), fresh=False)
     assert (
         browser.execute_script("return percents([1/3, 1/3, 1/3]).join()")
         == "34\u00a0%,33\u00a0%,33\u00a0%"
@@ -364,12 +364,12 @@ def test_percentages_add_up_and_a_smaller_area_has_no_minus(opened):
 def test_the_list_is_ordered_by_prediction(plain):
     click(plain, "#list-order option[value=prediction]")
     assert texts(plain, "#list bdi") == [
-        f"Row {row}" for row in np.argsort(-explained().predictions)
+        f"Row {row}" for row in np.argsort(-make_explanation().predictions)
     ]
 
 
 def test_the_table_is_sorted_by_any_column(plain):
-    explanation = explained()
+    explanation = make_explanation()
     names = np.array(explanation.feature_names)
     assert column(plain, 2) == list(names[explanation.orders[0]])
     click(plain, "#table [data-sort=phi]")
@@ -386,8 +386,8 @@ def test_the_table_is_sorted_by_any_column(plain):
     assert column(plain, 3) == [f"{value:.6g}" for value in explanation.data[0]]
 
 
-def test_both_judges_are_shown_side_by_side(opened):
-    plain = opened("plain", explained(), Evaluation(), fresh=False)
+def test_both_judges_are_shown_side_by_side(open_page):
+    plain = open_page("plain", make_explanation(), Evaluation(), fresh=False)
     assert texts(plain, "#better h3") == [
         "On the judge that chose the weights",
         "On a judge that chose nothing",
@@ -397,10 +397,10 @@ def test_both_judges_are_shown_side_by_side(opened):
     assert "judged by 'independent' games of rows that chose nothing" in text(
         plain, "#better > :last-child"
     )
-    misfit = misfit_of(Evaluation().curves("independent")["Shapley"])
-    told = f"Of the area {100 * misfit:.0f}\u00a0% is what this judge misses by itself."
-    assert told in text(plain, "#better > :last-child")
-    assert told in texts(plain, "#metrics caption")[0]
+    misfit = judge_error_share(Evaluation().curves("independent")["Shapley"])
+    sentence = f"Of the area {100 * misfit:.0f}\u00a0% is what this judge misses by itself."
+    assert sentence in text(plain, "#better > :last-child")
+    assert sentence in texts(plain, "#metrics caption")[0]
     assert "greedy" in texts(plain, "#better > :last-child th")
     traces = plain.execute_script(
         "return document.getElementById('fair').data.map((trace) => trace.name)"
@@ -408,11 +408,11 @@ def test_both_judges_are_shown_side_by_side(opened):
     assert "greedy" in " ".join(filter(None, traces))
 
 
-def test_a_probability_stands_beside_log_odds(opened):
-    browser = opened("classifier", classifier())
+def test_a_probability_is_shown_next_to_log_odds(open_page):
+    browser = open_page("classifier", classifier())
     explanation = classifier()
-    said = "Explained: tree_path (log-odds). Judged by: anchored (probability)."
-    assert said in text(browser, "#summary")
+    sentence = "Explained: tree_path (log-odds). Judged by: anchored (probability)."
+    assert sentence in text(browser, "#summary")
     title = text(browser, "#row-title").replace("−", "-")
     logit, share = re.fullmatch(r"Row 0: log-odds (\S+), probability (\S+)", title).groups()
     assert (float(logit), float(share)) == pytest.approx(
@@ -428,8 +428,8 @@ def test_a_probability_stands_beside_log_odds(opened):
     assert problems(browser) == []
 
 
-def test_games_that_compete_have_a_part_of_each_bar_and_the_winner_is_told(opened):
-    browser = opened("two games", two_games())
+def test_games_that_compete_have_a_part_of_each_bar_and_the_winner_is_named(open_page):
+    browser = open_page("two games", two_games())
     explanation = two_games()
     names = browser.execute_script(
         "return document.getElementById('weights').data.map((trace) => trace.name)"
@@ -454,17 +454,17 @@ def test_games_that_compete_have_a_part_of_each_bar_and_the_winner_is_told(opene
     assert problems(browser) == []
 
 
-def test_without_an_evaluation_the_page_says_how_to_get_one(opened):
-    browser = opened("sampled", explained(estimator="permutation"))
+def test_without_an_evaluation_the_page_says_how_to_get_one(open_page):
+    browser = open_page("sampled", make_explanation(estimator="permutation"))
     assert "ws.evaluate(explainer, X)" in text(browser, "#better > :last-child")
     assert "std. error" in texts(browser, "#table thead button")
     assert problems(browser) == []
 
 
-def test_rows_are_called_by_the_index_of_the_table(opened):
-    frame = pd.DataFrame(explained().data, columns=explained().feature_names)
-    browser = opened(
-        "named", replace(explained(), data=frame.set_axis([f"house {i}" for i in range(6)]))
+def test_rows_are_called_by_the_index_of_the_table(open_page):
+    frame = pd.DataFrame(make_explanation().data, columns=make_explanation().feature_names)
+    browser = open_page(
+        "named", replace(make_explanation(), data=frame.set_axis([f"house {i}" for i in range(6)]))
     )
     assert texts(browser, "#list bdi") == [f"house {i}" for i in range(6)]
     type_query(browser, "house 4")
@@ -496,7 +496,7 @@ def test_dark_and_light_can_be_switched(plain):
 
 def evil():
     """Names and values that would do harm if they were read as HTML."""
-    explanation = explained(n=4, outputs=3)
+    explanation = make_explanation(n=4, outputs=3)
     data = pd.DataFrame([list(EVIL)] * 4, columns=list(EVIL), index=list(EVIL[:4]))
     return replace(
         explanation,
@@ -508,8 +508,8 @@ def evil():
     )
 
 
-def test_names_and_values_are_text_everywhere(opened):
-    browser = opened("evil", evil())
+def test_names_and_values_are_text_everywhere(open_page):
+    browser = open_page("evil", evil())
     assert browser.title == "WeightedSHAP: 4 rows, 5 features"
     assert set(column(browser, 2)) == {*EVIL[:4], "(no name)"}
     assert {cell[:100] for cell in column(browser, 3)} == {name[:100] for name in EVIL}
@@ -534,8 +534,8 @@ def test_names_and_values_are_text_everywhere(opened):
     assert problems(browser) == []
 
 
-def test_hovering_shows_a_name_as_it_is(opened):
-    browser = opened("evil", evil(), fresh=False)
+def test_hovering_shows_a_name_as_it_is(open_page):
+    browser = open_page("evil", evil(), fresh=False)
     place = browser.execute_script(
         "return document.getElementById('importance').data[0].customdata.findIndex((name) =>"
         " name.includes('href'))"
@@ -547,23 +547,23 @@ def test_hovering_shows_a_name_as_it_is(opened):
     wait_for(browser, f"({hover}, {label}.includes({json.dumps(EVIL[2])}))")
 
 
-def test_outputs_can_be_chosen(opened):
-    browser = opened("evil", evil(), fresh=False)
-    explanation = explained(n=4, outputs=3)
+def test_outputs_can_be_chosen(open_page):
+    browser = open_page("evil", evil(), fresh=False)
+    explanation = make_explanation(n=4, outputs=3)
     click(browser, "#output option[value='2']")
     assert EVIL[2] in text(browser, "#row-title")
     steps = explanation.values[0, :, 2][explanation.orders[0, :, 2]]
-    factor = reading.factors(explanation[..., 2])[0]
+    factor = reading.display_factors(explanation[..., 2])[0]
     drawn = bars(browser) if np.isfinite(factor) else bars(browser)[:-1]
     np.testing.assert_allclose(drawn, np.nan_to_num(factor, nan=1.0) * steps, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["evil", "plain"])
-def test_a_phone_shows_it_without_sideways_scrolling(browser, opened, name):
+def test_a_phone_shows_it_without_sideways_scrolling(browser, open_page, name):
     metrics = {"width": 380, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     try:
-        opened(name, evil() if name == "evil" else explained(), Evaluation())
+        open_page(name, evil() if name == "evil" else make_explanation(), Evaluation())
         browser.execute_script(
             "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
         )
@@ -574,8 +574,8 @@ def test_a_phone_shows_it_without_sideways_scrolling(browser, opened, name):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_it_prints_with_charts_at_the_width_of_the_paper(opened):
-    plain = opened("plain", explained(), Evaluation(), fresh=False)
+def test_it_prints_with_charts_at_the_width_of_the_paper(open_page):
+    plain = open_page("plain", make_explanation(), Evaluation(), fresh=False)
     plain.execute_script("""const charts = [...document.querySelectorAll('.js-plotly-plot')];
         addEventListener('beforeprint', () => { window.sizes = charts.map((each) =>
             [each.clientWidth, each._fullLayout.width]); });""")
@@ -589,8 +589,8 @@ def test_it_prints_with_charts_at_the_width_of_the_paper(opened):
     wait_for(plain, wide_again)
 
 
-def test_of_many_rows_the_page_says_which_it_holds(opened):
-    browser = opened("many", wide(10_000, d=20))
+def test_of_many_rows_the_page_says_which_it_holds(open_page):
+    browser = open_page("many", wide(10_000, d=20))
     assert "of 10,000 rows can be explored here, evenly spread from row 0 to row 9999" in text(
         browser, "#explored"
     )
@@ -601,17 +601,17 @@ def test_of_many_rows_the_page_says_which_it_holds(opened):
 
 
 SMALL = {
-    "one row": lambda: explained(n=1),
+    "one row": lambda: make_explanation(n=1),
     "a game without data": lambda: ws.explain(random_game(4)),
     "one feature": lambda: ws.explain(random_game(1)),
-    "groups": lambda: explained(groups=(("pair", (0, 1)),)),
-    "no contributions": lambda: replace(explained(), contributions=None),
+    "groups": lambda: make_explanation(groups=(("pair", (0, 1)),)),
+    "no contributions": lambda: replace(make_explanation(), contributions=None),
 }
 
 
 @pytest.mark.parametrize("case", SMALL)
-def test_small_and_bare_explanations_are_drawn(opened, case):
-    browser = opened(case, SMALL[case]())
+def test_small_and_bare_explanations_are_drawn(open_page, case):
+    browser = open_page(case, SMALL[case]())
     assert problems(browser) == []
     assert len(column(browser, 1)) == len(SMALL[case]().feature_names)
     columns_apart = browser.find_element("css selector", "#all-values").is_displayed()

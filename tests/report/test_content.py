@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 import weightedshap as ws
 from tests.oracles import random_game
-from tests.test_plots import classifier, two_games
+from tests.plots.examples import classifier, two_games
 from weightedshap.curves import area, mean_interval
 from weightedshap.explanation import aggregates as sums
 from weightedshap.jobs import cli
@@ -31,7 +31,7 @@ D = 5
 
 
 @cache
-def explained(n=6, outputs=0, estimator="exact", groups=None):
+def make_explanation(n=6, outputs=0, estimator="exact", groups=None):
     rng = np.random.default_rng(3)
     background = rng.normal(size=(8, D))
     X = rng.normal(size=(n, D))
@@ -50,7 +50,7 @@ def explained(n=6, outputs=0, estimator="exact", groups=None):
     )(X)
 
 
-def unpacked(html, name):
+def unpack(html, name):
     found = re.search(rf'<script type="text/plain" id="data-{name}">([^<]*)</script>', html)
     return gzip.decompress(base64.b64decode(found[1]))
 
@@ -101,7 +101,7 @@ def test_the_explorer_has_the_numbers_of_the_explanation(name, outputs):
         "base_values": "base",
         "predictions": "prediction",
     }
-    explanation = explained(outputs=outputs)
+    explanation = make_explanation(outputs=outputs)
     expected = (
         getattr(explanation, name).reshape(len(explanation), -1, max(outputs, 1)).swapaxes(1, 2)
     )
@@ -111,7 +111,7 @@ def test_the_explorer_has_the_numbers_of_the_explanation(name, outputs):
 
 
 def test_sizes_are_those_of_the_leading_features():
-    explanation = explained(n=2)
+    explanation = make_explanation(n=2)
     found = array_of(explanation, "sizes").reshape(2, D, D)
     for row, order in enumerate(explanation.orders):
         np.testing.assert_allclose(
@@ -120,16 +120,16 @@ def test_sizes_are_those_of_the_leading_features():
 
 
 def test_unknown_errors_stay_unknown():
-    explanation = explained(estimator="permutation")
+    explanation = make_explanation(estimator="permutation")
     errors = explanation.standard_errors.copy()
     errors[1] = np.nan
     found = array_of(replace(explanation, standard_errors=errors), "error")[:, 0]
     np.testing.assert_allclose(found, errors, rtol=1e-5)
-    assert "error" not in head_of(explained())["arrays"]
+    assert "error" not in head_of(make_explanation())["arrays"]
 
 
 def test_areas_have_the_intervals_of_the_rows_and_the_change_is_paired():
-    explanation = explained()
+    explanation = make_explanation()
     own = head_of(explanation)["summaries"][0]["own"]
     chosen = area(explanation.curves)
     reference = area(explanation.reference_curves["shapley"])
@@ -146,13 +146,13 @@ def test_areas_have_the_intervals_of_the_rows_and_the_change_is_paired():
 
 
 def test_one_row_has_no_interval():
-    own = head_of(explained(n=1))["summaries"][0]["own"]
+    own = head_of(make_explanation(n=1))["summaries"][0]["own"]
     assert own["change"]["margin"] is None
     assert own["areas"][0][2] is None
 
 
 def test_weights_shown_are_those_chosen():
-    explanation = explained()
+    explanation = make_explanation()
     weights = head_of(explanation)["summaries"][0]["weights"]
     shares = {
         label: float((explanation.weight_labels == label).mean())
@@ -167,14 +167,14 @@ def test_weights_shown_are_those_chosen():
 
 
 def test_of_many_weights_only_the_chosen_and_shapley_are_shown():
-    explanation = explained().reweight("wide")
+    explanation = make_explanation().reweight("wide")
     shown = set(head_of(explanation)["summaries"][0]["weights"]["names"])
     assert len(explanation.family) > 20
     assert set(explanation.weight_labels) <= shown <= {*explanation.weight_labels, "Beta(1,1)"}
 
 
 def test_an_evaluation_is_shown_judge_by_judge():
-    shown = head_of(explained(), Evaluation())["evaluation"]
+    shown = head_of(make_explanation(), Evaluation())["evaluation"]
     judge = shown["judges"]["independent"]
     np.testing.assert_allclose(
         [mean for _, mean, _ in judge["areas"]], Evaluation().mean("independent")[:, 0], rtol=1e-5
@@ -185,8 +185,8 @@ def test_an_evaluation_is_shown_judge_by_judge():
     assert shown["larger"] == [False, True]
     assert shown["fair"] == "independent"
     assert judge["told"] == "'independent' games of rows that chose nothing"
-    assert head_of(explained(), Evaluation())["notes"] == ["MCI was left out."]
-    assert head_of(explained())["evaluation"] is None
+    assert head_of(make_explanation(), Evaluation())["notes"] == ["MCI was left out."]
+    assert head_of(make_explanation())["evaluation"] is None
 
 
 def test_a_real_evaluation_is_shown():
@@ -204,9 +204,11 @@ def test_a_real_evaluation_is_shown():
     assert shown["fair"] == "independent"
     assert list(shown["judges"]) == ["independent", "surrogate", "own"]
     assert shown["judges"]["independent"]["change"]["mean"] is not None
-    told = {judge: each["misfit"] for judge, each in shown["judges"].items()}
-    assert told == pytest.approx({judge: found.misfit(judge) for judge in found.judges}, abs=1e-12)
-    assert told["surrogate"] > 0.05 > told["own"]
+    misfits = {judge: each["misfit"] for judge, each in shown["judges"].items()}
+    assert misfits == pytest.approx(
+        {judge: found.misfit(judge) for judge in found.judges}, abs=1e-12
+    )
+    assert misfits["surrogate"] > 0.05 > misfits["own"]
 
 
 def test_several_explainers_are_compared_by_their_names():
@@ -239,17 +241,17 @@ def test_values_are_shown_as_people_read_them():
         },
         index=["a", "b"],
     )
-    head = head_of(replace(explained(n=2), data=frame))
+    head = head_of(replace(make_explanation(n=2), data=frame))
     assert head["cells"][0][:4] == ["0.333333", "3", "Köln", "2024-01-02 00:00:00"]
     assert head["cells"][1] == ["missing"] * 4 + ["true"]
     assert len(head["cells"][0][4]) == 120
     assert head["labels"] == ["a", "b"]
-    assert head_of(explained())["labels"] is None
+    assert head_of(make_explanation())["labels"] is None
 
 
 def test_columns_of_one_name_keep_their_places():
     frame = pd.DataFrame(np.arange(10.0).reshape(2, 5), columns=list("aabcd"))
-    head = head_of(replace(explained(n=2), data=frame))
+    head = head_of(replace(make_explanation(n=2), data=frame))
     assert head["cells"][1] == ["5", "6", "7", "8", "9"]
     assert head["column_of"] == [0, 1, 2, 3, 4]
 
@@ -257,13 +259,13 @@ def test_columns_of_one_name_keep_their_places():
 def test_polars_data_are_shown():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({name: [1.5, None] for name in "abcde"})
-    head = head_of(replace(explained(n=2), data=frame))
+    head = head_of(replace(make_explanation(n=2), data=frame))
     assert head["columns"] == list("abcde")
     assert head["cells"] == [["1.5"] * 5, ["missing"] * 5]
 
 
 def test_groups_have_no_value_but_their_columns_are_listed():
-    head = head_of(explained(groups=(("pair", (0, 1)),)))
+    head = head_of(make_explanation(groups=(("pair", (0, 1)),)))
     pair = head["features"].index("pair")
     assert head["column_of"][pair] == -1
     assert all(
@@ -280,23 +282,23 @@ def test_a_bare_game_has_no_data():
     assert head["column_of"] == [-1] * 4
 
 
-def test_one_feature_and_a_selection_of_features():
+def test_one_feature_and_a_selection_of_features_are_shown():
     rng = np.random.default_rng(0)
     alone = ws.Explainer(lambda rows: rows[:, 0] ** 2, rng.normal(size=(5, 1)), game="marginal")(
         rng.normal(size=(2, 1))
     )
     assert head_of(alone)["features"] == ["x0"]
-    head = head_of(explained()[:, ["x1", "x3"]])
+    head = head_of(make_explanation()[:, ["x1", "x3"]])
     assert head["features"] == ["x1", "x3"]
     assert ["features", "2 of 5"] in head["facts"]
 
 
 def test_delta_that_was_not_kept_is_not_shown():
-    head = head_of(replace(explained(), contributions=None))
+    head = head_of(replace(make_explanation(), contributions=None))
     assert "sizes" not in head["arrays"]
 
 
-def test_the_game_is_told_with_its_held_out_error():
+def test_the_game_is_described_with_its_held_out_error():
     info = {
         "game": "tree_surrogate",
         "held_out_error": 0.25,
@@ -304,7 +306,7 @@ def test_the_game_is_told_with_its_held_out_error():
         "trees": 1234,
     }
     learned = {**info, "variance": 0.75}
-    head = head_of(replace(explained(), game_info=learned, judge_info=learned))
+    head = head_of(replace(make_explanation(), game_info=learned, judge_info=learned))
     assert head["held_out"] == {"errors": [0.5, None], "variance": 0.75}
     facts = {
         ("explained", "tree_surrogate"),
@@ -312,11 +314,11 @@ def test_the_game_is_told_with_its_held_out_error():
         ("held-out squared error", "0.25"),
     }
     assert facts | {("judged by", "the same game")} <= set(map(tuple, head["facts"]))
-    assert head["stopped"] == [[explained().stopped[0], 6]]
-    assert head_of(explained())["held_out"] is None
+    assert head["stopped"] == [[make_explanation().stopped[0], 6]]
+    assert head_of(make_explanation())["held_out"] is None
 
 
-def test_what_is_known_of_the_judge_is_told_apart_from_the_game():
+def test_the_judge_is_described_separately_from_the_game():
     head = head_of(classifier())
     facts = dict(head["facts"])
     assert (facts["explained"], facts["judged by"]) == (
@@ -332,7 +334,7 @@ def test_what_is_known_of_the_judge_is_told_apart_from_the_game():
     assert (head["games"], head["first"]) == (None, None)
 
 
-def test_games_that_compete_are_told_row_by_row():
+def test_of_games_that_compete_the_winner_of_each_row_is_named():
     explanation = two_games()
     head = head_of(explanation)
     assert [each for (each,) in head["games"]] == list(explanation.game_labels)
@@ -353,7 +355,7 @@ def test_games_that_compete_are_told_row_by_row():
 
 
 @pytest.mark.parametrize(
-    ("select", "told"),
+    ("select", "words"),
     [
         ("per_row", "a weight for each row"),
         ("shared", "one weight for all rows"),
@@ -363,18 +365,18 @@ def test_games_that_compete_are_told_row_by_row():
         ),
     ],
 )
-def test_the_way_the_weight_was_chosen_is_told(select, told):
-    explanation = explained().reweight("paper", select=select)
+def test_the_way_the_weight_was_chosen_is_described(select, words):
+    explanation = make_explanation().reweight("paper", select=select)
     assert (len(set(explanation.weight_labels)) > 1) == (select == "per_row")
-    assert dict(head_of(explanation)["facts"])["selection"] == told
+    assert dict(head_of(explanation)["facts"])["selection"] == words
 
 
 def test_only_the_pages_own_scripts_may_run_and_nothing_may_load():
-    html = page(explained())
+    html = page(make_explanation())
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1]
     own = re.findall(r"<script>(.*?)</script>", html, re.S)
     assert len(own) == 1
-    texts = [own[0].encode(), unpacked(html, "plotly")]
+    texts = [own[0].encode(), unpack(html, "plotly")]
     hashes = [
         f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in texts
     ]
@@ -383,18 +385,18 @@ def test_only_the_pages_own_scripts_may_run_and_nothing_may_load():
     assert not re.search(r"\b(src|href)\s*=", outside)
 
 
-def test_the_page_holds_what_was_gathered():
-    html = page(explained())
-    (head, numbers) = contents(explained())
-    assert json.loads(unpacked(html, "head")) == head
-    assert unpacked(html, "numbers") == numbers
-    assert b"plotly.js" in unpacked(html, "plotly")[:100]
+def test_the_page_holds_the_collected_contents():
+    html = page(make_explanation())
+    (head, numbers) = contents(make_explanation())
+    assert json.loads(unpack(html, "head")) == head
+    assert unpack(html, "numbers") == numbers
+    assert b"plotly.js" in unpack(html, "plotly")[:100]
 
 
-def test_no_name_of_the_data_stands_in_the_markup():
+def test_the_markup_contains_no_name_of_the_data():
     evil = "</script><script>alert(1)</script>"
     explanation = replace(
-        explained(),
+        make_explanation(),
         feature_names=(evil, "\"'", "\u2028", "\ud800", "🐘"),
         output_names=(evil,),
         _notes=(evil,),
@@ -410,10 +412,10 @@ def test_no_name_of_the_data_stands_in_the_markup():
 
 
 def test_the_same_explanation_gives_the_same_bytes(tmp_path):
-    explained().report(tmp_path / "one.html")
-    explained().report(tmp_path / "two.html")
+    make_explanation().report(tmp_path / "one.html")
+    make_explanation().report(tmp_path / "two.html")
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
-    assert (tmp_path / "one.html").read_text(encoding="utf-8") == page(explained())
+    assert (tmp_path / "one.html").read_text(encoding="utf-8") == page(make_explanation())
 
 
 def wide(n, d):
@@ -453,14 +455,14 @@ def wide(n, d):
 
 def test_a_thousand_rows_of_fifty_features_fit_in_ten_megabytes():
     html = page(wide(1_000, d=50))
-    assert json.loads(unpacked(html, "head"))["rows"] == list(range(1_000))
+    assert json.loads(unpack(html, "head"))["rows"] == list(range(1_000))
     assert len(html.encode()) < 10_000_000
 
 
 def test_of_ten_thousand_rows_as_many_as_fit_can_be_explored():
     explanation = wide(10_000, d=20)
     html = page(explanation)
-    head = json.loads(unpacked(html, "head"))
+    head = json.loads(unpack(html, "head"))
     assert head["n"] == 10_000
     assert 1_000 < len(head["rows"]) < 10_000
     assert head["rows"][0] == 0
@@ -484,7 +486,7 @@ def test_long_texts_count_towards_the_size(monkeypatch):
 def test_a_missing_plotly_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(ImportError, match=r"plotly .*pip install \"weightedshap\[report\]\""):
-        explained().report("page.html")
+        make_explanation().report("page.html")
 
 
 def run(*arguments):
@@ -493,7 +495,7 @@ def run(*arguments):
 
 @pytest.fixture
 def saved(tmp_path):
-    explained().save(tmp_path / "explanation.npz")
+    make_explanation().save(tmp_path / "explanation.npz")
     return tmp_path / "explanation.npz"
 
 
@@ -502,7 +504,7 @@ def test_the_command_writes_the_page_and_says_where(saved, tmp_path):
     assert result.exit_code == 0
     assert str(tmp_path / "page.html") in result.output
     assert "Explained: marginal (prediction)    judged by: the same game" in result.output
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(explained())
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(make_explanation())
 
 
 def test_the_command_takes_a_saved_evaluation(saved, tmp_path):
@@ -518,7 +520,9 @@ def test_the_command_takes_a_saved_evaluation(saved, tmp_path):
         ).exit_code
         == 0
     )
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(explained(), evaluation)
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(
+        make_explanation(), evaluation
+    )
     assert run(saved, "--evaluation", saved).exit_code == 3
 
 
@@ -535,7 +539,7 @@ def test_the_command_refuses_a_file_that_is_no_explanation(written, message, sav
     assert not (tmp_path / "page.html").exists()
 
 
-def test_the_command_refuses_paths_that_are_not_there(saved, tmp_path):
+def test_the_command_refuses_paths_that_do_not_exist(saved, tmp_path):
     assert run(tmp_path / "none.npz").exit_code == 2
     result = run(saved, "-o", tmp_path / "no" / "page.html")
     assert result.exit_code == 3
@@ -558,12 +562,12 @@ def test_an_evaluation_of_other_data_is_refused():
     other = Evaluation()
     other.feature_names = ("income", "x1", "x2", "x3", "x4")
     with pytest.raises(ValueError, match=r"without 'x0'.*explainer of this explanation"):
-        contents(explained(), other)
-    other.feature_names = explained().feature_names
-    assert contents(explained()[:, [1, 2]], other)[0]["evaluation"]
+        contents(make_explanation(), other)
+    other.feature_names = make_explanation().feature_names
+    assert contents(make_explanation()[:, [1, 2]], other)[0]["evaluation"]
 
 
-def test_evaluate_tells_the_features_it_ranked(tmp_path):
+def test_evaluate_names_the_features_it_ranked(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 3))
     explainer = ws.Explainer(
         lambda rows: rows[:, 0] * rows[:, 1], X, game="baseline", progress=False
@@ -577,10 +581,10 @@ def test_evaluate_tells_the_features_it_ranked(tmp_path):
     page(explainer(X[:3]), evaluation)
 
 
-def test_a_sample_of_many_rows_is_shown_beside_what_all_of_them_sum_up_to():
-    every = explained(n=40)
-    sample = explained(n=40)[::4]
-    whole = content.Whole([sums.of_output(every)], range(0, 40, 4))
+def test_a_sample_of_many_rows_is_shown_with_summaries_of_all():
+    every = make_explanation(n=40)
+    sample = make_explanation(n=40)[::4]
+    whole = content.AllRows([sums.sum_output(every)], range(0, 40, 4))
     head = contents(sample, whole=whole)[0]
     assert head["n"] == 40
     assert head["rows"] == list(range(0, 40, 4))
@@ -590,8 +594,8 @@ def test_a_sample_of_many_rows_is_shown_beside_what_all_of_them_sum_up_to():
 
 @pytest.mark.parametrize("outputs", [0, 3])
 def test_the_explorer_has_the_factor_of_each_row(outputs):
-    explanation = explained(outputs=outputs)
+    explanation = make_explanation(outputs=outputs)
     found = array_of(explanation, "factor")[..., 0]
     for output in range(max(outputs, 1)):
         one = explanation[..., output] if outputs else explanation
-        np.testing.assert_allclose(found[:, output], reading.factors(one), rtol=1e-5)
+        np.testing.assert_allclose(found[:, output], reading.display_factors(one), rtol=1e-5)
