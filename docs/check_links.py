@@ -1,5 +1,6 @@
-"""Every link inside the built site leads to a file and an anchor that exist; those that lead
-outside are listed.
+"""Check that every link within the built site leads to an existing file and anchor.
+
+Links to other sites are listed, and not checked.
 
 python docs/check_links.py site
 """
@@ -13,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """What a page points to, and what can be pointed at."""
+    """The links and the anchors of an HTML page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -22,21 +23,26 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value for name, value in attrs if value}
-        self.links |= {given[name] for name in ("href", "src") if name in given}
-        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        """Collect the links and anchors of a tag."""
+        values = {name: value for name, value in attrs if value}
+        self.links |= {values[name] for name in ("href", "src") if name in values}
+        self.anchors |= {values[name] for name in ("id", "name") if name in values}
 
 
-def broken(path: Path, page: Page, pages: dict[Path, Page]) -> list[str]:
-    """Links of a page that lead nowhere."""
-    return [link for link in sorted(page.links) if _inside(link) and not _leads(path, link, pages)]
+def broken_links(path: Path, page: Page, pages: dict[Path, Page]) -> list[str]:
+    """Return the links of a page to missing files or anchors of the site."""
+    return [
+        link for link in sorted(page.links) if _is_internal(link) and not _exists(path, link, pages)
+    ]
 
 
-def _inside(link: str) -> bool:
+def _is_internal(link: str) -> bool:
+    """Return whether a link leads to a page of the site."""
     return not urlsplit(link).scheme and not link.startswith("//")
 
 
-def _leads(path: Path, link: str, pages: dict[Path, Page]) -> bool:
+def _exists(path: Path, link: str, pages: dict[Path, Page]) -> bool:
+    """Return whether the file and the anchor of a link on the page `path` exist."""
     parts = urlsplit(link)
     target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
     if target in pages and parts.fragment:
@@ -44,26 +50,29 @@ def _leads(path: Path, link: str, pages: dict[Path, Page]) -> bool:
     return target.exists()
 
 
-def _written(folder: Path) -> list[Path]:
-    """The pages; the theme keeps templates in _static."""
+def _page_paths(folder: Path) -> list[Path]:
+    """Return the paths of all pages, without the theme's templates in _static."""
     return sorted(path for path in folder.rglob("*.html") if "_static" not in path.parts)
 
 
 def main(folder: str) -> int:
-    pages = {path: Page(path) for path in _written(Path(folder).resolve())}
-    lost = [
-        f"{path.name}: {link}" for path, page in pages.items() for link in broken(path, page, pages)
+    """Print broken links and links to other sites; return 1 if there are broken ones, else 0."""
+    pages = {path: Page(path) for path in _page_paths(Path(folder).resolve())}
+    broken = [
+        f"{path.name}: {link}"
+        for path, page in pages.items()
+        for link in broken_links(path, page, pages)
     ]
     outside = sorted(
         {link for page in pages.values() for link in page.links if link.startswith("http")}
     )
-    said = [
+    lines = [
         f"{len(pages)} pages",
-        *(f"BROKEN {one}" for one in lost),
+        *(f"BROKEN {link}" for link in broken),
         *(f"outside {link}" for link in outside),
     ]
-    sys.stdout.write("\n".join(said) + "\n")
-    return len(lost) > 0
+    sys.stdout.write("\n".join(lines) + "\n")
+    return int(bool(broken))
 
 
 if __name__ == "__main__":

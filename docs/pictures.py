@@ -1,4 +1,4 @@
-"""The pictures of the method's page and of the README, drawn anew with every build.
+"""Draw the pictures of the method's page and of the README; every build of the site runs this.
 
 python docs/pictures.py            # all of them, into docs/images/drawn
 python docs/pictures.py readme     # docs/images/recovery.png, which the README shows
@@ -37,7 +37,7 @@ INK, GREY, BLUE, VERMILION, ORANGE, GREEN = (
 
 @cache
 def explained() -> ws.Explanation:
-    """Sixty rows of the diabetes table under a boosted model, by the defaults."""
+    """Explain sixty rows of the diabetes data under a boosted model, by the defaults."""
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     model = GradientBoostingRegressor(random_state=0).fit(X[:300], y[:300])
     return ws.Explainer(model, X[:300], progress=False)(X[380:440])
@@ -45,7 +45,7 @@ def explained() -> ws.Explanation:
 
 @cache
 def row() -> int:
-    """The row that gains most by its weight, in area under the recovery-error curve."""
+    """Return the row whose weight reduces the area under its recovery curve most."""
     shapley, own = (
         curves[:, 1:].sum(axis=1)
         for curves in (explained().reference_curves["shapley"], explained().curves)
@@ -54,7 +54,7 @@ def row() -> int:
 
 
 def recovery() -> Figure:
-    """The README's picture: recovery curves, and the weights that rows chose."""
+    """Draw the README's picture: recovery curves, and the weights that rows chose."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     explained().plot.recovery(ax=left)
     explained().plot.weights(ax=right)
@@ -62,12 +62,12 @@ def recovery() -> Figure:
 
 
 def sizes() -> Figure:
-    """Δ by size for one row."""
+    """Draw Δ by size for one row."""
     return explained().plot.sizes(row()).figure
 
 
 def weights() -> Figure:
-    """The paper's 13 weights over the sizes of 20 features."""
+    """Draw the paper's 13 weights over the sizes of 20 features."""
     figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
     family = ws.weights.paper(20)
     colours = mpl.colormaps["cividis"](np.linspace(0, 0.95, len(family.labels)))
@@ -108,7 +108,7 @@ def weights() -> Figure:
 
 
 def leaf() -> Figure:
-    """A leaf is on for the coalitions that contain A and avoid B."""
+    """Draw the path to a leaf, and the coalitions that reach it: they contain A and avoid B."""
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(10, 4.2), layout="constrained", width_ratios=[1, 1.15]
     )
@@ -118,8 +118,10 @@ def leaf() -> Figure:
 
 
 def _draw_path(ax: Axes) -> None:
-    """Three splits on the way to a leaf; at two of them the row and the hidden value go different
-    ways."""
+    """Draw three splits on the way to a leaf.
+
+    At two of them the row and the hidden value go different ways.
+    """
     nodes = [(0.55, 3, "age > 50 ?"), (0.35, 2, "bmi > 27 ?"), (0.55, 1, "bp > 90 ?")]
     leaf = (0.4, 0)
     steps = [
@@ -127,7 +129,7 @@ def _draw_path(ax: Axes) -> None:
         ((0.55, 1), "a hidden bmi goes here,\nx would not: bmi ∈ B", VERMILION, "right", 0.02),
         (leaf, "both go here", GREY, "left", -0.02),
     ]
-    for (x, y, text), (target, said, colour, side, shift) in zip(nodes, steps, strict=True):
+    for (x, y, text), (target, caption, colour, side, shift) in zip(nodes, steps, strict=True):
         ax.plot([x, target[0]], [y, target[1]], color=colour, lw=3, zorder=1)
         other = 2 * x - target[0]
         ax.plot([x, other], [y, y - 0.85], color="#D9D9D9", lw=1.5, zorder=0)
@@ -142,7 +144,7 @@ def _draw_path(ax: Axes) -> None:
         ax.text(
             (x + target[0]) / 2 + shift * 3,
             y - 0.5,
-            said,
+            caption,
             color=colour,
             fontsize=9,
             va="center",
@@ -160,14 +162,14 @@ def _draw_path(ax: Axes) -> None:
 
 
 def _draw_coalitions(ax: Axes) -> None:
-    """All coalitions of four features by size, those on which the leaf is on filled."""
+    """Draw all coalitions of four features by size, filled if they reach the leaf."""
     names = ["age", "bmi", "bp", "sex"]
     masks = (np.arange(16)[:, None] >> np.arange(4)) & 1  # (16, 4)
     for size in range(5):
         of_size = masks[masks.sum(axis=1) == size]
         for place, mask in enumerate(of_size):
             on = bool(mask[0]) and not mask[1]
-            told = "\n".join(name for name, known in zip(names, mask) if known) or "∅"
+            label = "\n".join(name for name, known in zip(names, mask) if known) or "∅"
             box = {
                 "boxstyle": "round,pad=.35",
                 "fc": ORANGE if on else "white",
@@ -177,7 +179,7 @@ def _draw_coalitions(ax: Axes) -> None:
             ax.text(
                 size,
                 y,
-                told,
+                label,
                 ha="center",
                 va="center",
                 fontsize=7.5,
@@ -193,7 +195,7 @@ def _draw_coalitions(ax: Axes) -> None:
 
 
 def curve() -> Figure:
-    """The recovery curve of one row being drawn feature by feature, in two orders."""
+    """Draw the recovery curve of one row, feature by feature, in two orders."""
     one = explained()[[row()]]
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", sharey=True)
     orders = {"Shapley": ws.curves.order_of(one.shapley[0]), "WeightedSHAP": one.orders[0]}
@@ -207,13 +209,14 @@ def curve() -> Figure:
 
 
 def _draw_curve(ax: Axes, name: str, curve: np.ndarray, names: list[str]) -> None:
+    """Draw a recovery curve, its area, and the feature that becomes known at each step."""
     colour = VERMILION if name == "Shapley" else BLUE
     ks = np.arange(len(curve))
     ax.bar(ks[1:], curve[1:], width=0.86, color=colour, alpha=0.18)
     ax.plot(ks, curve, color=colour, marker="o", ms=5, lw=1.6)
-    for k, told in enumerate(["nothing", *(f"+ {name}" for name in names)]):
+    for k, label in enumerate(["nothing", *(f"+ {name}" for name in names)]):
         ax.annotate(
-            told,
+            label,
             (k, curve[k]),
             (2, 6),
             textcoords="offset points",
@@ -228,6 +231,7 @@ def _draw_curve(ax: Axes, name: str, curve: np.ndarray, names: list[str]) -> Non
 
 
 def _clean(figure: Figure, ax: Axes) -> Figure:
+    """Hide the frame lines at the top and at the right."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return figure
@@ -242,12 +246,14 @@ PICTURES |= {"leaf": leaf, "curve": curve}
 
 
 def draw_all(folder: Path) -> None:
+    """Write all pictures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, draw in PICTURES.items():
         _write(draw(), folder / f"{name}.png")
 
 
 def _write(figure: Figure, path: Path) -> None:
+    """Write a figure to a file, and close it."""
     figure.savefig(path, dpi=160)
     plt.close(figure)
 
