@@ -12,7 +12,19 @@ import weightedshap as ws
 
 PACKAGE = Path(ws.__file__).parent
 ASKING = ("_predict_checked", "_call_as_trained")  # where the package hands rows to a model
-CALLING = ("as_family", "_by_function")  # where it calls a function that was given
+# Where it calls a function that was given: (file, function).
+CALLING = (
+    ("weights.py", "as_family"),
+    ("utilities.py", "_score_by_function"),
+    ("adapters.py", "__call__"),
+)
+PATH_ERRORS = (
+    FileNotFoundError,
+    FileExistsError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
 KINDS = (
     ValueError,
     TypeError,
@@ -25,13 +37,14 @@ KINDS = (
 def is_ours(error: BaseException) -> bool:
     """Whether the error was raised on purpose, by a line of the package."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    if isinstance(error, FileNotFoundError | FileExistsError | IsADirectoryError | PermissionError):
+    if isinstance(error, PATH_ERRORS):
         return True  # the system's own words about a path
     if any(frame.name in ASKING for frame in traceback.extract_tb(error.__traceback__)):
         return True  # the model's own words about rows that it does not take
     inside = Path(last.filename).is_relative_to(PACKAGE)
     if not inside and any(
-        frame.name in CALLING for frame in traceback.extract_tb(error.__traceback__)
+        (Path(frame.filename).name, frame.name) in CALLING
+        for frame in traceback.extract_tb(error.__traceback__)
     ):
         return True  # a function's own words
     raised = linecache.getline(last.filename, last.lineno).strip().startswith("raise")
