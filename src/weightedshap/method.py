@@ -86,12 +86,12 @@ class Problem:
     info: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        has_own_judge = self.judge is not self.games[0]
-        all_games = (*self.games, self.judge) if has_own_judge else self.games
+        judge_competes = any(game is self.judge for game in self.games)
+        all_games = self.games if judge_competes else (*self.games, self.judge)
         infos = []
         means = []
         up_front_games = []
-        for game in all_games:
+        for place, game in enumerate(all_games):
             game.warm_up()
             info = dict(game.info)
             if game.scale == "log-odds":
@@ -100,7 +100,9 @@ class Problem:
             infos.append(info)
             if not game.asks_by_block:
                 up_front_games.append(game)
-            if game is not self.judge or not has_own_judge:
+            if game is self.judge:
+                judge_info = info
+            if place < len(self.games):
                 means.append(np.atleast_1d(game.mean_prediction))
         self.scorer.warm_up()
 
@@ -126,7 +128,7 @@ class Problem:
                 "utility": self.utility.name,
                 "select": self.select,
                 "game_info": join_infos(names, game_infos),
-                "judge_info": infos[-1],
+                "judge_info": judge_info,
             },
         }
         for name, value in derived.items():

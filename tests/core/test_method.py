@@ -96,6 +96,24 @@ def sample_what_is_not_exact(game, *, rng):
     return ws.estimators.permutation(game, evaluations=300, rng=rng)
 
 
+def test_a_game_that_competes_may_judge_as_well():
+    X = normal_rows(40, 3)
+
+    def model(rows):
+        return rows[:, 0] * rows[:, 1] + rows[:, 2]
+
+    # The games average other rows, so that their mean predictions differ.
+    first = ws.games.Marginal().fit(model, X)
+    second = ws.games.Baseline().fit(model, X)
+    explainer = ws.Explainer(model, X, game=[first, second], judge=second, progress=False)
+    explanation = explainer(X[:5])
+
+    means = [first.mean_prediction, second.mean_prediction]
+    np.testing.assert_array_equal(explainer.problem.mean_predictions[:, 0], means)
+    assert explainer.problem.all_games == (first, second)
+    assert explanation.judge_info["game"] == second.info["game"]
+
+
 # each model is asked once -------------------------------------------------------------------------
 
 
