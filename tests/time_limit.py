@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def time_limit(seconds):
-    """Raise a TimeoutError where the body takes longer, so that what waits without end fails."""
+def time_limit(seconds, error=TimeoutError):
+    """Raise `error` where the body takes longer, so that what waits without end fails."""
 
     def stop(signal_number, stack):
-        raise TimeoutError(f"it took longer than {seconds} s")
+        raise error(f"it took longer than {seconds} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)

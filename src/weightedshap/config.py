@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Self
 
@@ -41,7 +42,7 @@ from weightedshap.method import Problem
 from weightedshap.parallel import Workers
 from weightedshap.selection import SELECTIONS
 from weightedshap.utilities import Utility, as_utility
-from weightedshap.weights import as_family
+from weightedshap.weights import WeightFamily, as_family
 
 NEED_A_FIT = ("game", "judge", "predict", "outputs", "link", "random_state")
 """Options that the fitted games depend on."""
@@ -127,12 +128,19 @@ class Setup:
         `weights` are those of the background rows, `groups` the players made of several columns.
         """
         table = as_table(background, weights, groups, trained_columns(model))
+        own = None
+        if model is not None:
+            own = as_model(model, table, config.predict, config.outputs, config.link)
+            own = replace(own, progress=config.progress)
+        setup = cls(own, table, config)
         # An unknown family raises an error now, before anything is fitted.
-        as_family(config.family, len(table.players))
-        if model is None:
-            return cls(None, table, config)
-        own = as_model(model, table, config.predict, config.outputs, config.link)
-        return cls(replace(own, progress=config.progress), table, config)
+        _ = setup.family
+        return setup
+
+    @cached_property
+    def family(self) -> WeightFamily:
+        """The family of weight vectors that the options select."""
+        return as_family(self.config.family, len(self.background.players))
 
     def with_options(self, **changes: Any) -> Self:
         """Return a copy with some options changed; raise an error if one requires a new fit."""
@@ -176,9 +184,7 @@ class Setup:
             )
         return games, judge, notes
 
-    def fit(
-        self, games: Sequence[BaseGame | None] = (), judge: Sequence[BaseGame | None] = ()
-    ) -> Problem:
+    def fit(self, games: Sequence[BaseGame | None] = (), judge: BaseGame | None = None) -> Problem:
         """Fit the games and the judge that the options select, and return the resulting `Problem`.
 
         `games` contains games that are fitted already, at their positions, and `judge` a fitted
@@ -192,12 +198,11 @@ class Setup:
             for choice, fitted in zip_longest(choices, games[: len(choices)])
         )
         _check_scales(fitted_games, self.background)
-        fitted_judge = next(iter(judge), None)
         if is_name(judge_choice, "game"):
-            fitted_judge = fitted_games[0]
-        elif fitted_judge is None:
-            fitted_judge = self.fit_game(judge_choice, JUDGES, JUDGES_STREAM)
-        return self.problem(fitted_games, fitted_judge, notes)
+            judge = fitted_games[0]
+        elif judge is None:
+            judge = self.fit_game(judge_choice, JUDGES, JUDGES_STREAM)
+        return self.problem(fitted_games, judge, notes)
 
     def problem(
         self, games: tuple[BaseGame, ...], judge: BaseGame, notes: tuple[str, ...] = ()
@@ -210,7 +215,7 @@ class Setup:
             judge=judge,
             scorer=self.fit_scorer(utility, judge),
             estimator=as_estimator(config.estimator, config.evaluations),
-            family=as_family(config.family, self.background.d),
+            family=self.family,
             utility=utility,
             select=config.select,
             keep_delta=config.keep_contributions,

@@ -2,9 +2,7 @@
 an error of ours."""
 
 import io
-import signal
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -16,6 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import weightedshap as ws
 from tests.attacks.verdicts import describe_error, is_ours
+from tests.time_limit import time_limit
 from weightedshap import curves, estimators, games, plots, utilities, weights
 
 RNG = np.random.default_rng(0)
@@ -165,20 +164,6 @@ def hostile():
 
 class StillWorking(BaseException):
     """Not an Exception, so that nobody takes it for an answer."""
-
-
-@contextmanager
-def at_most(seconds):
-    def ring(signum, frame):
-        raise StillWorking
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def recipe(make, **given):
@@ -423,7 +408,7 @@ def attack(calls, seed):
         changed["no_such_thing"] = 1
     about = f"{name}({', '.join(f'{k}={str(v)[:60]!r}' for k, v in changed.items())})"
     try:
-        with warnings.catch_warnings(), at_most(PATIENCE):
+        with warnings.catch_warnings(), time_limit(PATIENCE, StillWorking):
             warnings.simplefilter("ignore")
             found = call(**{**good, **changed})
     except StillWorking:

@@ -220,7 +220,7 @@ def test_groups_of_columns_are_one_player(removal):
     assert game.d == 5
     assert_matches_own_values(game)
     alone = TreeModel(removal).fit(model, X[:15]).at(X[30])
-    whole = explainer.background.known_columns(np.eye(5, dtype=bool))
+    whole = np.eye(5, dtype=bool)[:, explainer.background.player_of_column]
     np.testing.assert_allclose(game(np.eye(5, dtype=bool)), alone(whole), atol=1e-12)
 
 

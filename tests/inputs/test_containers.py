@@ -517,7 +517,7 @@ def test_groups_of_positions_cut_an_array_into_patches():
     table = as_table(np.zeros((1, 16)), groups=patches.tolist())
     assert table.d == 4
     assert table.player_names[0] == "x0 + x1 + x4 + x5"
-    assert table.known_columns(np.eye(4, dtype=bool))[1].nonzero()[0].tolist() == [2, 3, 6, 7]
+    assert np.eye(4, dtype=bool)[:, table.player_of_column][1].nonzero()[0].tolist() == [2, 3, 6, 7]
 
 
 def test_a_large_group_has_a_short_name():

@@ -243,7 +243,7 @@ def test_a_group_of_columns_is_one_player_where_its_first_column_stands(groups):
     assert table.player_names == ("a", "place", "c")
     assert [columns.tolist() for columns in table.players] == [[0], [1, 3], [2]]
     assert table.player_of_column.tolist() == [0, 1, 2, 1]
-    assert table.known_columns(np.array([[False, True, False]])).tolist() == [
+    assert np.array([[False, True, False]])[:, table.player_of_column].tolist() == [
         [False, True, False, True]
     ]
 

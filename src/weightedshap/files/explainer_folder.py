@@ -116,7 +116,7 @@ def load(
         if name not in saved:
             option = fitted if len(fitted) > 1 else fitted[0]
             setup = replace(setup, config=setup.config.with_options(**{name: option}))
-    return setup, setup.fit(games.get("game", ()), games.get("judge", ()))
+    return setup, setup.fit(games.get("game", ()), *games.get("judge", ()))
 
 
 def _read_learned(learned: Any) -> dict[str, list[Any]]:

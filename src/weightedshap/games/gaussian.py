@@ -181,7 +181,7 @@ class GaussianBatch(RowwiseBatch):
         table = game.background
         x = self.X[r]
         z = self.Z[r]
-        columns = table.known_columns(coalitions)
+        columns = coalitions[:, table.player_of_column]
         step = max(1, BATCH_BYTES // (8 * game.draws.size))
         means = np.empty((len(columns), len(game.model.output_positions)))
         for part in slices_of(len(columns), step):

@@ -168,7 +168,7 @@ class AveragedGame(BaseGame):
             # f(x) · Σ weights, and not f(x) itself, so that differences are exactly zero.
             values[is_full] = (f_x * self.averaged.weights).sum(axis=-1)
         rest = ~(is_empty | is_full)
-        columns = masked.coalition[rest][:, self.player_of_column]
+        columns = masked.coalition[rest][:, self.background.player_of_column]
         values[rest] = self._weighted_means(rows, masked.row[rest], columns)
         return values
 
@@ -193,13 +193,8 @@ class AveragedGame(BaseGame):
             means[part] = (np.ascontiguousarray(by_row) * table.weights).sum(axis=-1)
         return means
 
-    @cached_property
-    def player_of_column(self) -> IntArray:
-        """The player of each column of the table, (c,)."""
-        return self.background.player_of_column
-
     def warm_up(self) -> Self:
-        _ = self.player_of_column
+        _ = self.background.player_of_column
         _ = self.batch_rows
         _ = self.empty_value
         return self
@@ -324,7 +319,7 @@ class MarginalBatch(RowwiseBatch):
         orders_per_call = max(1, game.batch_rows // max(1, d - 1))
         for part in slices_of(m if d > 1 else 0, orders_per_call):
             inner = prefixes(orders[part])[:, 1:d].reshape(-1, d)
-            known = game.background.known_columns(inner)
+            known = inner[:, game.background.player_of_column]
             table_row = np.repeat(parts[part], d - 1)
             mixed = game.averaged.mix(self.rows.data, 0, known, game.averaged.data, table_row)
             values[part, 1:d] = game.model(mixed).reshape(-1, d - 1, values.shape[-1])

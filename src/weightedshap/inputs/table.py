@@ -114,17 +114,13 @@ class Table:
         """The `Container` for rows of the background's type."""
         return container_of(self.data)
 
-    @property
+    @cached_property
     def player_of_column(self) -> IntArray:
         """The index (c,) of the player that each column belongs to."""
         owner = np.empty(len(self.names), dtype=np.intp)
         for player, columns in enumerate(self.players):
             owner[columns] = player
         return owner
-
-    def known_columns(self, coalitions: BoolArray) -> BoolArray:
-        """Return a mask (m, c) of the columns that are known in each of the coalitions (m, d)."""
-        return coalitions[:, self.player_of_column]
 
     def take(self, rows: slice | IntArray) -> Data:
         """Return the given rows of the background, in the same container."""

@@ -202,7 +202,9 @@ class Anchored:
         network = AnchoredNetwork(self.network).fit_split(model, table, split, rng)
         base = Base.fit(Marginal(rows=self.rows), model, table, rng)
         correction = trees.fit_split(model, table, split, rng, base)
-        corrected = AnchoredGame.build(model, table, base, correction, fading_weights(table.d))
+        corrected = AnchoredGame(
+            model, table, base.game, base.link, correction, fading_weights(table.d)
+        )
 
         validation = MaskedRows.draw(
             split.test, table.d, VALIDATION_MASKS, MAX_VALIDATION_ROWS, rng

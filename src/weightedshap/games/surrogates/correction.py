@@ -146,13 +146,6 @@ class AnchoredGame(BaseGame):
     correction: LearnedTrees
     h: FloatArray  # (d + 1,)
 
-    @classmethod
-    def build(
-        cls, model: Model, table: Table, base: Base, correction: LearnedTrees, h: FloatArray
-    ) -> Self:
-        """Build the game from a base and the correction that was fitted to it."""
-        return cls(model, table, base.game, base.link, correction, h)
-
     @property
     def is_exact(self) -> bool:  # type: ignore[override]
         """Whether Δ is exact: the link is the identity, and base and correction are exact."""

@@ -121,7 +121,7 @@ def mix_rows(
     first, second = rng.choice(rows, (2, n), p=chance)
     coalitions = random_coalitions(n, table.d, rng)
     coalitions[rng.random(n) < UNMIXED_SHARE] = True
-    known = table.known_columns(coalitions)
+    known = coalitions[:, table.player_of_column]
 
     # If all columns are from one row, its prediction is known; the model is called for the others.
     takes_first = coalitions.any(axis=1)

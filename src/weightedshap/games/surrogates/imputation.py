@@ -204,13 +204,8 @@ class ImputedGame(BoostedGame):
         # For the trees all inputs belong to one player that is known: hidden columns are NaN.
         return np.zeros(len(self.background.names) + self.imputer.n_targets, dtype=np.intp)
 
-    @cached_property
-    def player_of_column(self) -> IntArray:
-        """The player of each column of the table, (c,)."""
-        return self.background.player_of_column
-
     def warm_up(self) -> Self:
-        _ = self.player_of_column
+        _ = self.background.player_of_column
         for ensemble in self.ensembles:
             ensemble.warm_up()
         return self
@@ -249,7 +244,7 @@ class ImputedGame(BoostedGame):
         """Return the values (N, k) of tree ensembles at N masked rows, given encoded rows X."""
         from weightedshap.trees.ensembles import values_of_rows
 
-        known = masked.coalition[:, self.player_of_column]
+        known = masked.coalition[:, self.background.player_of_column]
         imputed = self.imputer.values_at(X, masked.row, known)
         # The inputs of the trees: columns, NaN where hidden, followed by the imputed values.
         inputs = np.concatenate([np.where(known, X[masked.row], np.nan), imputed], axis=1)
@@ -292,7 +287,7 @@ class ImputedBatch(GameBatch):
             coalitions = prefixes(some.reshape(-1, d)).reshape(-1, d)
             row = np.repeat(np.arange(len(X)), m * (d + 1))
             first, inverse = unique_pairs(row, coalitions)
-            known = coalitions[first][:, game.player_of_column]
+            known = coalitions[first][:, game.background.player_of_column]
             inputs = np.concatenate(
                 [np.where(known, X[row[first]], np.nan), imputed[first]], axis=1
             )

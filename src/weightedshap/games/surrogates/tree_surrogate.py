@@ -108,7 +108,7 @@ class TreeSurrogate:
         base = Base.fit(self.base, model, table, rng)
         split = TrainTestSplit.build(base.predict(table.data), table, self.held_out, rng)
         correction = self.fit_split(model, table, split, rng, base)
-        return AnchoredGame.build(model, table, base, correction, fading_weights(table.d))
+        return AnchoredGame(model, table, base.game, base.link, correction, fading_weights(table.d))
 
     def fit_split(
         self,
@@ -165,7 +165,7 @@ class TreeSurrogate:
             return correction
         base = Base.from_state(content["anchored"], model, background)
         h = check_array("h", content["anchored"]["h"], (background.d + 1,))
-        return AnchoredGame.build(model, background, base, correction, h)
+        return AnchoredGame(model, background, base.game, base.link, correction, h)
 
     def _fit_once(
         self,
@@ -287,7 +287,7 @@ class TreeSurrogateGame(BoostedGame):
         return self.factory(self, rows, self.encoding(rows.data))
 
     def values_at(self, rows: Data, masked: MaskedRows) -> FloatArray:
-        known = self.background.known_columns(masked.coalition)
+        known = masked.coalition[:, self.background.player_of_column]
         X = np.where(known, self.encoding(rows)[masked.row], np.nan)
         by_booster = np.stack([booster.predict(X) for booster in self.boosters], axis=1)
         by_fit = by_booster.reshape(len(X), -1, len(self.offset))  # (N, fits, k)
